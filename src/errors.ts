@@ -1,0 +1,65 @@
+/**
+ * What can go wrong for a client, in the words of the domain. `http/errors.ts` is the one place that turns a kind into a
+ * status; nothing here knows HTTP.
+ */
+export type ErrorKind =
+  | "invalid" // the request breaks a rule of the interface
+  | "unauthenticated" // no valid credential
+  | "payment_required" // the account's payment state forbids it
+  | "forbidden" // authenticated, but not allowed for this resource
+  | "not_found"
+  | "method_not_allowed"
+  | "too_large"
+  | "unsupported_media_type"
+  | "idempotency_conflict"
+  | "rate_limited"
+  | "unavailable"; // temporary, without effect: repeating is safe
+
+export interface ErrorDetails {
+  kind: ErrorKind;
+  /** snake_case word that programs branch on; stable. */
+  code: string;
+  /** One sentence that names the field, the rule and, where there is one, the remedy. */
+  message: string;
+  /** For `rate_limited` and `unavailable`: when a repetition may succeed, in seconds. */
+  retryAfterSeconds?: number;
+  /** For `method_not_allowed`: the methods that the path has. */
+  allow?: string[];
+}
+
+/** An answer that is not the hoped-for one. It carries no secret and no payload: its message reaches the client as it is. */
+export class DomainError extends Error {
+  readonly kind: ErrorKind;
+  readonly code: string;
+  readonly retryAfterSeconds: number | undefined;
+  readonly allow: string[] | undefined;
+
+  constructor(details: ErrorDetails) {
+    super(details.message);
+    this.name = "DomainError";
+    this.kind = details.kind;
+    this.code = details.code;
+    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.allow = details.allow;
+  }
+}
+
+/** A request that breaks a rule of the interface; `message` names the field and the rule. */
+export const invalid = (message: string, code = "invalid_request") =>
+  new DomainError({ kind: "invalid", code, message });
+
+/** A resource that this account does not have. */
+export const notFound = (message: string, code: string) => new DomainError({ kind: "not_found", code, message });
+
+/** A temporary failure that had no effect (decisions, section 3: 503 only when a repetition is safe). */
+export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
+  new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
+
+/** A limit that passes with time. */
+export const rateLimited = (message: string, code: string, retryAfterSeconds: number) =>
+  new DomainError({ kind: "rate_limited", code, message, retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) });
+
+/** Stops the start or a command; the message is for the operator and ends with what to do. */
+export class StartupError extends Error {
+  override readonly name = "StartupError";
+}

@@ -1,0 +1,1 @@
+export const x = Promise.resolve(1);
