@@ -57,7 +57,12 @@ export const unavailable = (message: string, code: string, retryAfterSeconds = 1
 
 /** A limit that passes with time. */
 export const rateLimited = (message: string, code: string, retryAfterSeconds: number) =>
-  new DomainError({ kind: "rate_limited", code, message, retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) });
+  new DomainError({
+    kind: "rate_limited",
+    code,
+    message,
+    retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)),
+  });
 
 /** Stops the start or a command; the message is for the operator and ends with what to do. */
 export class StartupError extends Error {

@@ -1,0 +1,8 @@
+import { defineConfig } from "drizzle-kit";
+
+export default defineConfig({
+  dialect: "sqlite",
+  schema: "./src/store/sqlite/schema.ts",
+  out: "./drizzle/sqlite/migrations",
+  breakpoints: true,
+});

@@ -1,0 +1,78 @@
+import type { IncomingMessage } from "node:http";
+
+/**
+ * The body of an answer, read for the attempt log only: the verdict is the status (decisions, section 8). A stall, a
+ * reset or an endless body changes nothing, so nothing here rejects.
+ */
+export interface BodyRead {
+  /** Whether reading has ended: at the body's end, at 64 KiB, at the end of the attempt's time, or by a reset. */
+  readonly ended: boolean;
+  /** The first bytes that have come so far, 4 KiB at most. */
+  received(): Uint8Array;
+  /** Resolves when reading has ended. */
+  readonly done: Promise<void>;
+}
+
+/** What the attempt log keeps. */
+export const maxKeptBytes = 4 * 1024;
+/** Beyond, the connection is cut: reading on only to be able to reuse it would serve the sender of an endless body. */
+export const maxReadBytes = 64 * 1024;
+
+const nothing = new Uint8Array(0);
+
+export class ResponseBody implements BodyRead {
+  ended = false;
+  private kept: Uint8Array = nothing;
+  private readBytes = 0;
+  private promise: Promise<void> | undefined;
+  private resolve: (() => void) | undefined;
+
+  /** Starts reading. `cut` is called when the body is too long. */
+  constructor(
+    response: IncomingMessage,
+    private readonly cut: () => void,
+  ) {
+    response.on("data", (chunk: Buffer) => this.take(chunk));
+    response.once("end", () => this.end());
+    // A reset within the body. Without a listener it would end the process; the request's `close` ends the reading.
+    response.on("error", ignore);
+  }
+
+  received(): Uint8Array {
+    return this.kept;
+  }
+
+  get done(): Promise<void> {
+    // Made on demand: most bodies have ended before anyone asks.
+    this.promise ??= new Promise((resolve) => {
+      if (this.ended) resolve();
+      else this.resolve = resolve;
+    });
+    return this.promise;
+  }
+
+  end(): void {
+    this.ended = true;
+    this.resolve?.();
+  }
+
+  private take(chunk: Buffer): void {
+    if (this.ended) return;
+    const room = maxKeptBytes - this.kept.length;
+    if (room > 0) this.kept = append(this.kept, chunk.length > room ? chunk.subarray(0, room) : chunk);
+    this.readBytes += chunk.length;
+    if (this.readBytes <= maxReadBytes) return;
+    this.end();
+    this.cut();
+  }
+}
+
+/** Copies, also a single part: a chunk is a view into a much larger buffer, which it would keep alive. */
+function append(head: Uint8Array, tail: Uint8Array): Uint8Array {
+  const both = new Uint8Array(head.length + tail.length);
+  both.set(head);
+  both.set(tail, head.length);
+  return both;
+}
+
+const ignore = () => {};

@@ -1,0 +1,348 @@
+/**
+ * The byte-exact slice (decisions, section 6): which bytes of an ingestion body are the tenant's payload.
+ *
+ * The payload is stored and delivered as the very bytes that came in, so it is never parsed and written again: big
+ * integers, `1.0`, duplicate keys, escapes and white space would not survive. Instead one pass over the bytes proves that
+ * the whole body is JSON (RFC 8259) in UTF-8 (RFC 3629) and notes where the payload begins and ends. `JSON.parse` on the
+ * side would need the text as well, would overflow on deep nesting and would hide duplicate keys.
+ *
+ * No function recurses on the input, and what is open is bounded by the nesting limit: a hostile body costs its length,
+ * nothing more. An ordinary body of 500 bytes takes 0.7 µs (`JSON.parse` after `TextDecoder`: 0.6 µs, without the slice).
+ *
+ * The end of the input reads as the byte 0 (`byteAt`). No rule of JSON allows that byte anywhere, so the end needs no
+ * check of its own: whoever meets it refuses it, and only the error asks which of the two it was.
+ */
+
+import { invalid } from "../errors.ts";
+
+/** How deep objects and arrays may nest; the body's own object is level 1 (decisions, section 6). */
+const maxNesting = 64;
+
+/**
+ * Returns the bytes of the top-level `payload` of an ingestion body.
+ *
+ * The result is a view: it shares its memory with `body`. Whoever keeps it longer than the request copies it, and nobody
+ * writes to it.
+ *
+ * @throws DomainError `invalid` when the body is no JSON in UTF-8, is nested deeper than 64 levels, is not an object, or has
+ * not exactly one `payload` that is an object. Positions in the message count bytes from 0.
+ */
+export function slicePayload(body: Uint8Array): Uint8Array {
+  const open = openBody(body);
+  const entry = scanEntry(body, open, singleEvent);
+  expectEnd(body, entry.end);
+  return body.subarray(entry.payloadStart, entry.payloadEnd);
+}
+
+/**
+ * Returns the payloads of `{"events": [{"payload": {…}}, …]}` in order, as views on `body` like those of `slicePayload`.
+ *
+ * Each entry obeys the rules of the single endpoint, also in its nesting: an entry counts as level 1, so that a body that
+ * is good for one is good for the other.
+ *
+ * @param maxEvents entries beyond this number are refused as soon as the first of them begins
+ * @throws DomainError `invalid`, as for `slicePayload`; a message about an entry names it: `events[3].payload is required`
+ */
+export function sliceBatch(body: Uint8Array, maxEvents = 1000): Uint8Array[] {
+  const payloads: Uint8Array[] = [];
+  let found = false;
+  const end = walkMembers(body, openBody(body), (keyStart, keyEnd, value) => {
+    if (!keyIs(body, keyStart, keyEnd, "events")) return skipValue(body, value, 2);
+    if (found) throw invalid("events appears twice", "events_duplicate");
+    found = true;
+    if (byteAt(body, value) === openBracket) return scanEvents(body, value, maxEvents, payloads);
+    skipValue(body, value, 2);
+    throw invalid("events must be a JSON array", "events_not_array");
+  });
+  expectEnd(body, end);
+  if (!found) throw invalid("events is required", "events_required");
+  return payloads;
+}
+
+/** Scans the array that opens at `open`, adds each entry's payload to `payloads` and returns the position after it. */
+function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, payloads: Uint8Array[]): number {
+  let position = skipSpace(bytes, open + 1);
+  if (byteAt(bytes, position) === closeBracket) throw invalid("events must not be empty", "events_empty");
+  for (;;) {
+    const index = payloads.length;
+    if (index >= maxEvents) throw invalid(`events must hold at most ${maxEvents} entries`, "too_many_events");
+    if (byteAt(bytes, position) !== openBrace) {
+      skipValue(bytes, position, 1);
+      throw invalid(`events[${index}] must be a JSON object`, "event_not_object");
+    }
+    const entry = scanEntry(bytes, position, index);
+    payloads.push(bytes.subarray(entry.payloadStart, entry.payloadEnd));
+    position = skipSpace(bytes, entry.end);
+    const separator = byteAt(bytes, position);
+    if (separator === closeBracket) return position + 1;
+    if (separator !== comma) throw unexpected(bytes, position);
+    position = skipSpace(bytes, position + 1);
+  }
+}
+
+/** The `index` of the one event that is not part of a batch. */
+const singleEvent = -1;
+
+/** Scans the object that opens at `open`: all of it valid, with exactly one `payload`, which is an object. */
+function scanEntry(bytes: Uint8Array, open: number, index: number) {
+  let payloadStart = -1;
+  let payloadEnd = -1;
+  const end = walkMembers(bytes, open, (keyStart, keyEnd, value) => {
+    if (!keyIs(bytes, keyStart, keyEnd, "payload")) return skipValue(bytes, value, 2);
+    if (payloadStart >= 0) throw invalid(`${payloadOf(index)} appears twice`, "payload_duplicate");
+    payloadStart = value;
+    payloadEnd = skipValue(bytes, value, 2);
+    if (byteAt(bytes, value) === openBrace) return payloadEnd;
+    throw invalid(`${payloadOf(index)} must be a JSON object`, "payload_not_object");
+  });
+  if (payloadStart < 0) throw invalid(`${payloadOf(index)} is required`, "payload_required");
+  return { payloadStart, payloadEnd, end };
+}
+
+const payloadOf = (index: number) => (index === singleEvent ? "payload" : `events[${index}].payload`);
+
+/** Returns the position of the body's opening brace. */
+function openBody(body: Uint8Array): number {
+  if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) {
+    // RFC 8259, section 8.1: a byte order mark must not be sent, and a receiver may refuse it.
+    throw invalid("The body must be UTF-8 without a byte order mark", "invalid_utf8");
+  }
+  const open = skipSpace(body, 0);
+  if (open === body.length) throw invalid("The body is empty, but must be a JSON object", "invalid_json");
+  if (byteAt(body, open) === openBrace) return open;
+  expectEnd(body, skipValue(body, open, 1));
+  throw invalid("The body must be a JSON object", "body_not_object");
+}
+
+function expectEnd(body: Uint8Array, position: number): void {
+  const end = skipSpace(body, position);
+  if (end < body.length) throw unexpected(body, end);
+}
+
+/**
+ * Walks the members of the object that opens at `open` and returns the position after its closing brace. `scanValue` gets
+ * the key's bytes (between the quotes, escapes as written) and where the value begins; it returns where the value ends.
+ */
+function walkMembers(
+  bytes: Uint8Array,
+  open: number,
+  scanValue: (keyStart: number, keyEnd: number, value: number) => number,
+): number {
+  let position = skipSpace(bytes, open + 1);
+  if (byteAt(bytes, position) === closeBrace) return position + 1;
+  for (;;) {
+    if (byteAt(bytes, position) !== quote) throw unexpected(bytes, position);
+    const keyEnd = skipString(bytes, position);
+    const value = skipColon(bytes, keyEnd);
+    position = skipSpace(bytes, scanValue(position + 1, keyEnd - 1, value));
+    const separator = byteAt(bytes, position);
+    if (separator === closeBrace) return position + 1;
+    if (separator !== comma) throw unexpected(bytes, position);
+    position = skipSpace(bytes, position + 1);
+  }
+}
+
+/**
+ * The closing byte of each container that is open in `skipValue`, outermost first. One for the module: a scan runs from
+ * start to end without giving way to another, and a throw leaves nothing that the next scan reads.
+ */
+const closers = new Uint8Array(maxNesting);
+
+/**
+ * Scans the value that begins at `start` and returns the position after it. `level` is the nesting level that the value
+ * has if it is a container.
+ */
+function skipValue(bytes: Uint8Array, start: number, level: number): number {
+  let position = start;
+  let open = 0; // containers of this value that are open; closers[open - 1] ends the innermost
+  for (;;) {
+    // A value begins at `position`.
+    const first = byteAt(bytes, position);
+    if (first === quote) {
+      position = skipString(bytes, position);
+    } else if (first === openBrace || first === openBracket) {
+      if (level + open > maxNesting) throw tooDeep(position);
+      const closer = first + 2; // in ASCII, `}` is `{` + 2, and `]` is `[` + 2
+      const content = skipSpace(bytes, position + 1);
+      if (byteAt(bytes, content) !== closer) {
+        closers[open++] = closer;
+        position = first === openBrace ? skipKey(bytes, content) : content;
+        continue;
+      }
+      position = content + 1;
+    } else if (first === minus || isDigit(first)) {
+      position = skipNumber(bytes, position);
+    } else {
+      position = skipLiteral(bytes, position);
+    }
+    // A value ended before `position`, and with it perhaps the containers around it.
+    for (;;) {
+      if (open === 0) return position;
+      position = skipSpace(bytes, position);
+      const next = byteAt(bytes, position);
+      const closer = closers[open - 1];
+      if (next === comma) {
+        position = skipSpace(bytes, position + 1);
+        if (closer === closeBrace) position = skipKey(bytes, position);
+        break;
+      }
+      if (next !== closer) throw unexpected(bytes, position);
+      position++;
+      open--;
+    }
+  }
+}
+
+/** Skips a key and its colon; returns where the value begins. */
+function skipKey(bytes: Uint8Array, position: number): number {
+  if (byteAt(bytes, position) !== quote) throw unexpected(bytes, position);
+  return skipColon(bytes, skipString(bytes, position));
+}
+
+function skipColon(bytes: Uint8Array, position: number): number {
+  const colonAt = skipSpace(bytes, position);
+  if (byteAt(bytes, colonAt) !== colon) throw unexpected(bytes, colonAt);
+  return skipSpace(bytes, colonAt + 1);
+}
+
+/** Skips the four bytes that are white space in JSON (RFC 8259, section 2). */
+function skipSpace(bytes: Uint8Array, start: number): number {
+  let position = start;
+  let byte = byteAt(bytes, position);
+  while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = byteAt(bytes, ++position);
+  return position;
+}
+
+/** Skips the string whose opening quote is at `open` (RFC 8259, section 7); returns the position after the closing one. */
+function skipString(bytes: Uint8Array, open: number): number {
+  let position = open + 1;
+  for (;;) {
+    let byte = byteAt(bytes, position);
+    // Nearly every byte of an ordinary body is seen here.
+    while (byte >= 0x20 && byte < 0x80 && byte !== quote && byte !== backslash) byte = byteAt(bytes, ++position);
+    if (byte === quote) return position + 1;
+    if (byte === backslash) position = skipEscape(bytes, position);
+    else if (byte >= 0x80) position = skipMultibyte(bytes, position);
+    else if (position >= bytes.length) throw unexpected(bytes, position);
+    else throw notJson("unescaped control character", position);
+  }
+}
+
+/** A lone surrogate (`\ud800`) passes: the grammar allows it, `JSON.parse` too, and as an escape it harms no UTF-8. */
+function skipEscape(bytes: Uint8Array, position: number): number {
+  const kind = byteAt(bytes, position + 1);
+  if (kind === lowerU) {
+    for (let at = position + 2; at < position + 6; at++) {
+      if (!isHexDigit(byteAt(bytes, at))) throw notJson("invalid escape", position);
+    }
+    return position + 6;
+  }
+  if (escapable[kind] !== 1) throw notJson("invalid escape", position);
+  return position + 2;
+}
+
+/** 1 for each byte that may follow a backslash, but for `u`. */
+const escapable = new Uint8Array(256);
+for (const character of '"\\/bfnrt') escapable[character.charCodeAt(0)] = 1;
+
+/**
+ * Skips one character of two to four bytes. The ranges are those of RFC 3629, section 4: narrower second bytes refuse
+ * overlong forms (after E0, F0), surrogates (ED) and what lies above U+10FFFF (F4).
+ */
+function skipMultibyte(bytes: Uint8Array, position: number): number {
+  const first = byteAt(bytes, position);
+  const second = byteAt(bytes, position + 1);
+  if (first >= 0xc2 && first <= 0xdf) {
+    if (isTail(second)) return position + 2;
+  } else if (first >= 0xe0 && first <= 0xef) {
+    const inRange = second >= (first === 0xe0 ? 0xa0 : 0x80) && second <= (first === 0xed ? 0x9f : 0xbf);
+    if (inRange && isTail(byteAt(bytes, position + 2))) return position + 3;
+  } else if (first >= 0xf0 && first <= 0xf4) {
+    const inRange = second >= (first === 0xf0 ? 0x90 : 0x80) && second <= (first === 0xf4 ? 0x8f : 0xbf);
+    if (inRange && isTail(byteAt(bytes, position + 2)) && isTail(byteAt(bytes, position + 3))) return position + 4;
+  }
+  throw invalid(`The body is not valid UTF-8 (at byte ${position})`, "invalid_utf8");
+}
+
+const isTail = (byte: number) => (byte & 0xc0) === 0x80;
+
+/** Skips `[-] int [frac] [exp]` (RFC 8259, section 6): no leading zero, no bare point, no plus in front. */
+function skipNumber(bytes: Uint8Array, start: number): number {
+  const whole = byteAt(bytes, start) === minus ? start + 1 : start;
+  let position = byteAt(bytes, whole) === zero ? whole + 1 : skipDigits(bytes, whole);
+  if (byteAt(bytes, position) === point) position = skipDigits(bytes, position + 1);
+  if ((byteAt(bytes, position) | 0x20) === lowerE) {
+    const sign = byteAt(bytes, position + 1);
+    position = skipDigits(bytes, sign === plus || sign === minus ? position + 2 : position + 1);
+  }
+  return position;
+}
+
+/** Skips one digit or more. */
+function skipDigits(bytes: Uint8Array, start: number): number {
+  let position = start;
+  while (isDigit(byteAt(bytes, position))) position++;
+  if (position === start) throw unexpected(bytes, position);
+  return position;
+}
+
+function skipLiteral(bytes: Uint8Array, start: number): number {
+  const first = byteAt(bytes, start);
+  const word = first === 0x74 ? "true" : first === 0x66 ? "false" : first === 0x6e ? "null" : undefined;
+  if (!word) throw unexpected(bytes, start);
+  for (let offset = 1; offset < word.length; offset++) {
+    if (byteAt(bytes, start + offset) !== word.charCodeAt(offset)) throw unexpected(bytes, start + offset);
+  }
+  return start + word.length;
+}
+
+/**
+ * Whether a valid key (its bytes without the quotes) spells `name`, also with escapes: `"p\u0061yload"` is `payload` to
+ * every JSON parser, so two spellings of it are a duplicate. `name` is made of letters, which have no escape but `\u`.
+ */
+function keyIs(bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  let position = start;
+  for (let at = 0; at < name.length; at++) {
+    // A shorter key fails at its closing quote, which is no letter.
+    let unit = byteAt(bytes, position);
+    if (unit === backslash && byteAt(bytes, position + 1) === lowerU) {
+      unit = Number.parseInt(String.fromCharCode(...bytes.subarray(position + 2, position + 6)), 16);
+      position += 6;
+    } else {
+      position += 1;
+    }
+    if (unit !== name.charCodeAt(at)) return false;
+  }
+  return position === end;
+}
+
+/** The byte at `position`; 0 beyond the end, where `undefined | 0` is 0. With `?? 0` a scan takes 1.4 times as long. */
+const byteAt = (bytes: Uint8Array, position: number): number => (bytes[position] as number) | 0;
+
+const isDigit = (byte: number) => byte >= zero && byte <= 0x39;
+const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
+
+function unexpected(bytes: Uint8Array, position: number) {
+  return notJson(position < bytes.length ? "unexpected character" : "unexpected end", Math.min(position, bytes.length));
+}
+
+const notJson = (what: string, position: number) =>
+  invalid(`The body is not valid JSON (${what} at byte ${position})`, "invalid_json");
+
+const tooDeep = (position: number) =>
+  invalid(`The body must not be nested deeper than ${maxNesting} levels (at byte ${position})`, "nesting_too_deep");
+
+const quote = 0x22;
+const plus = 0x2b;
+const comma = 0x2c;
+const minus = 0x2d;
+const point = 0x2e;
+const zero = 0x30;
+const colon = 0x3a;
+const openBracket = 0x5b;
+const backslash = 0x5c;
+const closeBracket = 0x5d;
+const lowerE = 0x65;
+const lowerU = 0x75;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;

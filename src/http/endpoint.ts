@@ -1,0 +1,112 @@
+import type * as v from "valibot";
+import type { SessionClaims } from "../accounts/session.ts";
+import type { Tenant } from "../domain.ts";
+
+/** A valibot schema of a body, a query or path parameters. */
+export type Schema = v.GenericSchema<unknown, unknown>;
+
+type Output<S> = S extends Schema ? v.InferOutput<S> : undefined;
+
+/** Who may call (specification, "Authentication"). */
+export type Access = "none" | "session" | "api_key" | "operator";
+
+export interface ResponseDescription {
+  description: string;
+  /** Absent: no body. */
+  schema?: Schema;
+  example?: unknown;
+  /** Headers that the answer carries, for the document. */
+  headers?: Readonly<Record<string, string>>;
+  /** Absent: application/json. */
+  contentType?: string;
+}
+
+/**
+ * One endpoint: what it takes, who may call it and what it answers. The same description checks requests, types the
+ * handler and becomes the OpenAPI document.
+ */
+export interface EndpointDescription<
+  Access_ extends Access,
+  Params extends Schema | undefined,
+  Query extends Schema | undefined,
+  Body extends Schema | "bytes" | undefined,
+> {
+  method: "GET" | "POST" | "PUT" | "DELETE";
+  path: string;
+  /** Group in the document. */
+  tag: string;
+  summary: string;
+  description?: string;
+  access: Access_;
+  params?: Params;
+  query?: Query;
+  /** `bytes`: the handler reads the bytes itself; the schema for the document is then `bodyDocument`. */
+  body?: Body;
+  bodyDocument?: Schema;
+  bodyExample?: unknown;
+  /** An absent body counts as `{}`. */
+  bodyOptional?: boolean;
+  /** Largest body in bytes; `smallBodyBytes` when absent. */
+  maxBodyBytes?: number;
+  /** Refuses a caller by rate before the body is read; throws a `rate_limited` DomainError. */
+  limit?: (caller: Caller<Access_>) => void;
+  responses: Readonly<Record<number, ResponseDescription>>;
+}
+
+/** Bodies of management calls; only ingestion takes more. */
+export const smallBodyBytes = 64 * 1024;
+
+export interface Caller<Access_ extends Access = Access> {
+  /** Address of the client, behind trusted proxies the one they name. */
+  readonly address: string;
+  readonly tenant: Access_ extends "session" | "api_key" ? Tenant : undefined;
+  readonly session: Access_ extends "session" ? SessionClaims : undefined;
+}
+
+export interface CheckedRequest<Access_ extends Access, Params, Query, Body> extends Caller<Access_> {
+  readonly params: Output<Params>;
+  readonly query: Output<Query>;
+  readonly body: Body extends "bytes" ? Uint8Array : Output<Body>;
+  readonly headers: Headers;
+  /** The request as it came; its body has been read. */
+  readonly raw: Request;
+}
+
+export interface Reply {
+  status: number;
+  /** Sent as JSON; a `string` or bytes go as they are with `contentType`. */
+  json?: unknown;
+  text?: string | ReadableStream<Uint8Array>;
+  headers?: Record<string, string>;
+}
+
+export type ErasedEndpoint = EndpointDescription<
+  Access,
+  Schema | undefined,
+  Schema | undefined,
+  Schema | "bytes" | undefined
+> & {
+  handle(request: CheckedRequest<Access, unknown, unknown, unknown>): Promise<Reply> | Reply;
+};
+
+/** Describes an endpoint and handles its requests. */
+export function endpoint<
+  Access_ extends Access,
+  Params extends Schema | undefined = undefined,
+  Query extends Schema | undefined = undefined,
+  Body extends Schema | "bytes" | undefined = undefined,
+>(
+  description: EndpointDescription<Access_, Params, Query, Body>,
+  handle: (request: CheckedRequest<Access_, Params, Query, Body>) => Promise<Reply> | Reply,
+): ErasedEndpoint {
+  return { ...description, handle } as unknown as ErasedEndpoint;
+}
+
+export const ok = (json: unknown): Reply => ({ status: 200, json });
+export const created = (json: unknown): Reply => ({ status: 201, json });
+export const accepted = (json?: unknown, headers?: Record<string, string>): Reply => ({
+  status: 202,
+  ...(json !== undefined && { json }),
+  ...(headers && { headers }),
+});
+export const noContent = (): Reply => ({ status: 204 });

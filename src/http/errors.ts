@@ -1,0 +1,38 @@
+import { DomainError, type ErrorKind } from "../errors.ts";
+
+/** The one place where a kind of error becomes a status (specification, "Errors"; decisions, section 3). */
+const statusOf: Record<ErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  payment_required: 402,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  too_large: 413,
+  unsupported_media_type: 415,
+  idempotency_conflict: 422,
+  rate_limited: 429,
+  unavailable: 503,
+};
+
+/** The answer to a request that failed. Anything but a DomainError is a defect, of which the client learns nothing. */
+export function errorResponse(error: unknown): Response {
+  if (!(error instanceof DomainError)) {
+    return json(500, "internal_error", "The server failed on this request; the operator's log says why.", {});
+  }
+  const headers: Record<string, string> = {};
+  if (error.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.retryAfterSeconds);
+  if (error.kind === "unauthenticated") headers["WWW-Authenticate"] = "Bearer";
+  if (error.allow) headers.Allow = error.allow.join(", ");
+  return json(statusOf[error.kind], error.code, error.message, headers);
+}
+
+function json(status: number, code: string, message: string, headers: Record<string, string>): Response {
+  return Response.json({ message, code }, { status, headers: { ...securityHeaders, ...headers } });
+}
+
+/** On every answer of the API. Nothing that it sends is a page, and nothing of it may be kept by a cache. */
+export const securityHeaders: Readonly<Record<string, string>> = {
+  "Cache-Control": "no-store",
+  "X-Content-Type-Options": "nosniff",
+};

@@ -1,0 +1,72 @@
+import * as v from "valibot";
+import { type DomainError, invalid } from "../errors.ts";
+import type { Schema } from "./endpoint.ts";
+
+/**
+ * Checks a value against a model.
+ * @throws invalid with one sentence: the field, then the rule. A rule of a model is written as the end of that sentence
+ * ("must be …"); one that throws a sentence and a code of its own does so with `rule`.
+ */
+export function check<S extends Schema>(
+  schema: S,
+  value: unknown,
+  subject: "body" | "query" | "path",
+): v.InferOutput<S> {
+  const result = v.safeParse(schema, value, { abortEarly: true });
+  if (result.success) return result.output;
+  throw toDomainError(result.issues[0], subject);
+}
+
+function toDomainError(issue: v.BaseIssue<unknown>, subject: string): DomainError {
+  const field = fieldName(issue);
+  if (issue.type === "rule") {
+    const [code, ...words] = issue.message.split(" ");
+    return invalid(`${field || `The ${subject}`} ${words.join(" ")}.`, code);
+  }
+  if (isMissing(issue)) return invalid(`${field} is required.`, "field_required");
+  return invalid(`${field || `The ${subject}`} ${issue.message}.`);
+}
+
+/** `startTime`, `webhooks[2].webhook_url`; empty for the value as a whole. */
+function fieldName(issue: v.BaseIssue<unknown>): string {
+  return (issue.path ?? [])
+    .map(({ key }, i) => (typeof key === "number" ? `[${key}]` : `${i === 0 ? "" : "."}${String(key)}`))
+    .join("");
+}
+
+const isMissing = (issue: v.BaseIssue<unknown>) =>
+  issue.path !== undefined && issue.kind === "schema" && issue.input === undefined;
+
+/** A rule with a code of its own: `must have … (what to do)`. */
+export const rule = <T>(code: string, message: string, holds: (value: T) => boolean) =>
+  v.rawCheck<T>(({ dataset, addIssue }) => {
+    if (dataset.typed && !holds(dataset.value)) addIssue({ message: `${code} ${message}`, label: "rule" });
+  });
+
+/** An object. valibot's own takes arrays for objects, and a body of a list is not one. */
+export const jsonObject = <const Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.pipe(
+    v.custom<Record<string, unknown>>(
+      (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+      "must be a JSON object",
+    ),
+    v.object(entries),
+  );
+
+/** A text that says something. */
+export const text = (maxLength: number) =>
+  v.pipe(
+    v.string("must be a string"),
+    v.nonEmpty("must not be empty"),
+    v.maxLength(maxLength, `must have at most ${maxLength} characters`),
+  );
+
+/** A whole number in a query string, where everything is text. */
+export const queryInteger = (min: number, max: number) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^-?\d{1,15}$/, "must be a whole number"),
+    v.transform(Number),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  );

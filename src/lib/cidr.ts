@@ -1,0 +1,53 @@
+import ipaddr from "ipaddr.js";
+
+/** A range of addresses, such as `10.0.0.0/8` or `fd00::/8`. */
+export interface Cidr {
+  readonly text: string;
+  contains(address: string): boolean;
+}
+
+/** Reads a range; a lone address is a range of one. Null when it is neither. */
+export function parseCidr(text: string): Cidr | null {
+  try {
+    const [base, bits] = text.includes("/") ? ipaddr.parseCIDR(text) : withAllBits(ipaddr.parse(text));
+    return {
+      text,
+      contains(address) {
+        const parsed = parseAddress(address);
+        return parsed !== null && parsed.kind() === base.kind() && parsed.match(base, bits);
+      },
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** Reads an address; an IPv4 address that came in over an IPv6 socket (`::ffff:1.2.3.4`) is the IPv4 address. */
+function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  try {
+    return ipaddr.process(address);
+  } catch {
+    return null;
+  }
+}
+
+function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  return [address, address.kind() === "ipv4" ? 32 : 128];
+}
+
+/**
+ * What a limit for "one client address" counts by: IPv4 addresses whole, IPv6 by /64, because a single client usually owns
+ * that much (decisions, section 1).
+ */
+export function clientKey(address: string): string {
+  const parsed = parseAddress(address);
+  if (parsed === null || parsed.kind() === "ipv4") return parsed?.toString() ?? address;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/64`).toString()}/64`;
+}
+
+/** True for the addresses of this machine itself, and for the name `localhost`. */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, "");
+  if (bare.toLowerCase() === "localhost") return true;
+  return parseAddress(bare)?.range() === "loopback";
+}

@@ -1,0 +1,62 @@
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
+
+/**
+ * Encryption at rest for what must be readable again: API keys, signing keys, webhook secrets (decisions, sections 5 and 8).
+ *
+ * The context is authenticated but not stored. It names whom a value belongs to, such as `<tenant id>:<key id>`, so that a
+ * sealed value that is copied to another row does not open there. It is no secret: it stands in error messages.
+ */
+export interface Vault {
+  /** Encrypts `plain` (text as UTF-8). The same input gives another result each time. */
+  seal(plain: Uint8Array | string, context: string): Uint8Array;
+  /** @throws Error when the bytes were not sealed by this master key for this context, or have changed since */
+  open(sealed: Uint8Array, context: string): Uint8Array;
+}
+
+/**
+ * A sealed value is: key version (1 byte), nonce (12), ciphertext (as long as the plain text), tag (16).
+ *
+ * The version tells which master key sealed a value, so that a later one can join without a flag day. AES-256-GCM with
+ * random nonces is safe for 2^32 values under one key (NIST SP 800-38D, section 8.3); a server seals a few for each account.
+ *
+ * @param masterKey 32 bytes; copied, the caller may wipe them
+ */
+export function createVault(masterKey: Uint8Array): Vault {
+  if (masterKey.length !== 32) throw new Error(`The master key has 32 bytes, not ${masterKey.length}`);
+  const key = createSecretKey(masterKey);
+
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(nonceLength);
+      const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagLength });
+      cipher.setAAD(Buffer.from(context, "utf8"));
+      const bytes = typeof plain === "string" ? Buffer.from(plain, "utf8") : plain;
+      const ciphertext = cipher.update(bytes);
+      const rest = cipher.final();
+      return Buffer.concat([Buffer.of(keyVersion), nonce, ciphertext, rest, cipher.getAuthTag()]);
+    },
+
+    open(sealed, context) {
+      const cannotOpen = (reason: string) => new Error(`The sealed value of ${context} cannot be opened: ${reason}`);
+      if (sealed.length < 1 + nonceLength + tagLength)
+        throw cannotOpen("it is too short. Try: restore it from a backup");
+      if (sealed[0] !== keyVersion) throw cannotOpen(`its key version ${sealed[0]} is unknown. Try: a newer release`);
+      const tagStart = sealed.length - tagLength;
+      const nonce = sealed.subarray(1, 1 + nonceLength);
+      // Without authTagLength, node:crypto would also accept shorter tags.
+      const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagLength });
+      decipher.setAAD(Buffer.from(context, "utf8"));
+      decipher.setAuthTag(sealed.subarray(tagStart));
+      try {
+        const plain = decipher.update(sealed.subarray(1 + nonceLength, tagStart));
+        return Buffer.concat([plain, decipher.final()]);
+      } catch {
+        throw cannotOpen("the master key is another one, or the value was changed. Try: the data directory's own key");
+      }
+    },
+  };
+}
+
+const keyVersion = 1;
+const nonceLength = 12;
+const tagLength = 16;

@@ -1,0 +1,23 @@
+import type { Tier } from "./domain.ts";
+
+/** What a tier includes (specification, "Limits"; decisions, section 4). */
+export interface Plan {
+  /** Webhooks registered at the same time. */
+  readonly webhooks: number;
+  /** Events accepted in one calendar month, UTC. */
+  readonly eventsPerMonth: number;
+}
+
+export const plans: Readonly<Record<Tier, Plan>> = {
+  free: { webhooks: 1, eventsPerMonth: 10_000 },
+  pro: { webhooks: 1, eventsPerMonth: 5_000_000 },
+  business: { webhooks: 2, eventsPerMonth: 25_000_000 },
+  enterprise: { webhooks: 3, eventsPerMonth: 100_000_000 },
+};
+
+/** Tiers from the lowest to the highest: an upgrade goes to the right, and nothing goes to the left by itself. */
+export const tiersAscending: readonly Tier[] = ["free", "pro", "business", "enterprise"];
+
+export function isHigherTier(target: Tier, current: Tier): boolean {
+  return tiersAscending.indexOf(target) > tiersAscending.indexOf(current);
+}

@@ -1,0 +1,73 @@
+import { join } from "node:path";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { Clock } from "../lib/clock.ts";
+import { nextEventSeq } from "../lib/id.ts";
+import type { Connection } from "./sqlite/connection.ts";
+import { credentialVerbs } from "./sqlite/credentials.ts";
+import { deliveryVerbs } from "./sqlite/deliveries.ts";
+import { eventVerbs } from "./sqlite/events.ts";
+import { createLane, type LaneOptions } from "./sqlite/lane.ts";
+import { maintenanceVerbs } from "./sqlite/maintenance.ts";
+import { databaseFile, openDatabase } from "./sqlite/open.ts";
+import { createQueries } from "./sqlite/queries.ts";
+import { createReader } from "./sqlite/reader.ts";
+import { createReplayLedger } from "./sqlite/replay-ledger.ts";
+import { replayVerbs } from "./sqlite/replays.ts";
+import { statVerbs } from "./sqlite/stats.ts";
+import { createTenantPages } from "./sqlite/tenant-page.ts";
+import { tenantVerbs } from "./sqlite/tenants.ts";
+import { webhookVerbs } from "./sqlite/webhooks.ts";
+import type { Store } from "./store.ts";
+
+export interface StoreOptions {
+  dataDir: string;
+  clock: Clock;
+  /** False when the disk is below its floor: then no more events are accepted. */
+  hasRoom?(): boolean;
+  onCommit?: LaneOptions["onCommit"];
+  warn?(message: string): void;
+  /** Most pages of the database; tests make a full disk with it. */
+  maxPageCount?: number;
+  /** Runs instead of the commit statement; tests make an I/O error with it. */
+  commit?: LaneOptions["commit"];
+}
+
+/** Opens the store in a folder, or makes a new one. @throws StartupError with what to do */
+export function openStore({
+  dataDir,
+  clock,
+  hasRoom = () => true,
+  onCommit,
+  warn,
+  maxPageCount,
+  commit,
+}: StoreOptions): Store {
+  const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
+  const db = drizzle({ client });
+  const lane = createLane({
+    client,
+    clock,
+    nextSeq: nextEventSeq,
+    ...(onCommit && { onCommit }),
+    ...(commit && { commit }),
+  });
+  const connection: Connection = {
+    client,
+    db,
+    lane,
+    pages: createTenantPages(db),
+    queries: createQueries(db),
+    reader: createReader(join(dataDir, databaseFile)),
+  };
+  const ledger = createReplayLedger(client);
+  return {
+    ...tenantVerbs(connection),
+    ...credentialVerbs(connection),
+    ...webhookVerbs(connection),
+    ...eventVerbs(connection, { hasRoom }),
+    ...deliveryVerbs(connection, ledger),
+    ...replayVerbs(connection, ledger),
+    ...statVerbs(connection),
+    ...maintenanceVerbs(connection),
+  };
+}

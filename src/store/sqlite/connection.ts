@@ -1,0 +1,18 @@
+import type { Database } from "bun:sqlite";
+import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { Lane } from "./lane.ts";
+import type { Queries } from "./queries.ts";
+import type { Reader } from "./reader.ts";
+import type { TenantPages } from "./tenant-page.ts";
+
+/** What every group of verbs is built from. */
+export interface Connection {
+  readonly client: Database;
+  readonly db: BunSQLiteDatabase;
+  readonly lane: Lane;
+  readonly pages: TenantPages;
+  /** Reads that are quick enough for the event loop. */
+  readonly queries: Queries;
+  /** The same reads on a connection in a Worker, for those that may take long. */
+  readonly reader: Reader;
+}

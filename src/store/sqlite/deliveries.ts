@@ -1,0 +1,228 @@
+import type { DueDelivery } from "../../domain.ts";
+import { encodeEventId } from "../../lib/id.ts";
+import type { DeliveryVerbs, DueLane, Settled, Settlement } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { LaneTransaction } from "./lane.ts";
+import type { ReplayLedger } from "./replay-ledger.ts";
+import { stateDelivered, stateFailed, statePending } from "./schema.ts";
+import type { TenantPage } from "./tenant-page.ts";
+
+export const webhookRemovedReason = "The webhook was removed before the delivery succeeded";
+
+/**
+ * The queue. These statements run for every delivery, so they are prepared SQL with positional parameters; the rest of
+ * the store goes through the query builder.
+ */
+export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): DeliveryVerbs {
+  const { client, lane, pages } = connection;
+
+  // One seek per webhook that has anything pending: `min` over the partial index, then the next webhook after it.
+  const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
+    with recursive lane (webhook_key) as (
+      select min(webhook_key) from delivery where state = 0
+      union all
+      select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
+      from lane where lane.webhook_key is not null
+    )
+    select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
+           (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
+    from lane join webhook on webhook.key = lane.webhook_key`);
+
+  const selectDue = client.prepare<DueRow, [number, number, number]>(`
+    select d.key, d.tenant_key as tenantKey, tenant.id as tenantId, d.event_seq as eventSeq, d.run,
+           d.attempts_in_run as attemptsInRun, d.attempts, d.replay_key as replayKey, replay.label as replayGroupId,
+           event.id_tail as idTail, event.payload, webhook.url
+    from delivery d
+    join event on event.seq = d.event_seq
+    join webhook on webhook.key = d.webhook_key
+    join tenant on tenant.key = d.tenant_key
+    left join replay on replay.key = d.replay_key
+    where d.state = 0 and d.webhook_key = ?1 and d.next_attempt_at <= ?2
+      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
+    order by d.next_attempt_at, d.key
+    limit ?3`);
+
+  const selectNextDue = client.prepare<{ at: number | null }, [number, number]>(
+    "select min(next_attempt_at) as at from delivery where state = 0 and webhook_key = ?1 and next_attempt_at > ?2",
+  );
+
+  const updateCurrentRun = client.prepare(
+    `update delivery
+     set state = ?3, next_attempt_at = ?4, finished_at = ?5, last_attempt_at = ?6, error_reason = ?7,
+         attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
+     where key = ?1 and run = ?2 and state = 0`,
+  );
+
+  const selectState = client.prepare<{ state: number; run: number; errorReason: string | null }, [number]>(
+    "select state, run, error_reason as errorReason from delivery where key = ?1",
+  );
+
+  /** An attempt that was under way as its webhook was removed still counts, although the record was failed meanwhile. */
+  const updateFailedRun = client.prepare(
+    `update delivery
+     set state = ?3, finished_at = ?4, last_attempt_at = ?5, error_reason = ?6,
+         attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
+     where key = ?1 and run = ?2`,
+  );
+
+  const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
+
+  const insertAttempt = client.prepare(
+    `insert into attempt (tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error, response_body, replay_key)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+  );
+
+  const updateBody = client.prepare("update attempt set response_body = ?2 where key = ?1");
+
+  const selectDraining = client.prepare<{ key: number }, []>(
+    "select key from webhook where removed_at is not null and drained = 0 order by removed_at limit 1",
+  );
+  const markDrained = client.prepare("update webhook set drained = 1 where key = ?1");
+  const selectWaiting = client.prepare<{ key: number; tenantKey: number; replayKey: number | null }, [number, number]>(
+    "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
+  );
+  const failWaiting = client.prepare(
+    `update delivery set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = '${webhookRemovedReason}' where key = ?1`,
+  );
+
+  const selectPending = client.prepare<{ pending: number | null }, []>(
+    "select sum(pending) as pending from tenant_usage",
+  );
+  const selectOldestDue = client.prepare<{ at: number | null }, []>(`
+    with recursive lane (webhook_key) as (
+      select min(webhook_key) from delivery where state = 0
+      union all
+      select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
+      from lane where lane.webhook_key is not null
+    )
+    select min((select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)) as at
+    from lane`);
+
+  function log({ delivery, attempt }: Settlement): number {
+    const { lastInsertRowid } = insertAttempt.run(
+      delivery.tenantKey,
+      delivery.eventSeq,
+      delivery.webhookKey,
+      delivery.attempts + 1,
+      attempt.startedAt,
+      attempt.durationMs,
+      attempt.statusCode,
+      attempt.error,
+      attempt.responseBody,
+      delivery.replayKey,
+    );
+    return Number(lastInsertRowid);
+  }
+
+  function settleCurrentRun(tx: LaneTransaction, page: TenantPage, settlement: Settlement): boolean {
+    const { delivery, attempt, next } = settlement;
+    const { deliveryKey, run } = delivery;
+    if (next.kind === "retry" && page.webhooks.some(({ key }) => key === delivery.webhookKey)) {
+      const { changes } = updateCurrentRun.run(
+        deliveryKey,
+        run,
+        statePending,
+        next.at,
+        null,
+        attempt.startedAt,
+        attempt.error,
+      );
+      return changes > 0;
+    }
+    const isDelivered = next.kind === "delivered";
+    const state = isDelivered ? stateDelivered : stateFailed;
+    const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
+    if (updateCurrentRun.run(deliveryKey, run, state, null, tx.now, attempt.startedAt, reason).changes > 0) {
+      page.pending -= 1;
+      page[isDelivered ? "delivered" : "failed"] += 1;
+      if (delivery.replayKey !== null) ledger.end(delivery.replayKey, isDelivered ? "delivered" : "failed", tx.now);
+      return true;
+    }
+    return false;
+  }
+
+  /** The record is not pending in this run any more: a newer run has begun, or it was failed as its webhook went. */
+  function settleOtherwise(tx: LaneTransaction, page: TenantPage, settlement: Settlement): Settled["kind"] {
+    const { delivery, attempt, next } = settlement;
+    const found = selectState.get(delivery.deliveryKey);
+    if (!found) return "gone";
+    if (found.run !== delivery.run || found.errorReason !== webhookRemovedReason) {
+      countLateAttempt.run(delivery.deliveryKey);
+      return "superseded";
+    }
+    const isDelivered = next.kind === "delivered";
+    const state = isDelivered ? stateDelivered : stateFailed;
+    const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
+    updateFailedRun.run(delivery.deliveryKey, delivery.run, state, tx.now, attempt.startedAt, reason);
+    if (isDelivered) {
+      page.failed -= 1;
+      page.delivered += 1;
+      if (delivery.replayKey !== null) ledger.correct(delivery.replayKey);
+    }
+    return "settled";
+  }
+
+  return {
+    dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
+
+    async dueDeliveries(webhookKey, now, limit) {
+      const rows = selectDue.all(webhookKey, now, limit);
+      const due = rows.map((row) => toDueDelivery(row, webhookKey));
+      const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now)?.at ?? null);
+      return { due, nextDueAt };
+    },
+
+    settle: (settlement) =>
+      lane.submit<Settled>((tx) => {
+        const { delivery } = settlement;
+        const page = pages(tx, delivery.tenantKey);
+        if (page.gone) return { kind: "gone", attemptKey: null };
+        const kind = settleCurrentRun(tx, page, settlement) ? "settled" : settleOtherwise(tx, page, settlement);
+        return { kind, attemptKey: log(settlement) };
+      }),
+
+    completeResponseBody: (attemptKey, responseBody) =>
+      lane.submit<void>(() => {
+        updateBody.run(attemptKey, responseBody);
+      }),
+
+    failDeliveriesOfRemoved: (limit) =>
+      lane.submit<boolean>((tx) => {
+        const webhook = selectDraining.get();
+        if (!webhook) return false;
+        const waiting = selectWaiting.all(webhook.key, limit);
+        for (const { key, tenantKey, replayKey } of waiting) {
+          const page = pages(tx, tenantKey);
+          failWaiting.run(key, tx.now);
+          page.pending -= 1;
+          page.failed += 1;
+          if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
+        }
+        if (waiting.length < limit) markDrained.run(webhook.key);
+        return true;
+      }),
+
+    async queueDepth() {
+      return { pending: selectPending.get()?.pending ?? 0, oldestDueAt: selectOldestDue.get()?.at ?? null };
+    },
+  };
+}
+
+interface DueRow {
+  key: number;
+  tenantKey: number;
+  tenantId: string;
+  eventSeq: number;
+  run: number;
+  attemptsInRun: number;
+  attempts: number;
+  replayKey: number | null;
+  replayGroupId: string | null;
+  idTail: Uint8Array;
+  payload: Uint8Array;
+  url: string;
+}
+
+function toDueDelivery({ key, idTail, ...row }: DueRow, webhookKey: number): DueDelivery {
+  return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...row };
+}

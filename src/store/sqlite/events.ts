@@ -1,0 +1,313 @@
+import { and, asc, desc, eq } from "drizzle-orm";
+import type { Attempt, DueDelivery, EventRecord, Webhook } from "../../domain.ts";
+import { DomainError, rateLimited, unavailable } from "../../errors.ts";
+import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
+import { plans } from "../../plans.ts";
+import { refusalOfIngestion } from "../../standing.ts";
+import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { type LaneTransaction, refuse } from "./lane.ts";
+import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber } from "./queries.ts";
+import * as t from "./schema.ts";
+import { type TenantPage, utcMonth } from "./tenant-page.ts";
+import { accountGone } from "./tenants.ts";
+
+/** Decisions, section 6: an idempotency key is remembered for 24 hours. */
+export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
+
+/** Decisions, section 7: a filtered list is counted so far and no further. */
+const filteredCountLimit = 10_000;
+
+/** Up to this offset a page takes under 3 ms on the event loop; further ones go to the reader. */
+const shallowOffset = 2_000;
+
+export const noWebhookReason = "No webhook was registered when the event arrived";
+
+export interface EventOptions {
+  /** False when the disk is below its floor: then nothing more is accepted. */
+  hasRoom(): boolean;
+}
+
+export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): EventVerbs {
+  const { client, db, lane, pages, queries, reader } = connection;
+
+  const insertEvent = client.prepare("insert into event (seq, tenant_key, id_tail, payload) values (?1, ?2, ?3, ?4)");
+  const insertPending = client.prepare(
+    `insert into delivery (tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
+     values (?1, ?2, ?3, 0, 1, 0, 0, ?4)`,
+  );
+  const insertUndeliverable = client.prepare(
+    `insert into delivery (tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason)
+     values (?1, ?2, 2, 1, 0, 0, ?3, '${noWebhookReason}')`,
+  );
+
+  function store(tx: LaneTransaction, page: TenantPage, payload: Uint8Array, deliveries: DueDelivery[]): string {
+    const tenantKey = page.tenant.key;
+    const seq = tx.nextEventSeq();
+    const ingestedAt = ingestedAtMs(seq);
+    const tail = randomTail();
+    const eventId = encodeEventId(seq, tail);
+    insertEvent.run(seq, tenantKey, tail, payload);
+    countEvent(page, ingestedAt);
+    if (page.webhooks.length === 0) {
+      insertUndeliverable.run(tenantKey, seq, ingestedAt);
+      page.failed += 1;
+    }
+    for (const webhook of page.webhooks) {
+      const { lastInsertRowid } = insertPending.run(tenantKey, seq, webhook.key, ingestedAt);
+      page.pending += 1;
+      deliveries.push(freshDelivery(Number(lastInsertRowid), page, webhook, seq, eventId, payload));
+    }
+    return eventId;
+  }
+
+  function remembered(tenantKey: number, key: string, fingerprint: Uint8Array, now: number) {
+    const found = db
+      .select()
+      .from(t.idempotency)
+      .where(and(eq(t.idempotency.tenantKey, tenantKey), eq(t.idempotency.key, key)))
+      .get();
+    if (!found || found.createdAt <= now - idempotencyLifetimeMs) return null;
+    return found.fingerprint.equals(fingerprint) ? found.eventIds.split(" ") : refuse(idempotencyConflict());
+  }
+
+  function remember(tenantKey: number, key: string, fingerprint: Uint8Array, eventIds: string[], now: number): void {
+    const row = { fingerprint: Buffer.from(fingerprint), eventIds: eventIds.join(" "), createdAt: now };
+    db.insert(t.idempotency)
+      .values({ tenantKey, key, ...row })
+      .onConflictDoUpdate({ target: [t.idempotency.tenantKey, t.idempotency.key], set: row })
+      .run();
+  }
+
+  const recordsOf = () =>
+    db
+      .select(recordColumns)
+      .from(t.delivery)
+      .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
+      .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
+      .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey));
+
+  /** The event with this id, whosever it is. */
+  function findEvent(eventId: string) {
+    const id = parseEventId(eventId);
+    if (!id) return null;
+    const found = db.select().from(t.event).where(eq(t.event.seq, id.seq)).get();
+    return found && encodeEventId(found.seq, found.idTail) === eventId ? found : null;
+  }
+
+  function ownEvent(tenantKey: number, eventId: string) {
+    const found = findEvent(eventId);
+    return found?.tenantKey === tenantKey ? found : null;
+  }
+
+  async function filterOf(query: PageQuery): Promise<RecordFilter> {
+    const { tenantKey, state, webhookId, from, to } = query;
+    return {
+      tenantKey,
+      ...(state !== undefined && { state: stateNumber[state] }),
+      ...(webhookId !== undefined && { webhookKeys: queries.webhookKeys({ tenantKey, idOrUrl: webhookId }) }),
+      ...(from !== undefined && { fromSeq: firstSeqAt(from) }),
+      ...(to !== undefined && { toSeq: firstSeqAt(to + 1) - 1 }),
+    };
+  }
+
+  return {
+    acceptEvents: ({ tenantKey, payloads, idempotency }) =>
+      lane.submit<AcceptedEvents>((tx) => {
+        const page = pages(tx, tenantKey);
+        if (page.gone) return refuse(accountGone());
+        if (idempotency) {
+          const earlier = remembered(tenantKey, idempotency.key, idempotency.fingerprint, tx.now);
+          if (Array.isArray(earlier)) return { eventIds: earlier, repeated: true, ingestedAt: tx.now, deliveries: [] };
+          if (earlier) return earlier;
+        }
+        const refusal =
+          refusalOfIngestion(page.tenant) ??
+          refusalOfQuota(page, payloads.length, tx.now) ??
+          (hasRoom() ? null : noRoom());
+        if (refusal) return refuse(refusal);
+        const deliveries: DueDelivery[] = [];
+        const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
+        if (idempotency) remember(tenantKey, idempotency.key, idempotency.fingerprint, eventIds, tx.now);
+        return { eventIds, repeated: false, ingestedAt: tx.now, deliveries };
+      }),
+
+    async page(query) {
+      const filter = await filterOf(query);
+      const offset = query.page * query.size;
+      const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
+      const paged = { filter, offset, limit: query.size };
+      if (isFiltered) {
+        const [rows, counted] = await Promise.all([
+          reader.run("page", paged),
+          reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
+        ]);
+        const totalIsExact = counted <= filteredCountLimit;
+        return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
+      }
+      const usage = usageOf(query.tenantKey);
+      const total =
+        query.state === undefined
+          ? usage.pending + usage.delivered + usage.failed
+          : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
+      // A page behind the last one is empty whatever it would cost to walk there.
+      const rows =
+        offset >= total ? [] : offset <= shallowOffset ? queries.page(paged) : await reader.run("page", paged);
+      return { records: rows.map(toRecord), total, totalIsExact: true };
+    },
+
+    async records(tenantKey, eventId) {
+      const found = ownEvent(tenantKey, eventId);
+      if (!found) return [];
+      return recordsOf()
+        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
+        .orderBy(asc(t.delivery.key))
+        .all()
+        .map(toRecord);
+    },
+
+    async eventOwner(eventId) {
+      const found = findEvent(eventId);
+      if (!found) return null;
+      const owner = db
+        .select({ deletedAt: t.tenant.deletedAt })
+        .from(t.tenant)
+        .where(eq(t.tenant.key, found.tenantKey));
+      return owner.get()?.deletedAt === null ? found.tenantKey : null;
+    },
+
+    async attempts(tenantKey, eventId) {
+      const found = ownEvent(tenantKey, eventId);
+      if (!found) return null;
+      return db
+        .select({
+          targetWebhook: t.webhook.url,
+          number: t.attempt.number,
+          startedAt: t.attempt.startedAt,
+          durationMs: t.attempt.durationMs,
+          statusCode: t.attempt.statusCode,
+          error: t.attempt.error,
+          responseBody: t.attempt.responseBody,
+          replayGroupId: t.replay.label,
+        })
+        .from(t.attempt)
+        .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
+        .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
+        .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
+        .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
+        .all()
+        .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
+    },
+
+    async previewDelivery(tenantKey, eventId) {
+      const found = ownEvent(tenantKey, eventId);
+      if (!found) return null;
+      const newest = recordsOf()
+        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
+        .orderBy(desc(t.delivery.key))
+        .limit(1)
+        .get();
+      const owner = db.select({ id: t.tenant.id }).from(t.tenant).where(eq(t.tenant.key, tenantKey)).get();
+      if (!newest || !owner) return null;
+      return {
+        deliveryKey: newest.key,
+        tenantKey,
+        tenantId: owner.id,
+        webhookKey: 0,
+        url: newest.url ?? "",
+        eventSeq: found.seq,
+        eventId,
+        payload: found.payload,
+        run: newest.run,
+        attemptsInRun: 0,
+        attempts: newest.attempts,
+        replayKey: null,
+        replayGroupId: newest.replayGroupId,
+      };
+    },
+  };
+
+  function usageOf(tenantKey: number) {
+    const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
+    return found ?? { pending: 0, delivered: 0, failed: 0 };
+  }
+}
+
+function countEvent(page: TenantPage, ingestedAt: number): void {
+  openMonth(page, ingestedAt);
+  page.eventsInMonth += 1;
+  page.events += 1;
+}
+
+/** An event belongs to the month of its time of ingestion, which never steps back. */
+function openMonth(page: TenantPage, at: number): void {
+  const month = utcMonth(at);
+  if (month <= page.month) return;
+  page.month = month;
+  page.eventsInMonth = 0;
+}
+
+/** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
+function refusalOfQuota(page: TenantPage, events: number, now: number): DomainError | null {
+  openMonth(page, now);
+  const quota = plans[page.tenant.enforcedTier ?? "free"].eventsPerMonth;
+  if (page.eventsInMonth + events <= quota) return null;
+  const left = quota - page.eventsInMonth;
+  const date = new Date(now);
+  const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  return rateLimited(
+    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,
+    "quota_exceeded",
+    (monthEnd - now) / 1000,
+  );
+}
+
+const noRoom = () =>
+  unavailable("The disk of the server is almost full; repeat the request later.", "storage_full", 30);
+
+const idempotencyConflict = () =>
+  new DomainError({
+    kind: "idempotency_conflict",
+    code: "idempotency_key_reused",
+    message: "Idempotency-Key was used in the last 24 hours for another request; use a new key for a new request.",
+  });
+
+function freshDelivery(
+  deliveryKey: number,
+  page: TenantPage,
+  webhook: Webhook,
+  eventSeq: number,
+  eventId: string,
+  payload: Uint8Array,
+): DueDelivery {
+  return {
+    deliveryKey,
+    tenantKey: page.tenant.key,
+    tenantId: page.tenant.id,
+    webhookKey: webhook.key,
+    url: webhook.url,
+    eventSeq,
+    eventId,
+    payload,
+    run: 1,
+    attemptsInRun: 0,
+    attempts: 0,
+    replayKey: null,
+    replayGroupId: null,
+  };
+}
+
+function toRecord(row: RecordRow): EventRecord {
+  return {
+    eventId: encodeEventId(row.eventSeq, row.idTail),
+    state: stateNames[row.state] ?? "FAILED",
+    ingestedAt: ingestedAtMs(row.eventSeq),
+    targetWebhook: row.url ?? "",
+    errorReason: row.errorReason,
+    payload: row.payload,
+    attempts: row.attempts,
+    lastAttemptAt: row.lastAttemptAt,
+    nextAttemptAt: row.nextAttemptAt,
+    replayGroupId: row.replayGroupId,
+  };
+}

@@ -1,0 +1,95 @@
+import type { Database } from "bun:sqlite";
+import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { idempotencyLifetimeMs } from "./events.ts";
+
+/** Decisions, section 4: an address counts as known for 30 days after a login. */
+export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
+
+/** Rows that belong to a tenant, children before parents. */
+const tenantTables = [
+  "attempt",
+  "delivery",
+  "event",
+  "stat_latency",
+  "stat",
+  "idempotency",
+  "replay",
+  "login_address",
+  "webhook",
+  "api_key",
+  "signing_key",
+  "signing_secret",
+  "tenant_usage",
+] as const;
+
+export function maintenanceVerbs({
+  client,
+  lane,
+  reader,
+}: Connection): MaintenanceVerbs & Pick<TenantVerbs, "eraseDeleted"> {
+  const nextDeleted = client.prepare<{ key: number }, []>(
+    "select key from tenant where deleted_at is not null order by deleted_at limit 1",
+  );
+  const deleteSome = tenantTables.map((table) =>
+    client.prepare(`delete from ${table} where rowid in (select rowid from ${table} where tenant_key = ?1 limit ?2)`),
+  );
+  const deleteTenant = client.prepare("delete from tenant where key = ?1");
+
+  const outlived = [
+    { statement: deleteUpTo(client, "idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
+    { statement: deleteUpTo(client, "login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
+    { statement: deleteUpTo(client, "ended_session", "expires_at"), ageMs: 0 },
+    { statement: deleteUpTo(client, "signing_key", "retires_at"), ageMs: 0 },
+    { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
+  ];
+
+  return {
+    eraseDeleted: (limit) =>
+      lane.submit<boolean>(() => {
+        const tenant = nextDeleted.get();
+        if (!tenant) return false;
+        let left = limit;
+        for (const statement of deleteSome) {
+          left -= statement.run(tenant.key, left).changes;
+          if (left <= 0) return true;
+        }
+        deleteTenant.run(tenant.key);
+        return true;
+      }),
+
+    prune: (now, limit) =>
+      lane.submit<boolean>(() => {
+        const removed = outlived.map(({ statement, ageMs }) => statement.run(now - ageMs, limit).changes);
+        return removed.some((changes) => changes >= limit);
+      }),
+
+    releaseSpace: (pages) =>
+      lane.submit<boolean>(() => {
+        client.run(`pragma incremental_vacuum(${pages})`);
+        const { free } = client
+          .query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count")
+          .get() ?? {
+          free: 0,
+        };
+        return free > 0;
+      }),
+
+    probe: () => lane.submit<void>(() => {}),
+
+    writeLagMs: () => lane.lagMs(),
+
+    async close() {
+      await lane.close();
+      reader.close();
+      client.run("pragma wal_checkpoint(truncate)");
+      client.close();
+    },
+  };
+}
+
+function deleteUpTo(client: Database, table: string, column: string) {
+  return client.prepare(
+    `delete from ${table} where rowid in (select rowid from ${table} where ${column} <= ?1 order by ${column} limit ?2)`,
+  );
+}

@@ -1,0 +1,313 @@
+import type { Replay, ReplayKind, ReplayStatus } from "../../domain.ts";
+import { notFound, rateLimited } from "../../errors.ts";
+import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { type LaneTransaction, refuse } from "./lane.ts";
+import type { ReplayLedger } from "./replay-ledger.ts";
+import { stateDelivered, stateFailed, statePending } from "./schema.ts";
+import type { TenantPage } from "./tenant-page.ts";
+import { accountGone } from "./tenants.ts";
+
+interface ReplayRow {
+  key: number;
+  id: string;
+  tenantKey: number;
+  kind: ReplayKind;
+  label: string;
+  phase: "waiting" | "queueing" | "queued" | "completed" | "cancelled";
+  fromSeq: number;
+  toSeq: number;
+  cursorSeq: number;
+  selected: number;
+  queued: number;
+  delivered: number;
+  failed: number;
+  superseded: number;
+  skipped: number;
+  createdAt: number;
+  completedAt: number | null;
+}
+
+const columns = `key, id, tenant_key as tenantKey, kind, label, phase, from_seq as fromSeq, to_seq as toSeq,
+  cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped, created_at as createdAt,
+  completed_at as completedAt`;
+
+/** The rows of one event while a replay decides about them. */
+interface RecordState {
+  key: number;
+  webhookKey: number | null;
+  state: number;
+  run: number;
+  replayKey: number | null;
+}
+
+/**
+ * A replay walks the events of its selection, oldest first, and remembers the last one: that cursor moves in the same
+ * transaction as the records, so no event is queued twice across a restart.
+ *
+ *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
+ *      └──────────────────────┴── cancel ──▶ cancelled
+ */
+export function replayVerbs(connection: Connection, ledger: ReplayLedger): ReplayVerbs {
+  const { client, lane, pages, reader } = connection;
+
+  const insert = client.prepare(
+    `insert into replay (id, tenant_key, kind, label, phase, from_seq, to_seq, cursor_seq, selected, created_at)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+  );
+  const byKey = client.prepare<ReplayRow, [number]>(`select ${columns} from replay where key = ?1`);
+  const byId = client.prepare<ReplayRow, [string, number]>(
+    `select ${columns} from replay where id = ?1 and tenant_key = ?2`,
+  );
+  const listed = client.prepare<ReplayRow, [number, number, number]>(
+    `select ${columns} from replay where tenant_key = ?1 order by key desc limit ?2 offset ?3`,
+  );
+  const counted = client.prepare<{ n: number }, [number]>("select count(*) as n from replay where tenant_key = ?1");
+  const unfinished = client.prepare<{ n: number }, [number]>(
+    "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing')",
+  );
+  // The oldest unfinished replay of each tenant is the one whose turn it is; among those, the one served least of late.
+  const nextTurn = client.prepare<ReplayRow, []>(
+    `select ${columns} from replay
+     where phase in ('waiting', 'queueing') and key in (
+       select min(replay.key) from replay join tenant on tenant.key = replay.tenant_key
+       where phase in ('waiting', 'queueing') and tenant.operator_suspended_at is null group by tenant_key)
+     order by queued + skipped, key limit 1`,
+  );
+  const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
+  const eventAt = client.prepare<{ tenantKey: number; idTail: Uint8Array }, [number]>(
+    "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
+  );
+  const eventsAfter = client.prepare<{ seq: number }, [number, number, number, number]>(
+    "select seq from event where tenant_key = ?1 and seq > ?2 and seq <= ?3 order by seq limit ?4",
+  );
+  const failedAfter = client.prepare<{ seq: number }, [number, number, number, number, number]>(
+    `select distinct event_seq as seq from delivery
+     where tenant_key = ?1 and state = 2 and event_seq > ?2 and event_seq <= ?3 and finished_at <= ?4
+     order by event_seq limit ?5`,
+  );
+  const recordsOf = client.prepare<RecordState, [number, number]>(
+    `select key, webhook_key as webhookKey, state, run, replay_key as replayKey
+     from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
+  );
+  const requeue = client.prepare(
+    `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3
+     where key = ?1`,
+  );
+  const insertRecord = client.prepare(
+    `insert into delivery (tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key)
+     values (?1, ?2, ?3, 0, 1, 0, 0, ?4, ?5)`,
+  );
+  const deleteRecord = client.prepare("delete from delivery where key = ?1");
+  const advance = client.prepare(
+    `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
+       completed_at = case when ?2 = 'cancelled' then ?6 else completed_at end
+     where key = ?1`,
+  );
+
+  /** Starts a new run for one event wherever it is due one; returns how many records it queued and passed over. */
+  function requeueEvent(
+    tx: LaneTransaction,
+    page: TenantPage,
+    eventSeq: number,
+    replay: { key: number; kind: ReplayKind },
+    woken: Set<number>,
+  ): { queued: number; skipped: number } {
+    const tenantKey = page.tenant.key;
+    const records = recordsOf.all(tenantKey, eventSeq);
+    const registered = new Set(page.webhooks.map(({ key }) => key));
+    let queued = 0;
+    let skipped = 0;
+    let added = 0;
+    for (const { key: webhookKey } of page.webhooks) {
+      const record = records.find((candidate) => candidate.webhookKey === webhookKey);
+      if (!record) {
+        insertRecord.run(tenantKey, eventSeq, webhookKey, tx.now, replay.key);
+        page.pending += 1;
+        added += 1;
+      } else if (replay.kind === "failed" && record.state === stateDelivered) {
+        continue;
+      } else {
+        leaveState(page, record.state);
+        page.pending += 1;
+        if (record.state === statePending && record.replayKey !== null) {
+          ledger.end(record.replayKey, "superseded", tx.now);
+        }
+        requeue.run(record.key, tx.now, replay.key);
+      }
+      queued += 1;
+      woken.add(webhookKey);
+    }
+    for (const record of records) {
+      if (record.state !== stateFailed) continue;
+      if (record.webhookKey !== null && registered.has(record.webhookKey)) continue;
+      // A failed record of a URL that is gone makes room for the records of webhooks that had none of this event.
+      if (added > 0) {
+        deleteRecord.run(record.key);
+        page.failed -= 1;
+      } else {
+        skipped += 1;
+      }
+    }
+    return { queued, skipped };
+  }
+
+  function findOwnEvent(tenantKey: number, eventId: string): number | null {
+    const id = parseEventId(eventId);
+    const found = id && eventAt.get(id.seq);
+    if (!id || !found || found.tenantKey !== tenantKey) return null;
+    return encodeEventId(id.seq, found.idTail) === eventId ? id.seq : null;
+  }
+
+  /** The range of events that a bulk replay looks at: up to the last committed one. */
+  function rangeOf(replay: Omit<NewReplay, "id" | "label">): { fromSeq: number; toSeq: number } {
+    const last = lastSeq.get()?.seq ?? 0;
+    return {
+      fromSeq: replay.from === undefined ? 0 : firstSeqAt(replay.from),
+      toSeq: replay.to === undefined ? last : Math.min(last, firstSeqAt(replay.to + 1) - 1),
+    };
+  }
+
+  const countSelected = (tenantKey: number, kind: ReplayKind, fromSeq: number, toSeq: number) =>
+    kind === "failed"
+      ? reader.run("countFailedEvents", { tenantKey, toSeq })
+      : reader.run("countEvents", { tenantKey, fromSeq, toSeq });
+
+  return {
+    replayEvent: (tenantKey, replay, now) =>
+      lane.submit<Requeued>((tx) => {
+        const page = pages(tx, tenantKey);
+        if (page.gone) return refuse(accountGone());
+        const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
+        if (seq === null) return refuse(notFound("The account has no event with this eventId.", "event_not_found"));
+        const key = Number(
+          insert.run(replay.id, tenantKey, "single", replay.label, "queued", seq, seq, seq, 1, now).lastInsertRowid,
+        );
+        const woken = new Set<number>();
+        const { queued, skipped } = requeueEvent(tx, page, seq, { key, kind: "single" }, woken);
+        advance.run(key, "queued", seq, queued, skipped, null);
+        ledger.completeIfEnded(key, tx.now);
+        return { replay: toReplay(byKey.get(key)), webhookKeys: [...woken] };
+      }),
+
+    async startReplay(tenantKey, replay, now, limits) {
+      const { fromSeq, toSeq } = rangeOf(replay);
+      const selected = await countSelected(tenantKey, replay.kind, fromSeq, toSeq);
+      return lane.submit<Replay>((tx) => {
+        if (pages(tx, tenantKey).gone) return refuse(accountGone());
+        if ((unfinished.get(tenantKey)?.n ?? 0) >= limits.unfinished) return refuse(tooManyReplays(limits.unfinished));
+        const { lastInsertRowid } = insert.run(
+          replay.id,
+          tenantKey,
+          replay.kind,
+          replay.label,
+          "waiting",
+          fromSeq,
+          toSeq,
+          Math.max(0, fromSeq - 1),
+          selected,
+          now,
+        );
+        return toReplay(byKey.get(Number(lastInsertRowid)));
+      });
+    },
+
+    async previewReplay(tenantKey, replay) {
+      if (replay.kind === "single") return findOwnEvent(tenantKey, replay.eventId ?? "") === null ? 0 : 1;
+      const { fromSeq, toSeq } = rangeOf(replay);
+      return countSelected(tenantKey, replay.kind, fromSeq, toSeq);
+    },
+
+    queueReplayBatch: (limit) =>
+      lane.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
+        const replay = nextTurn.get();
+        if (!replay) return null;
+        const page = pages(tx, replay.tenantKey);
+        const { tenantKey } = replay;
+        if (page.gone) {
+          advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
+          return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId: page.tenant.id, tenantKey };
+        }
+        const events =
+          replay.kind === "failed"
+            ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
+            : eventsAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, limit);
+        const woken = new Set<number>();
+        let queued = 0;
+        let skipped = 0;
+        for (const { seq } of events) {
+          const done = requeueEvent(tx, page, seq, replay, woken);
+          queued += done.queued;
+          skipped += done.skipped;
+        }
+        const isLast = events.length < limit;
+        const cursor = isLast ? replay.toSeq : (events.at(-1)?.seq ?? replay.toSeq);
+        advance.run(replay.key, isLast ? "queued" : "queueing", cursor, queued, skipped, null);
+        ledger.completeIfEnded(replay.key, tx.now);
+        const after = toReplay(byKey.get(replay.key));
+        return { replay: after, webhookKeys: [...woken], tenantId: page.tenant.id, tenantKey };
+      }),
+
+    async replays(tenantKey, { offset, limit }) {
+      const total = counted.get(tenantKey)?.n ?? 0;
+      return { replays: listed.all(tenantKey, limit, offset).map(toReplay), total };
+    },
+
+    async findReplay(tenantKey, replayId) {
+      const row = byId.get(replayId, tenantKey);
+      return row ? toReplay(row) : null;
+    },
+
+    cancelReplay: (tenantKey, replayId, now) =>
+      lane.submit<Replay | null>((tx) => {
+        if (pages(tx, tenantKey).gone) return refuse(accountGone());
+        const row = byId.get(replayId, tenantKey);
+        if (!row) return null;
+        if (row.phase === "waiting" || row.phase === "queueing") {
+          advance.run(row.key, "cancelled", row.cursorSeq, 0, 0, now);
+        }
+        return toReplay(byKey.get(row.key));
+      }),
+  };
+}
+
+function leaveState(page: TenantPage, state: number): void {
+  if (state === statePending) page.pending -= 1;
+  else if (state === stateDelivered) page.delivered -= 1;
+  else page.failed -= 1;
+}
+
+/** Decisions, section 3: one bulk replay running and ten waiting. */
+const tooManyReplays = (limit: number) =>
+  rateLimited(
+    `The account has ${limit} replays that are not queued yet; wait until one is, or cancel one.`,
+    "too_many_replays",
+    10,
+  );
+
+const statusOf: Record<ReplayRow["phase"], ReplayStatus> = {
+  waiting: "waiting",
+  queueing: "running",
+  queued: "running",
+  completed: "completed",
+  cancelled: "cancelled",
+};
+
+function toReplay(row: ReplayRow | null): Replay {
+  if (!row) throw new Error("A replay that was just written cannot be read");
+  return {
+    id: row.id,
+    kind: row.kind,
+    replayGroupId: row.label,
+    status: statusOf[row.phase],
+    selected: row.selected,
+    queued: row.queued,
+    delivered: row.delivered,
+    failed: row.failed,
+    superseded: row.superseded,
+    skipped: row.skipped,
+    createdAt: row.createdAt,
+    completedAt: row.completedAt,
+  };
+}

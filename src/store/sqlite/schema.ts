@@ -1,0 +1,332 @@
+import { sql } from "drizzle-orm";
+import {
+  blob,
+  check,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
+
+/**
+ * The SQLite schema. Times are integers, milliseconds since the Unix epoch; a `key` is an internal row number that never
+ * leaves the program, an `id` is public. Migrations are generated from this file (`bun run db:generate`).
+ *
+ * What the reads cost is decided here: every list is a walk along one covering index (`…_by_…`), and the due rows have a
+ * partial index of their own, which stays as small as the queue whatever the history grows to.
+ */
+
+/** One row: what the write lane knows of itself. It tells a commit that happened from one that did not. */
+export const lane = sqliteTable(
+  "lane",
+  {
+    id: integer("id").primaryKey(),
+    batch: integer("batch").notNull(),
+    lastEventSeq: integer("last_event_seq").notNull(),
+  },
+  (t) => [check("lane_is_one_row", sql`${t.id} = 1`)],
+);
+
+export const tenant = sqliteTable(
+  "tenant",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull(),
+    name: text("name").notNull(),
+    email: text("email").notNull(),
+    /** The e-mail in lower case while it is a login id, which it is on paid tiers only. */
+    loginEmail: text("login_email"),
+    tier: text("tier", { enum: ["free", "pro", "business", "enterprise"] }).notNull(),
+    enforcedTier: text("enforced_tier", { enum: ["free", "pro", "business", "enterprise"] }),
+    passwordHash: text("password_hash").notNull(),
+    sessionVersion: integer("session_version").notNull().default(1),
+    createdAt: integer("created_at").notNull(),
+    operatorSuspendedAt: integer("operator_suspended_at"),
+    paymentSuspendedAt: integer("payment_suspended_at"),
+    pastDueAt: integer("past_due_at"),
+    deletedAt: integer("deleted_at"),
+  },
+  (t) => [
+    uniqueIndex("tenant_by_id").on(t.id),
+    uniqueIndex("tenant_by_login_email").on(t.loginEmail),
+    index("tenant_to_erase").on(t.deletedAt).where(sql`${t.deletedAt} is not null`),
+    check("tenant_tier", sql`${t.tier} in ('free', 'pro', 'business', 'enterprise')`),
+    check("tenant_enforced_tier", sql`${t.enforcedTier} in ('free', 'pro', 'business', 'enterprise')`),
+    check("tenant_free_has_no_login_email", sql`${t.tier} <> 'free' or ${t.loginEmail} is null`),
+  ],
+);
+
+/** Counters of a tenant, apart from its other fields so that the rows that every event touches share few pages. */
+export const tenantUsage = sqliteTable(
+  "tenant_usage",
+  {
+    tenantKey: integer("tenant_key")
+      .primaryKey()
+      .references(() => tenant.key),
+    /** The UTC month that `eventsInMonth` counts, as 202611. */
+    month: integer("month").notNull(),
+    eventsInMonth: integer("events_in_month").notNull(),
+    events: integer("events").notNull(),
+    pending: integer("pending").notNull(),
+    delivered: integer("delivered").notNull(),
+    failed: integer("failed").notNull(),
+  },
+  (t) => [check("usage_not_negative", sql`${t.pending} >= 0 and ${t.delivered} >= 0 and ${t.failed} >= 0`)],
+);
+
+export const apiKey = sqliteTable(
+  "api_key",
+  {
+    key: integer("key").primaryKey(),
+    id: text("id").notNull(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    hash: blob("hash", { mode: "buffer" }).notNull(),
+    sealed: blob("sealed", { mode: "buffer" }).notNull(),
+    createdAt: integer("created_at").notNull(),
+    lastUsedAt: integer("last_used_at"),
+    expiresAt: integer("expires_at"),
+  },
+  (t) => [uniqueIndex("api_key_by_hash").on(t.hash), index("api_key_by_tenant").on(t.tenantKey)],
+);
+
+export const signingKey = sqliteTable(
+  "signing_key",
+  {
+    key: integer("key").primaryKey(),
+    id: text("id").notNull(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    publicKey: blob("public_key", { mode: "buffer" }).notNull(),
+    sealedSeed: blob("sealed_seed", { mode: "buffer" }).notNull(),
+    activatesAt: integer("activates_at").notNull(),
+    retiresAt: integer("retires_at"),
+  },
+  (t) => [index("signing_key_by_tenant").on(t.tenantKey)],
+);
+
+export const signingSecret = sqliteTable(
+  "signing_secret",
+  {
+    key: integer("key").primaryKey(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    sealed: blob("sealed", { mode: "buffer" }).notNull(),
+    createdAt: integer("created_at").notNull(),
+    expiresAt: integer("expires_at"),
+  },
+  (t) => [index("signing_secret_by_tenant").on(t.tenantKey)],
+);
+
+/** Session tokens that were logged out before their end. */
+export const endedSession = sqliteTable(
+  "ended_session",
+  {
+    id: text("id").primaryKey(),
+    expiresAt: integer("expires_at").notNull(),
+  },
+  (t) => [index("ended_session_by_expiry").on(t.expiresAt)],
+);
+
+/** From where an account was logged in to of late: such an address is not shut out by strangers' failures. */
+export const loginAddress = sqliteTable(
+  "login_address",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    address: text("address").notNull(),
+    lastLoginAt: integer("last_login_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.address] }), index("login_address_by_time").on(t.lastLoginAt)],
+);
+
+/** A removed webhook keeps its row: its records still name the URL. Registering the URL again makes a new row. */
+export const webhook = sqliteTable(
+  "webhook",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    url: text("url").notNull(),
+    name: text("name").notNull(),
+    position: integer("position").notNull(),
+    createdAt: integer("created_at").notNull(),
+    removedAt: integer("removed_at"),
+    /** Removed, and no record waits for it any more. */
+    drained: integer("drained", { mode: "boolean" }).notNull().default(false),
+  },
+  (t) => [
+    index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and ${t.drained} = 0`),
+    index("webhook_by_tenant").on(t.tenantKey, t.position),
+    uniqueIndex("webhook_url_once").on(t.tenantKey, t.url).where(sql`${t.removedAt} is null`),
+  ],
+);
+
+/** Immutable once accepted. The id is `seq` and `idTail` written as a UUIDv7; the time of ingestion is in `seq`, too. */
+export const event = sqliteTable(
+  "event",
+  {
+    seq: integer("seq").primaryKey(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    idTail: blob("id_tail", { mode: "buffer" }).notNull(),
+    payload: blob("payload", { mode: "buffer" }).notNull(),
+  },
+  (t) => [uniqueIndex("event_by_tenant").on(t.tenantKey, t.seq)],
+);
+
+export const statePending = 0;
+export const stateDelivered = 1;
+export const stateFailed = 2;
+
+/**
+ * One row per event and webhook: the public event record and the queue in one.
+ *
+ * `webhookKey` and `replayKey` are no foreign keys, here and in `attempt`: to let a parent row go, SQLite would look for
+ * children through the whole table, unless two more indexes were written for every delivery. `test/contract/store.ts`
+ * checks that no orphan is left.
+ */
+export const delivery = sqliteTable(
+  "delivery",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    tenantKey: integer("tenant_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    /** Null for the record of an event that found no webhook. */
+    webhookKey: integer("webhook_key"),
+    state: integer("state").notNull(),
+    run: integer("run").notNull(),
+    attemptsInRun: integer("attempts_in_run").notNull(),
+    attempts: integer("attempts").notNull(),
+    nextAttemptAt: integer("next_attempt_at"),
+    lastAttemptAt: integer("last_attempt_at"),
+    finishedAt: integer("finished_at"),
+    errorReason: text("error_reason"),
+    /** The replay that began the current run. */
+    replayKey: integer("replay_key"),
+  },
+  (t) => [
+    foreignKey({ columns: [t.tenantKey, t.eventSeq], foreignColumns: [event.tenantKey, event.seq] }),
+    // `key` orders the records of one event, `webhookKey` lets a filtered walk stay inside the index.
+    index("delivery_by_tenant").on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey),
+    index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
+    index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
+    check("delivery_state", sql`${t.state} in (0, 1, 2)`),
+    check("delivery_waits_for_a_time", sql`(${t.state} = 0) = (${t.nextAttemptAt} is not null)`),
+    check("delivery_ends_at_a_time", sql`(${t.state} = 0) = (${t.finishedAt} is null)`),
+    check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
+  ],
+);
+
+/** The log of attempts. It outlives the record, when a replay replaces that. */
+export const attempt = sqliteTable(
+  "attempt",
+  {
+    key: integer("key").primaryKey(),
+    tenantKey: integer("tenant_key").notNull(),
+    eventSeq: integer("event_seq").notNull(),
+    webhookKey: integer("webhook_key").notNull(),
+    number: integer("number").notNull(),
+    startedAt: integer("started_at").notNull(),
+    durationMs: integer("duration_ms").notNull(),
+    statusCode: integer("status_code"),
+    error: text("error"),
+    responseBody: blob("response_body", { mode: "buffer" }),
+    replayKey: integer("replay_key"),
+  },
+  (t) => [
+    foreignKey({ columns: [t.tenantKey, t.eventSeq], foreignColumns: [event.tenantKey, event.seq] }),
+    index("attempt_by_event").on(t.tenantKey, t.eventSeq),
+  ],
+);
+
+export const replay = sqliteTable(
+  "replay",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    kind: text("kind", { enum: ["single", "timeline", "all", "failed"] }).notNull(),
+    label: text("label").notNull(),
+    /** `queued`: every record is in the queue, and some have not ended. */
+    phase: text("phase", { enum: ["waiting", "queueing", "queued", "completed", "cancelled"] }).notNull(),
+    /** The events of the selection lie in fromSeq..toSeq; the cursor is the last one that has been queued. */
+    fromSeq: integer("from_seq").notNull(),
+    toSeq: integer("to_seq").notNull(),
+    cursorSeq: integer("cursor_seq").notNull(),
+    selected: integer("selected").notNull(),
+    queued: integer("queued").notNull().default(0),
+    delivered: integer("delivered").notNull().default(0),
+    failed: integer("failed").notNull().default(0),
+    superseded: integer("superseded").notNull().default(0),
+    skipped: integer("skipped").notNull().default(0),
+    createdAt: integer("created_at").notNull(),
+    completedAt: integer("completed_at"),
+  },
+  (t) => [
+    uniqueIndex("replay_by_id").on(t.id),
+    index("replay_by_tenant").on(t.tenantKey, t.key),
+    index("replay_to_queue").on(t.phase, t.key).where(sql`${t.phase} in ('waiting', 'queueing')`),
+    check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
+  ],
+);
+
+/** Remembered 202s of requests with an `Idempotency-Key`. */
+export const idempotency = sqliteTable(
+  "idempotency",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    key: text("key").notNull(),
+    /** SHA-256 over path and body. */
+    fingerprint: blob("fingerprint", { mode: "buffer" }).notNull(),
+    /** The event ids of the answer, joined by a space. */
+    eventIds: text("event_ids").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.key] }), index("idempotency_by_time").on(t.createdAt)],
+);
+
+/** What happened in one minute of one tenant, for charts. */
+export const stat = sqliteTable(
+  "stat",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    /** Minutes since the Unix epoch. */
+    minute: integer("minute").notNull(),
+    accepted: integer("accepted").notNull(),
+    delivered: integer("delivered").notNull(),
+    failed: integer("failed").notNull(),
+    attempts: integer("attempts").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.minute] })],
+);
+
+/** Response times of attempts in one minute of one tenant, as counts in buckets (`store/latency.ts`). */
+export const statLatency = sqliteTable(
+  "stat_latency",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    minute: integer("minute").notNull(),
+    bucket: integer("bucket").notNull(),
+    count: integer("count").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.minute, t.bucket] })],
+);

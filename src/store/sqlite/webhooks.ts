@@ -1,0 +1,50 @@
+import { eq } from "drizzle-orm";
+import type { Webhook } from "../../domain.ts";
+import { invalid } from "../../errors.ts";
+import type { WebhookVerbs } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { refuse } from "./lane.ts";
+import * as t from "./schema.ts";
+import { webhooksOf } from "./tenant-page.ts";
+import { accountGone } from "./tenants.ts";
+
+export function webhookVerbs({ db, lane, pages }: Connection): WebhookVerbs {
+  const registered = webhooksOf(db);
+
+  return {
+    webhooks: async (tenantKey) => registered.all({ tenantKey }),
+
+    replaceWebhooks: (tenantKey, webhooks, limit, now) =>
+      lane.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {
+        const page = pages(tx, tenantKey);
+        if (page.gone) return refuse(accountGone());
+        if (webhooks.length > limit) return refuse(tooManyWebhooks(webhooks.length, limit));
+        const wanted = new Set(webhooks.map(({ url }) => url));
+        const removed = page.webhooks.filter(({ url }) => !wanted.has(url)).map(({ key }) => key);
+        for (const key of removed) db.update(t.webhook).set({ removedAt: now }).where(eq(t.webhook.key, key)).run();
+        const staying = new Map(page.webhooks.map((webhook) => [webhook.url, webhook]));
+        const saved = webhooks.map(({ id, url, name }, position): Webhook => {
+          const stays = staying.get(url);
+          if (stays) {
+            db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, stays.key)).run();
+            return { ...stays, name };
+          }
+          const { key } = db
+            .insert(t.webhook)
+            .values({ id, tenantKey, url, name, position, createdAt: now })
+            .returning({ key: t.webhook.key })
+            .get();
+          return { key, id, url, name };
+        });
+        page.webhooks = saved;
+        return { saved, removed };
+      }),
+  };
+}
+
+/** Specification, "Limits": more entries than the plan allows are 400. */
+export const tooManyWebhooks = (given: number, limit: number) =>
+  invalid(
+    `webhooks has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account.`,
+    "too_many_webhooks",
+  );

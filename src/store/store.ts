@@ -1,0 +1,322 @@
+import type {
+  ApiKey,
+  Attempt,
+  DeliveryState,
+  DueDelivery,
+  EventRecord,
+  Replay,
+  ReplayKind,
+  SigningKey,
+  SigningSecret,
+  SuspensionCause,
+  Tenant,
+  Tier,
+  Webhook,
+} from "../domain.ts";
+
+/**
+ * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
+ *
+ * Error contract, for every verb: a `DomainError` of kind `unavailable` means that nothing was written and a repetition
+ * is safe (full disk, I/O error); other `DomainError`s are the ones named at the verb and write nothing either. A promise
+ * of a write resolves after the commit is on disk. Every verb that writes for a tenant checks in its own transaction that
+ * the tenant has not been deleted, and is `account_gone` (kind `unauthenticated`) if so, unless the verb says otherwise.
+ *
+ * `test/contract/store.ts` is this text as a suite; a backend is one that passes it.
+ */
+export interface Store
+  extends TenantVerbs,
+    CredentialVerbs,
+    WebhookVerbs,
+    EventVerbs,
+    DeliveryVerbs,
+    ReplayVerbs,
+    StatVerbs,
+    MaintenanceVerbs {}
+
+// ---------------------------------------------------------------- tenants
+
+export interface NewTenant {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly loginEmail: string | null;
+  readonly tier: Tier;
+  readonly enforcedTier: Tier | null;
+  readonly passwordHash: string;
+  readonly apiKey: NewApiKey;
+  readonly signingKey: NewSigningKey;
+  readonly sealedSigningSecret: Uint8Array;
+  readonly webhooks: readonly NewWebhook[];
+}
+
+export interface TenantUsage {
+  readonly eventsThisMonth: number;
+}
+
+export interface TenantVerbs {
+  /** @throws invalid `email_taken` */
+  createTenant(tenant: NewTenant, now: number): Promise<Tenant>;
+  findTenant(tenantId: string): Promise<Tenant | null>;
+  findTenantByLoginEmail(loginEmail: string): Promise<Tenant | null>;
+  /** Newest first; for the operator. */
+  listTenants(range: { offset: number; limit: number }): Promise<{ tenants: Tenant[]; total: number }>;
+  usage(tenantKey: number, now: number): Promise<TenantUsage>;
+  /** Sets the tier and the limits with it; leaves the webhooks as they are. @throws invalid `email_taken` */
+  setTier(tenantKey: number, tier: Tier): Promise<Tenant>;
+  suspend(tenantKey: number, cause: SuspensionCause, now: number): Promise<Tenant>;
+  resume(tenantKey: number, cause: SuspensionCause): Promise<Tenant>;
+  /** Sets the password and ends every session. */
+  setPassword(tenantKey: number, passwordHash: string): Promise<Tenant>;
+  /** Marks the tenant as deleted and frees its e-mail; `eraseDeleted` removes the rows. Idempotent. */
+  deleteTenant(tenantKey: number, now: number): Promise<void>;
+  /** Removes about `limit` rows of deleted tenants; true while there are more. */
+  eraseDeleted(limit: number): Promise<boolean>;
+}
+
+// ---------------------------------------------------------------- credentials
+
+export interface NewApiKey {
+  readonly id: string;
+  /** SHA-256 of the key: what it is found by. */
+  readonly hash: Uint8Array;
+  readonly sealed: Uint8Array;
+}
+
+export interface NewSigningKey {
+  readonly id: string;
+  readonly publicKey: Uint8Array;
+  readonly sealedSeed: Uint8Array;
+}
+
+export interface CredentialVerbs {
+  /** Newest first, the inactive ones too. */
+  apiKeys(tenantKey: number): Promise<ApiKey[]>;
+  findApiKey(hash: Uint8Array): Promise<{ apiKeyId: string; tenant: Tenant; expiresAt: number | null } | null>;
+  /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. */
+  rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number): Promise<ApiKey>;
+  /** Notes the last use of keys by id. Keys that are gone are passed over. */
+  touchApiKeys(uses: ReadonlyMap<string, number>): Promise<void>;
+
+  /** All that are still published at `now`, the newest first. */
+  signingKeys(tenantKey: number, now: number): Promise<SigningKey[]>;
+  /** Adds a key that signs from `activatesAt`; the earlier ones are published until `othersRetireAt`. */
+  rotateSigningKey(
+    tenantKey: number,
+    key: NewSigningKey,
+    activatesAt: number,
+    othersRetireAt: number,
+    now: number,
+  ): Promise<SigningKey>;
+  /** Those that sign at `now`, the newest first. */
+  signingSecrets(tenantKey: number, now: number): Promise<SigningSecret[]>;
+  rotateSigningSecret(tenantKey: number, sealed: Uint8Array, othersEndAt: number, now: number): Promise<void>;
+
+  /** Ends one session token, remembered until it would have expired. */
+  endSession(sessionId: string, expiresAt: number): Promise<void>;
+  /** Ends every session token of the tenant. */
+  endAllSessions(tenantKey: number): Promise<Tenant>;
+  isSessionEnded(sessionId: string): Promise<boolean>;
+  rememberLogin(tenantKey: number, address: string, now: number): Promise<void>;
+  hasLoggedInSince(tenantKey: number, address: string, since: number): Promise<boolean>;
+}
+
+// ---------------------------------------------------------------- webhooks
+
+export interface NewWebhook {
+  /** Used when the URL is new; a URL that stays keeps its id. */
+  readonly id: string;
+  readonly url: string;
+  readonly name: string;
+}
+
+export interface WebhookVerbs {
+  /** In the order in which they were given. */
+  webhooks(tenantKey: number): Promise<Webhook[]>;
+  /** Replaces the whole list. `removed` are the keys of webhooks that ceased. @throws invalid `too_many_webhooks` */
+  replaceWebhooks(
+    tenantKey: number,
+    webhooks: readonly NewWebhook[],
+    limit: number,
+    now: number,
+  ): Promise<{ saved: Webhook[]; removed: number[] }>;
+}
+
+// ---------------------------------------------------------------- events
+
+export interface AcceptRequest {
+  readonly tenantKey: number;
+  readonly payloads: readonly Uint8Array[];
+  readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array };
+}
+
+export interface AcceptedEvents {
+  readonly eventIds: readonly string[];
+  /** True when an idempotency key was met again: nothing was stored, the ids are those of the first time. */
+  readonly repeated: boolean;
+  readonly ingestedAt: number;
+  /** The deliveries to make, in order; empty when `repeated`. */
+  readonly deliveries: readonly DueDelivery[];
+}
+
+export interface PageQuery {
+  readonly tenantKey: number;
+  readonly page: number;
+  readonly size: number;
+  readonly state?: DeliveryState;
+  /** Id of a webhook, also of a removed one. */
+  readonly webhookId?: string;
+  /** Ingestion times, both inclusive. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+export interface RecordPage {
+  readonly records: EventRecord[];
+  readonly total: number;
+  /** False when a filtered count stopped at 10,000. */
+  readonly totalIsExact: boolean;
+}
+
+export interface EventVerbs {
+  /**
+   * Stores events and their delivery rows, all or none, and counts them against the month's quota.
+   * @throws rate_limited `quota_exceeded`, idempotency_conflict `idempotency_key_reused`
+   */
+  acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;
+  /** Records, the newest event first; those of one event in the order of the webhooks. */
+  page(query: PageQuery): Promise<RecordPage>;
+  /** All records of one event of this tenant; empty when it has no such event. */
+  records(tenantKey: number, eventId: string): Promise<EventRecord[]>;
+  /** Key of the tenant that owns the event; null when nobody (any more) does. */
+  eventOwner(eventId: string): Promise<number | null>;
+  /** Oldest first; null when the tenant has no such event. */
+  attempts(tenantKey: number, eventId: string): Promise<Attempt[] | null>;
+  /** The next delivery of the newest record of the event, as it would be made now; null when there is no such event. */
+  previewDelivery(tenantKey: number, eventId: string): Promise<DueDelivery | null>;
+}
+
+// ---------------------------------------------------------------- deliveries
+
+export interface DueLane {
+  readonly webhookKey: number;
+  readonly tenantKey: number;
+  readonly firstDueAt: number;
+}
+
+export interface Settlement {
+  readonly delivery: DueDelivery;
+  readonly attempt: {
+    readonly startedAt: number;
+    readonly durationMs: number;
+    readonly statusCode: number | null;
+    readonly error: string | null;
+    readonly responseBody: Uint8Array | null;
+  };
+  readonly next: { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };
+}
+
+/** `superseded`: a newer run has begun, so the attempt went to the log only. `gone`: the record or its tenant is no more. */
+export interface Settled {
+  readonly kind: "settled" | "superseded" | "gone";
+  /** Null when nothing was logged. */
+  readonly attemptKey: number | null;
+}
+
+export interface DeliveryVerbs {
+  /** Every webhook with pending deliveries, whenever they are due, without a walk through them. */
+  dueLanes(): Promise<DueLane[]>;
+  /** The deliveries of one webhook that are due, the longest waiting first, and when the next one after them is. */
+  dueDeliveries(
+    webhookKey: number,
+    now: number,
+    limit: number,
+  ): Promise<{ due: DueDelivery[]; nextDueAt: number | null }>;
+  /** Logs the attempt and moves the record on, if the run is still the current one. A deleted tenant is `gone`. */
+  settle(settlement: Settlement): Promise<Settled>;
+  /** Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. */
+  completeResponseBody(attemptKey: number, responseBody: Uint8Array): Promise<void>;
+  /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
+  failDeliveriesOfRemoved(limit: number): Promise<boolean>;
+  /** Pending deliveries in all and when the longest waiting one was due. */
+  queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
+}
+
+// ---------------------------------------------------------------- replays
+
+export interface NewReplay {
+  readonly id: string;
+  readonly kind: ReplayKind;
+  readonly label: string;
+  /** `single`: the event. */
+  readonly eventId?: string;
+  /** `timeline`: ingestion times, both inclusive. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** What a replay put into the queue: the lanes to wake and the replay as it stands. */
+export interface Requeued {
+  readonly replay: Replay;
+  readonly webhookKeys: readonly number[];
+}
+
+export interface ReplayVerbs {
+  /** Queues one event again, at once. @throws not_found `event_not_found` */
+  replayEvent(tenantKey: number, replay: NewReplay, now: number): Promise<Requeued>;
+  /** Fixes the selection of a bulk replay and lets it wait for its turn. @throws rate_limited `too_many_replays` */
+  startReplay(tenantKey: number, replay: NewReplay, now: number, limits: { unfinished: number }): Promise<Replay>;
+  /** How many events a replay would select. */
+  previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number>;
+  /** Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none. */
+  queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
+  replays(tenantKey: number, range: { offset: number; limit: number }): Promise<{ replays: Replay[]; total: number }>;
+  findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;
+  /** Leaves out what is not queued yet. Null when there is no such replay. */
+  cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
+}
+
+// ---------------------------------------------------------------- statistics
+
+export interface StatDelta {
+  readonly tenantKey: number;
+  readonly minute: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly attempts: number;
+  /** Counts by latency bucket (`store/latency.ts`). */
+  readonly latency: ReadonlyMap<number, number>;
+}
+
+export interface StatBucket {
+  readonly at: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly attempts: number;
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+}
+
+export interface StatVerbs {
+  addStats(deltas: readonly StatDelta[]): Promise<void>;
+  /** One entry a bucket from `from` to `to`, also for those in which nothing happened. */
+  stats(tenantKey: number, range: { from: number; to: number; bucketMs: number }): Promise<StatBucket[]>;
+}
+
+// ---------------------------------------------------------------- maintenance
+
+export interface MaintenanceVerbs {
+  /** Forgets about `limit` idempotency keys, ended sessions, login addresses and retired keys that have outlived their
+   * use; true while there may be more. */
+  prune(now: number, limit: number): Promise<boolean>;
+  /** Resolves when a small write is on disk. */
+  probe(): Promise<void>;
+  /** How long the oldest write has been waiting for its commit, in ms; 0 when none waits. */
+  writeLagMs(): number;
+  /** Gives about `pages` unused pages back to the file system; true while there are more. */
+  releaseSpace(pages: number): Promise<boolean>;
+  /** Commits what is in the lane, then closes. Writes from then on are `unavailable`. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,547 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { DomainError } from "../../src/errors.ts";
+import { sliceBatch, slicePayload } from "../../src/events/payload.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+
+/** The payload as text, or the error's code. */
+function slice(body: string | Uint8Array): string {
+  return outcome(() => decode(slicePayload(typeof body === "string" ? encode(body) : body)));
+}
+
+/** The payloads as texts, or the error's code. */
+function batch(body: string | Uint8Array, maxEvents?: number): string | string[] {
+  return outcome(() => sliceBatch(typeof body === "string" ? encode(body) : body, maxEvents).map(decode));
+}
+
+function outcome<T>(run: () => T): T | string {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.kind !== "invalid") throw error;
+    return error.code;
+  }
+}
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof DomainError) return error.message;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("slicePayload returns the very bytes", () => {
+  test.each([
+    ["{}"],
+    ['{"amount":12345678901234567890123}'],
+    ['{"ratio":1.0,"tiny":1E-7,"minus":-0}'],
+    ['{ "b" : 1 ,\r\n\t"a" : [ ] }'],
+    ['{"a":1,"a":2,"__proto__":{"admin":true},"constructor":null}'],
+    ['{"text":"\\u0041\\/\\n\\ud800 é 漢 🦉"}'],
+    ['{"payload":{"payload":[]}}'],
+    ['{"quoted":"}\\"]{[","":""}'],
+  ])("of %s", (payload) => {
+    expect(slice(`{"payload":${payload}}`)).toBe(payload);
+    expect(slice(` {"before":[{"payload":1}] , "payload" : ${payload} , "after":null}\n`)).toBe(payload);
+    expect(batch(`{"x":0,"events":[{"payload":${payload}}, {"a":[],"payload":${payload} }\t] }`)).toEqual([
+      payload,
+      payload,
+    ]);
+  });
+
+  test("as a view on the body's own memory", () => {
+    const body = encode('  {"payload":{"a":1}}');
+    const payload = slicePayload(body);
+    expect(payload.buffer).toBe(body.buffer);
+    expect(payload.byteOffset).toBe(13);
+  });
+
+  test("of a body that is itself a view in the middle of other bytes", () => {
+    const surroundings = encode('{"payload":{"a":1}}}}}}');
+    expect(decode(slicePayload(surroundings.subarray(0, 19)))).toBe('{"a":1}');
+    expect(outcome(() => slicePayload(surroundings.subarray(0, 18)))).toBe("invalid_json");
+  });
+
+  test("under a key that is written with escapes", () => {
+    for (const key of [
+      "p\\u0061yload",
+      "\\u0070\\u0061\\u0079\\u006c\\u006f\\u0061\\u0064",
+      "payloa\\u0064",
+      "p\\u0061ylo\\u0061d",
+    ]) {
+      expect(slice(`{"${key}":{"a":1}}`)).toBe('{"a":1}');
+      expect(slice(`{"payload":{},"${key}":{}}`)).toBe("payload_duplicate");
+      expect(slice(`{"${key}":{},"payload":{}}`)).toBe("payload_duplicate");
+    }
+    expect(batch('{"\\u0065vents":[{"payload":{"a":1}}]}')).toEqual(['{"a":1}']);
+    expect(batch('{"\\u0065vents":[{"payload":{}}],"events":[]}')).toBe("events_duplicate");
+  });
+
+  test.each([
+    "Payload",
+    "payloa",
+    "payload2",
+    " payload",
+    "payload\\u0000",
+    "p\\u0041yload",
+    "\\\\u0070ayload",
+    "p\\\\u0061yload",
+    "раyload",
+    "p\\nyload",
+    "",
+  ])("and not that of the other key %p", (key) => {
+    expect(slice(`{"${key}":1,"payload":{"a":1}}`)).toBe('{"a":1}');
+    expect(slice(`{"${key}":{}}`)).toBe("payload_required");
+  });
+});
+
+describe("a body is refused", () => {
+  test.each([
+    ["", "invalid_json", "The body is empty, but must be a JSON object"],
+    [" \n", "invalid_json", "The body is empty, but must be a JSON object"],
+    ["[]", "body_not_object", "The body must be a JSON object"],
+    ["null", "body_not_object", "The body must be a JSON object"],
+    ['"payload"', "body_not_object", "The body must be a JSON object"],
+    ["[}", "invalid_json", "The body is not valid JSON (unexpected character at byte 1)"],
+    ["payload=1", "invalid_json", "The body is not valid JSON (unexpected character at byte 0)"],
+    ["{}", "payload_required", "payload is required"],
+    ['{"a":{"payload":{}}}', "payload_required", "payload is required"],
+    ['{"payload":[]}', "payload_not_object", "payload must be a JSON object"],
+    ['{"payload":null}', "payload_not_object", "payload must be a JSON object"],
+    ['{"payload":"{}"}', "payload_not_object", "payload must be a JSON object"],
+    ['{"payload":{},"payload":{}}', "payload_duplicate", "payload appears twice"],
+    ['{"payload":{},"payload":1}', "payload_duplicate", "payload appears twice"],
+    ['{"payload":hello}', "invalid_json", "The body is not valid JSON (unexpected character at byte 11)"],
+    ['{"payload":{}', "invalid_json", "The body is not valid JSON (unexpected end at byte 13)"],
+    ['{"payload":{"a', "invalid_json", "The body is not valid JSON (unexpected end at byte 14)"],
+    ['{"payload":{"a":tr', "invalid_json", "The body is not valid JSON (unexpected end at byte 18)"],
+    ['{"payload":{}}}', "invalid_json", "The body is not valid JSON (unexpected character at byte 14)"],
+    ['{"payload":{}} {}', "invalid_json", "The body is not valid JSON (unexpected character at byte 15)"],
+    ['{"payload":{"a":"\t"}}', "invalid_json", "The body is not valid JSON (unescaped control character at byte 17)"],
+    ['{"payload":{"a":"\\x"}}', "invalid_json", "The body is not valid JSON (invalid escape at byte 17)"],
+    ["\ufeff{}", "invalid_utf8", "The body must be UTF-8 without a byte order mark"],
+  ])("when it is %j: %s", (body, code, message) => {
+    expect(slice(body)).toBe(code);
+    expect(messageOf(() => slicePayload(encode(body)))).toBe(message);
+  });
+
+  test("when it is UTF-16", () => {
+    expect(slice(Buffer.from('{"payload":{}}', "utf16le"))).toBe("invalid_json");
+    expect(slice(Buffer.from('\ufeff{"payload":{}}', "utf16le"))).toBe("invalid_json");
+  });
+
+  test("when a NUL stands where the end could be", () => {
+    for (const body of ['{"payload":{}}\0', '\0{"payload":{}}', '{"payload":{\0}}', '{"payload":{"a\0":1}}']) {
+      expect(slice(body)).toBe("invalid_json");
+    }
+  });
+
+  test("wherever it is cut off", () => {
+    const whole = '{"a":[1.5e+3,true,{"k":"\\u00e9é"}],"payload":{"n":null,"f":false}}';
+    const bytes = encode(whole);
+    expect(slice(bytes)).toBe('{"n":null,"f":false}');
+    for (let length = 0; length < bytes.length; length++) {
+      expect(["invalid_json", "invalid_utf8"]).toContain(slice(bytes.subarray(0, length)));
+    }
+  });
+});
+
+describe("a batch is refused", () => {
+  test.each([
+    ["{}", "events_required", "events is required"],
+    ['{"payload":{}}', "events_required", "events is required"],
+    ['{"events":{}}', "events_not_array", "events must be a JSON array"],
+    ['{"events":null}', "events_not_array", "events must be a JSON array"],
+    ['{"events":[ ]}', "events_empty", "events must not be empty"],
+    ['{"events":[{"payload":{}}],"events":[{"payload":{}}]}', "events_duplicate", "events appears twice"],
+    ['{"events":[{"payload":{}},1]}', "event_not_object", "events[1] must be a JSON object"],
+    ['{"events":[[{"payload":{}}]]}', "event_not_object", "events[0] must be a JSON object"],
+    ['{"events":[{"payload":{}},{}]}', "payload_required", "events[1].payload is required"],
+    ['{"events":[{"payload":[]}]}', "payload_not_object", "events[0].payload must be a JSON object"],
+    ['{"events":[{"payload":{},"payload":{}}]}', "payload_duplicate", "events[0].payload appears twice"],
+    ['{"events":[{"payload":{}},]}', "invalid_json", "The body is not valid JSON (unexpected character at byte 26)"],
+    ['{"events":[{"payload":{}}', "invalid_json", "The body is not valid JSON (unexpected end at byte 25)"],
+    ['[{"payload":{}}]', "body_not_object", "The body must be a JSON object"],
+  ])("when it is %s: %s", (body, code, message) => {
+    expect(batch(body)).toBe(code);
+    expect(messageOf(() => sliceBatch(encode(body)))).toBe(message);
+  });
+
+  test("when it holds more events than allowed, and not when it holds as many", () => {
+    const events = (count: number) => `{"events":[${Array.from({ length: count }, () => '{"payload":{}}').join()}]}`;
+    expect(batch(events(1000))).toHaveLength(1000);
+    expect(batch(events(1001))).toBe("too_many_events");
+    expect(batch(events(2), 2)).toHaveLength(2);
+    expect(messageOf(() => sliceBatch(encode(events(3)), 2))).toBe("events must hold at most 2 entries");
+  });
+});
+
+describe("nesting", () => {
+  const nested = (levels: number, open = '{"a":', inner = "{}", close = "}") =>
+    open.repeat(levels - 1) + inner + close.repeat(levels - 1);
+  /** Payloads of so many levels; the body around them is one more. */
+  const payloads = (levels: number) => [
+    nested(levels),
+    `{"a":${nested(levels - 1, "[", "[]", "]")}}`,
+    `{"a":${nested(levels - 1, "[0,", '[""]', "]")},"b":1}`,
+  ];
+
+  test("may be 64 levels deep, the body's own object included", () => {
+    for (const payload of payloads(63)) {
+      expect(slice(`{"payload":${payload}}`)).toBe(payload);
+      expect(batch(`{"events":[{"payload":${payload}}]}`)).toEqual([payload]);
+      expect(slice(`{"other":${payload},"payload":{}}`)).toBe("{}");
+    }
+  });
+
+  test("may not be 65 levels deep, wherever in the body", () => {
+    for (const payload of payloads(64)) {
+      expect(slice(`{"payload":${payload}}`)).toBe("nesting_too_deep");
+      expect(slice(`{"payload":{},"other":${payload}}`)).toBe("nesting_too_deep");
+      expect(batch(`{"events":[{"payload":${payload}}]}`)).toBe("nesting_too_deep");
+      expect(batch(`{"events":[{"payload":{}}],"other":${payload}}`)).toBe("nesting_too_deep");
+    }
+    expect(messageOf(() => slicePayload(encode(`{"payload":${nested(64)}}`)))).toBe(
+      `The body must not be nested deeper than 64 levels (at byte ${11 + 63 * 5})`,
+    );
+  });
+
+  test("of a hundred thousand levels is refused like any other, and the next body is read as ever", () => {
+    for (const open of ["[", '{"a":', '[{"a":']) {
+      expect(slice(open.repeat(100_000))).toBe("nesting_too_deep");
+      expect(slice(`{"payload":${open.repeat(100_000)}`)).toBe("nesting_too_deep");
+      expect(batch(`{"events":${open.repeat(100_000)}`)).toBeOneOf(["nesting_too_deep", "invalid_json"]);
+      expect(slice('{"payload":{"a":[{}]}}')).toBe('{"a":[{}]}');
+    }
+  });
+
+  test("counts what is open, not what there is", () => {
+    const wide = `{"a":[${"[{}],".repeat(1000)}0]}`;
+    expect(slice(`{"payload":${wide}}`)).toBe(wide);
+  });
+});
+
+describe("strings are UTF-8 (RFC 3629)", () => {
+  const inString = (...bytes: number[]) => {
+    const body = new Uint8Array([...encode('{"payload":{"a":"'), ...bytes, ...encode('"}}')]);
+    const start = 17;
+    return { body, start };
+  };
+  const decodes = (bytes: number[]) => outcomeOf(() => decode(new Uint8Array(bytes)));
+  const outcomeOf = (run: () => unknown) => {
+    try {
+      run();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  test.each([
+    ["U+007F", [0x7f], true],
+    ["U+0080", [0xc2, 0x80], true],
+    ["U+07FF", [0xdf, 0xbf], true],
+    ["U+0800", [0xe0, 0xa0, 0x80], true],
+    ["U+D7FF", [0xed, 0x9f, 0xbf], true],
+    ["U+E000", [0xee, 0x80, 0x80], true],
+    ["U+FEFF inside a string", [0xef, 0xbb, 0xbf], true],
+    ["U+FFFF", [0xef, 0xbf, 0xbf], true],
+    ["U+10000", [0xf0, 0x90, 0x80, 0x80], true],
+    ["U+10FFFF", [0xf4, 0x8f, 0xbf, 0xbf], true],
+    ["an overlong slash in two bytes", [0xc0, 0xaf], false],
+    ["an overlong U+007F", [0xc1, 0xbf], false],
+    ["an overlong U+07FF", [0xe0, 0x9f, 0xbf], false],
+    ["an overlong U+FFFF", [0xf0, 0x8f, 0xbf, 0xbf], false],
+    ["the surrogate U+D800", [0xed, 0xa0, 0x80], false],
+    ["the surrogate U+DFFF", [0xed, 0xbf, 0xbf], false],
+    ["U+110000", [0xf4, 0x90, 0x80, 0x80], false],
+    ["five bytes", [0xf8, 0x88, 0x80, 0x80, 0x80], false],
+    ["a tail without a head", [0x80], false],
+    ["a head without a tail", [0xc3], false],
+    ["a head before ASCII", [0xe2, 0x82, 0x41], false],
+    ["FF", [0xff], false],
+  ])("%s", (_, bytes, valid) => {
+    const { body, start } = inString(...bytes);
+    expect(slice(body)).toBe(valid ? `{"a":"${decode(new Uint8Array(bytes))}"}` : "invalid_utf8");
+    if (!valid) expect(messageOf(() => slicePayload(body))).toBe(`The body is not valid UTF-8 (at byte ${start})`);
+  });
+
+  test("in agreement with TextDecoder on every two bytes and on the edges of three and four", () => {
+    const edges = [0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xed, 0xf4, 0xff];
+    const heads = Array.from({ length: 128 }, (_, at) => 0x80 + at);
+    const cases: number[][] = [];
+    for (const head of heads) {
+      for (const second of [0x41, 0x7f, ...heads]) cases.push([head, second]);
+      for (const second of edges) {
+        for (const third of edges) {
+          cases.push([head, second, third]);
+          if (head >= 0xef) for (const fourth of edges) cases.push([head, second, third, fourth]);
+        }
+      }
+    }
+    const disagreements = cases.filter(
+      (bytes) => (slice(inString(...bytes).body) !== "invalid_utf8") !== decodes(bytes),
+    );
+    expect(cases.length).toBeGreaterThan(60_000);
+    expect(disagreements).toEqual([]);
+  });
+
+  test("and outside strings there is nothing but ASCII", () => {
+    for (const space of ["\u00a0", "\u2028", "\u3000", "\ufeff", "\f", "\v"]) {
+      expect(slice(`{${space}"payload":{}}`)).toBe("invalid_json");
+    }
+  });
+});
+
+describe("numbers, literals and separators are strict (RFC 8259)", () => {
+  test.each([
+    "0",
+    "-0",
+    "0.0",
+    "10",
+    "-1.5e10",
+    "1E+2",
+    "1e-2",
+    "123456789012345678901234567890.1e400",
+    "true",
+    "false",
+    "null",
+    '""',
+    "[ ]",
+    "{ }",
+    "[0,1]",
+  ])("%s is a value", (value) => {
+    expect(slice(`{"x":${value},"payload":{"a":${value}}}`)).toBe(`{"a":${value}}`);
+  });
+
+  test.each([
+    "01",
+    "-",
+    "-01",
+    "+1",
+    ".5",
+    "1.",
+    "1.e2",
+    "1e",
+    "1e+",
+    "0x10",
+    "1_000",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "True",
+    "nul",
+    "nulll",
+    "undefined",
+    "'a'",
+    '"a',
+    '"\\u12"',
+    '"\\u123g"',
+    '"\\U0041"',
+    '"\n"',
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    '{"a":1,}',
+    '{"a" 1}',
+    "{a:1}",
+    "{1:1}",
+    '{"a":}',
+    '{"a"}',
+    "[}",
+    "{]",
+    "/**/1",
+    "1 // one",
+    "",
+  ])("%j is no value", (value) => {
+    expect(slice(`{"payload":{"a":${value}}}`)).toBe("invalid_json");
+    expect(slice(`{"payload":{},"x":${value}}`)).toBe("invalid_json");
+    expect(outcome(() => JSON.stringify(parseOrNull(`{"a":${value}}`)))).toBe("null");
+  });
+});
+
+const parseOrNull = (text: string) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+};
+
+/** JSON texts as tenants may write them: white space, escapes, any spelling of a number, duplicate and strange keys. */
+const space = fc.stringMatching(/^[ \t\r\n]{0,2}$/);
+const stringText = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: "binary", maxLength: 4 }).map((text) => JSON.stringify(text).slice(1, -1)),
+      fc.constantFrom(
+        "\\u0041",
+        "\\ud83d",
+        "\\/",
+        "\\b",
+        "\\\\",
+        '\\"',
+        "é",
+        "漢字",
+        "🦉",
+        "\u2028",
+        "\u007f",
+        "payload",
+        "__proto__",
+      ),
+    ),
+    { maxLength: 3 },
+  )
+  .map((parts) => `"${parts.join("")}"`);
+const numberText = fc.stringMatching(/^-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,3})?$/);
+const { value: jsonText, object: objectText } = fc.letrec<{ value: string; array: string; object: string }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom("true", "false", "null"),
+    numberText,
+    stringText,
+    tie("array"),
+    tie("object"),
+  ),
+  array: fc
+    .tuple(
+      space,
+      fc.array(
+        fc.tuple(space, tie("value"), space).map((parts) => parts.join("")),
+        { maxLength: 4 },
+      ),
+    )
+    .map(([empty, items]) => `[${items.length > 0 ? items.join(",") : empty}]`),
+  object: fc
+    .tuple(
+      space,
+      fc.array(
+        fc
+          .tuple(
+            space,
+            fc.oneof(stringText, fc.constantFrom('"payload"', '"a"', '"__proto__"')),
+            space,
+            space,
+            tie("value"),
+            space,
+          )
+          .map(([before, key, colon, after, value, end]) => `${before}${key}${colon}:${after}${value}${end}`),
+        { maxLength: 4 },
+      ),
+    )
+    .map(([empty, members]) => `{${members.length > 0 ? members.join(",") : empty}}`),
+}));
+
+/** Bytes that turn up in JSON or break it. */
+const byte = fc.oneof(
+  fc.constantFrom(...encode('{}[]",:\\ \n\t0123456789+-.eEtrufalsnpyod')),
+  fc.constantFrom(0, 0x1f, 0x7f, 0x80, 0xbf, 0xc0, 0xc3, 0xe2, 0xed, 0xf0, 0xf4, 0xff),
+);
+
+/** One change: `length` bytes at a relative place are replaced by others. */
+const change = fc.record({
+  at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  length: fc.nat({ max: 3 }),
+  by: fc.array(byte, { maxLength: 3 }),
+});
+
+const mutated = (text: fc.Arbitrary<string>) =>
+  fc.tuple(text, fc.array(change, { maxLength: 3 })).map(([original, changes]) => {
+    const bytes = [...encode(original)];
+    for (const { at, length, by } of changes) bytes.splice(Math.floor(at * (bytes.length + 1)), length, ...by);
+    return new Uint8Array(bytes);
+  });
+
+describe("on random JSON", () => {
+  test("the payload is the text that was put in", () => {
+    const otherMember = fc
+      .tuple(
+        stringText.filter((key) => JSON.parse(key) !== "payload"),
+        jsonText,
+      )
+      .map(([key, value]) => `${key}:${value}`);
+    fc.assert(
+      fc.property(
+        fc.array(otherMember, { maxLength: 2 }),
+        objectText,
+        fc.array(otherMember, { maxLength: 2 }),
+        space,
+        (before, payload, after, gap) => {
+          const body = `${gap}{${[...before, `"payload"${gap}:${gap}${payload}`, ...after].join()}${gap}}${gap}`;
+          expect(slice(body)).toBe(payload);
+          expect(batch(`{"events":[${body},${body}]}`)).toEqual([payload, payload]);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("the scanner accepts what JSON.parse accepts, apart from its own rules, and nothing else", () => {
+    const seen = { accepted: 0, notJson: 0, ownRule: 0 };
+    const body = fc.oneof(
+      { weight: 3, arbitrary: objectText.map((payload) => `{"payload":${payload}}`) },
+      { weight: 1, arbitrary: jsonText.map((value) => `{"a":${value},"payload":${value}}`) },
+      { weight: 1, arbitrary: objectText },
+    );
+    fc.assert(
+      fc.property(mutated(body), (bytes) => {
+        const parsed = parseBytes(bytes);
+        const result = outcome(() => slicePayload(bytes));
+        if (result === "invalid_json" || result === "invalid_utf8") {
+          seen.notJson++;
+          expect(parsed).toBeUndefined();
+        } else if (typeof result === "string") {
+          // One of our own rules. It may be met before bytes that are no JSON, so nothing follows about `parsed`, unless it is read.
+          seen.ownRule++;
+          if (parsed) expect(brokenRules(parsed.value, decode(bytes))).toContain(result);
+        } else {
+          seen.accepted++;
+          expect(parsed).toBeDefined();
+          const whole = parsed?.value as { payload: unknown };
+          expect(brokenRules(whole, "")).toEqual([]);
+          expect(JSON.stringify(JSON.parse(decode(result)))).toBe(JSON.stringify(whole.payload));
+        }
+      }),
+      { numRuns: 4000 },
+    );
+    // The property means something only if every branch was taken often.
+    expect(Math.min(seen.accepted, seen.notJson, seen.ownRule)).toBeGreaterThan(100);
+  });
+
+  test("what the single endpoint accepts, the batch accepts", () => {
+    fc.assert(
+      fc.property(mutated(objectText.map((payload) => `{"payload":${payload}}`)), (bytes) => {
+        const alone = slice(bytes);
+        const inBatch = batch(new Uint8Array([...encode('{"events":['), ...bytes, ...encode("]}")]));
+        if (alone.startsWith("{")) expect(inBatch).toEqual([alone]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+function parseBytes(bytes: Uint8Array): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(decode(bytes)) as unknown };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The rules of ours that a body breaks. Of two members of one name a parsed value shows the last only, so where the text
+ * has the name twice, the first one may break a rule unseen.
+ */
+function brokenRules(value: unknown, text: string): string[] {
+  const isObject = (candidate: unknown) =>
+    typeof candidate === "object" && candidate !== null && !Array.isArray(candidate);
+  if (!isObject(value)) return ["body_not_object"];
+  if (!Object.hasOwn(value as object, "payload")) return ["payload_required"];
+  if (text.split('"payload"').length > 2) return ["payload_duplicate", "payload_not_object"];
+  return isObject((value as { payload: unknown }).payload) ? [] : ["payload_not_object"];
+}
