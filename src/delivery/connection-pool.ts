@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import type { Clock } from "../lib/clock.ts";
 
-/** The keep-alive connections of the deliveries. A connection belongs to one scheme, host and port, and was judged when it was made. */
+/** The kept connections of deliveries. Each belongs to one scheme, host and port, and was judged when it was made. */
 export interface ConnectionPool {
   /** The agent for a scheme. `fresh`: one that never takes a kept connection and keeps none. */
   agent(protocol: string, fresh: boolean): http.Agent;
@@ -15,12 +15,22 @@ export interface ConnectionPool {
   close(): void;
 }
 
+export interface ConnectionPoolOptions {
+  clock: Clock;
+  /** Certificate authorities to trust beside the usual ones, PEM. */
+  extraCa?: string;
+  /**
+   * Over all hosts: an idle connection holds a descriptor and, with TLS, some 30 KB.
+   * @default 1_024
+   */
+  maxIdleConnections?: number;
+}
+
 /** Common servers drop a quiet connection after 5 s (hardening, section 3); ours go first. */
 const idleMs = 4_000;
 /** So a connection lives at most 4.5 s unused. */
 const sweepEveryMs = 500;
-/** Over all hosts: an idle TLS connection holds a descriptor and some 30 KB. */
-const maxIdleConnections = 1_024;
+const defaultMaxIdleConnections = 1_024;
 const maxIdlePerHost = 256;
 /**
  * How long one address of several has to connect before the next one is tried; the last one has all the time that is
@@ -39,7 +49,11 @@ interface PooledSocket extends Socket {
  * Built on the agents of `node:http` and `node:https`, with their idle book-keeping replaced: theirs sets and clears two
  * timers and two socket options for every request (2 to 3 µs of about 30) and has no limit over all hosts.
  */
-export function createConnectionPool({ clock, extraCa }: { clock: Clock; extraCa?: string }): ConnectionPool {
+export function createConnectionPool({
+  clock,
+  extraCa,
+  maxIdleConnections = defaultMaxIdleConnections,
+}: ConnectionPoolOptions): ConnectionPool {
   // One context for all connections: as the `ca` option it would be parsed for each (790 handshakes/s, not 1,500) and
   // become part of the key of every look-up in the pool. `rejectUnauthorized` is said so that no environment unsays it.
   const dial = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: addressTimeoutMs } as const;
@@ -63,8 +77,7 @@ export function createConnectionPool({ clock, extraCa }: { clock: Clock; extraCa
     agent.keepSocketAlive = keepSocketAlive;
     agent.reuseSocket = (duplex: Duplex, request) => {
       const socket = duplex as PooledSocket;
-      idleConnections--;
-      socket.idleUntilMs = 0;
+      endIdling(socket);
       socket.bytesReadBefore = socket.bytesRead;
       reuseSocket.call(agent, socket, request);
     };
@@ -74,21 +87,29 @@ export function createConnectionPool({ clock, extraCa }: { clock: Clock; extraCa
   function keepSocketAlive(duplex: Duplex): boolean {
     if (idleConnections >= maxIdleConnections) return false;
     const socket = duplex as PooledSocket;
-    if (socket.idleUntilMs === undefined) {
-      socket.once("close", () => {
-        if (socket.idleUntilMs !== 0) idleConnections--;
-      });
-    }
+    if (socket.idleUntilMs === undefined) socket.once("close", () => endIdling(socket));
     idleConnections++;
     socket.idleUntilMs = clock.monotonicMs() + idleMs;
     cancelSweep ??= clock.after(sweepEveryMs, sweep);
     return true;
   }
 
+  function endIdling(socket: PooledSocket) {
+    if (socket.idleUntilMs !== 0) idleConnections--;
+    socket.idleUntilMs = 0;
+  }
+
   function sweep() {
     const nowMs = clock.monotonicMs();
     for (const agent of [plain, secure]) {
-      for (const sockets of Object.values(agent.freeSockets)) closeExpired(sockets as PooledSocket[], nowMs);
+      for (const sockets of Object.values(agent.freeSockets)) {
+        for (const socket of expiredOf(sockets as PooledSocket[], nowMs)) {
+          endIdling(socket);
+          socket.destroy();
+          // Out of the agent now, not when its closing is through: until then the agent would still hand it out.
+          socket.emit("agentRemove");
+        }
+      }
     }
     cancelSweep = idleConnections > 0 ? clock.after(sweepEveryMs, sweep) : undefined;
   }
@@ -110,12 +131,7 @@ export function createConnectionPool({ clock, extraCa }: { clock: Clock; extraCa
 }
 
 /** The agent takes from the end and puts back at the end, so the longest unused come first. */
-function closeExpired(sockets: readonly PooledSocket[], nowMs: number): void {
+function expiredOf(sockets: readonly PooledSocket[], nowMs: number): PooledSocket[] {
   const firstLive = sockets.findIndex(({ idleUntilMs = 0 }) => idleUntilMs > nowMs);
-  const expired = sockets.slice(0, firstLive === -1 ? sockets.length : firstLive);
-  for (const socket of expired) {
-    socket.destroy();
-    // Out of the agent now, not when its closing is through: until then the agent would still hand it out.
-    socket.emit("agentRemove");
-  }
+  return firstLive === -1 ? [...sockets] : sockets.slice(0, firstLive);
 }

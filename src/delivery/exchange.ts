@@ -59,7 +59,6 @@ export class Exchange {
   private request: http.ClientRequest | undefined;
   private body: ResponseBody | undefined;
   private settled = false;
-  private triedAgain = false;
   private informationalResponses = 0;
   private startedAtMs = 0;
   private cancelTimer: (() => void) | undefined;
@@ -145,16 +144,16 @@ export class Exchange {
     if (this.settled || request !== this.request) return;
     const { cause, detail } = readFailure(error, isHandshaking(request));
     if (this.shared.closed) this.fail("aborted", undefined);
-    else if (cause === "reset" && !this.triedAgain && this.shared.pool.gotNothing(request)) this.tryAgain();
+    else if (cause === "reset" && this.shared.pool.gotNothing(request)) this.tryAgain();
     else this.fail(cause, detail);
   }
 
   /**
    * The server dropped the kept connection as our request went out: the common end of an idle connection, which says
-   * nothing about the server. At once, on a new connection, in the same time (hardening, section 3).
+   * nothing about the server. Asked again at once, in the same time, and once only: a new connection is not a kept one
+   * (hardening, section 3).
    */
   private tryAgain(): void {
-    this.triedAgain = true;
     if (this.target.allowed) this.dial(this.target, true);
   }
 

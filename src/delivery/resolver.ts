@@ -28,6 +28,12 @@ const tryTimeoutMs = 2_000;
  * more is given here because a connection, unlike a page view, has no one watching).
  */
 const familyGraceMs = 500;
+/**
+ * c-ares keeps answers for their time to live, up to an hour, and always for an hour that a name has no address of a
+ * family: too long for a tenant who has just added the record. A new channel (50 µs) starts empty, and reads anew which
+ * name servers the machine has.
+ */
+const channelAgeMs = 30_000;
 /** The hosts file is read again when it is older, so that an edit needs no restart. */
 const hostsAgeMs = 5_000;
 
@@ -41,13 +47,13 @@ const loopback: readonly string[] = ["127.0.0.1", "::1"];
  * could fill for everyone. c-ares does not read the hosts file, so that is done here.
  */
 export function createResolver({ clock, dnsServers = [], hostsFile = systemHostsFile }: ResolverOptions): Resolver {
-  const cares = new CaresResolver({ timeout: tryTimeoutMs, tries: 2 });
-  if (dnsServers.length > 0) cares.setServers(dnsServers);
+  let channel = openChannel();
+  let channelOpenedAtMs = clock.monotonicMs();
 
   let hosts: ReadonlyMap<string, string[]> = new Map();
   let hostsReadAtMs = Number.NEGATIVE_INFINITY;
 
-  /** A burst to a new host asks once. Answers are not kept beyond that: the next connection sees the next answer. */
+  /** A burst to a new host asks once. */
   const asking = new Map<string, Promise<readonly string[]>>();
 
   function resolve(hostname: string): Promise<readonly string[]> {
@@ -69,6 +75,21 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
       hostsReadAtMs = nowMs;
     }
     return hosts;
+  }
+
+  function openChannel(): CaresResolver {
+    const opened = new CaresResolver({ timeout: tryTimeoutMs, tries: 2 });
+    if (dnsServers.length > 0) opened.setServers(dnsServers);
+    return opened;
+  }
+
+  function currentChannel(): CaresResolver {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - channelOpenedAtMs > channelAgeMs) {
+      channel = openChannel(); // the old one ends with its last question
+      channelOpenedAtMs = nowMs;
+    }
+    return channel;
   }
 
   /** Both families at once; one that fails does not spoil the addresses of the other. */
@@ -100,12 +121,13 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
         take(family, []);
       };
 
+      const cares = currentChannel();
       cares.resolve4(hostname).then((addresses) => take(0, addresses), fail(0));
       cares.resolve6(hostname).then((addresses) => take(1, addresses), fail(1));
     });
   }
 
-  return { resolve, close: () => cares.cancel() };
+  return { resolve, close: () => channel.cancel() };
 }
 
 const unknownName = "name does not exist";

@@ -27,15 +27,16 @@ export class ResponseBody implements BodyRead {
   private promise: Promise<void> | undefined;
   private resolve: (() => void) | undefined;
 
-  /** Starts reading. `cut` is called when the body is too long. */
+  /**
+   * Starts reading. `cut` is called when the body is too long. A reset comes without an event of the response, which
+   * says nothing to those who do not listen for errors; whoever made the request then calls `end`.
+   */
   constructor(
     response: IncomingMessage,
     private readonly cut: () => void,
   ) {
     response.on("data", (chunk: Buffer) => this.take(chunk));
     response.once("end", () => this.end());
-    // A reset within the body. Without a listener it would end the process; the request's `close` ends the reading.
-    response.on("error", ignore);
   }
 
   received(): Uint8Array {
@@ -74,5 +75,3 @@ function append(head: Uint8Array, tail: Uint8Array): Uint8Array {
   both.set(tail, head.length);
   return both;
 }
-
-const ignore = () => {};

@@ -19,7 +19,7 @@ export function check<S extends Schema>(
 
 function toDomainError(issue: v.BaseIssue<unknown>, subject: string): DomainError {
   const field = fieldName(issue);
-  if (issue.type === "rule") {
+  if (issue.type === "raw_check") {
     const [code, ...words] = issue.message.split(" ");
     return invalid(`${field || `The ${subject}`} ${words.join(" ")}.`, code);
   }
@@ -40,7 +40,7 @@ const isMissing = (issue: v.BaseIssue<unknown>) =>
 /** A rule with a code of its own: `must have … (what to do)`. */
 export const rule = <T>(code: string, message: string, holds: (value: T) => boolean) =>
   v.rawCheck<T>(({ dataset, addIssue }) => {
-    if (dataset.typed && !holds(dataset.value)) addIssue({ message: `${code} ${message}`, label: "rule" });
+    if (dataset.typed && !holds(dataset.value)) addIssue({ message: `${code} ${message}` });
   });
 
 /** An object. valibot's own takes arrays for objects, and a body of a list is not one. */

@@ -55,7 +55,7 @@ export function openStore({
     client,
     db,
     lane,
-    pages: createTenantPages(db),
+    pages: createTenantPages(client),
     queries: createQueries(db),
     reader: createReader(join(dataDir, databaseFile)),
   };

@@ -147,7 +147,7 @@ export interface WebhookVerbs {
 export interface AcceptRequest {
   readonly tenantKey: number;
   readonly payloads: readonly Uint8Array[];
-  readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array };
+  readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
 }
 
 export interface AcceptedEvents {

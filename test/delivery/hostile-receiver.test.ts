@@ -99,8 +99,16 @@ const rows: Row[] = [
     noResponse("protocol", "response headers are larger than 16 KiB"),
   ],
   ["sends 1xx answers without end", flood("", head(102)), noResponse("protocol")],
-  ["sends a body without end", flood(head(200), "a".repeat(1000)), responded(200, { kept: 4096, bodyEnds: "at once" })],
-  ["sends chunks without end", flood(chunked, "5\r\nhello\r\n"), responded(200, { kept: 4096, bodyEnds: "at once" })],
+  [
+    "sends a body without end",
+    flood(head(200), "a".repeat(1000)),
+    responded(200, { kept: 4096, bodyEnds: "at once", isCut: true }),
+  ],
+  [
+    "sends chunks without end",
+    flood(chunked, "5\r\nhello\r\n"),
+    responded(200, { kept: 4096, bodyEnds: "at once", isCut: true }),
+  ],
   [
     "sends a chunk extension without end",
     flood(`${chunked}2;`, "a".repeat(1000)),
@@ -221,6 +229,10 @@ function checkOver(scheme: "http" | "https") {
       if (expected.bodyEnds !== undefined) {
         expectElapsed(performance.now() - started, expected.bodyEnds === "with the time");
       }
+      if (expected.isCut) {
+        await receiver.disconnected;
+        expectElapsed(performance.now() - started, false);
+      }
     }
     receiver.close();
   };
@@ -302,15 +314,28 @@ test("a receiver where nothing listens refuses the connection", async () => {
 });
 
 // Elsewhere a full queue of connections is answered with a reset, or is not full so soon.
-test.if(process.platform === "linux")("a receiver that does not take the connection uses up the time", async () => {
-  const receiver = await startDeafReceiver();
-  const send = (scheme: string) =>
-    transport.send({ url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
-  for (const reply of await Promise.all([send("http"), send("https")])) {
+describe.if(process.platform === "linux")("a receiver that does not take the connection", () => {
+  let deaf: Awaited<ReturnType<typeof startDeafReceiver>>;
+  beforeAll(async () => {
+    deaf = await startDeafReceiver();
+  });
+  afterAll(() => deaf.close());
+
+  test.concurrent.each(["http", "https"])("uses up the time over %s", async (scheme) => {
+    const reply = await transport.send({ url: `${scheme}://127.0.0.1:${deaf.port}/hook`, headers: {}, body });
     expectReply(reply, noResponse("timeout"));
     expectElapsed(reply.durationMs, true);
-  }
-  receiver.close();
+  });
+
+  test("leaves the answer to the next address of its name, after half a second", async () => {
+    const receiver = await startHostileReceiver({ host: "::1", port: deaf.port });
+    const patient = createTransport({ policy, clock: systemClock });
+    const reply = await patient.send({ url: `http://localhost:${deaf.port}/hook`, headers: {}, body });
+    expectReply(reply, responded(200));
+    expect(reply.durationMs).toBeWithin(450, 1_500);
+    patient.close();
+    receiver.close();
+  });
 });
 
 test("after all of them the process still delivers, and nothing was thrown unseen", async () => {

@@ -6,7 +6,6 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { bodyOf, expectReply, noResponse, responded } from "../support/expect-reply.ts";
 import { answerOk, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
-import { createManualClock } from "../support/manual-clock.ts";
 import { startNameServer } from "../support/name-server.ts";
 
 const authority = createAuthority("Test authority");
@@ -204,24 +203,6 @@ describe("connections", () => {
     }
     expect(reused).toEqual([false, true, true]);
     expect(receiver.connections()).toBe(1);
-    receiver.close();
-  });
-
-  test("are dropped after 4 to 4.5 s without use", async () => {
-    const { clock, advance, timers } = createManualClock();
-    const receiver = await startHostileReceiver({});
-    const reused: boolean[] = [];
-    const transport = newTransport({ clock, onConnection: (kept) => reused.push(kept) });
-    const send = async () => bodyOf(await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`)));
-    await send();
-    advance(3_900);
-    await send();
-    for (let i = 0; i < 8; i++) advance(500);
-    await receiver.disconnected;
-    await send();
-    expect(reused).toEqual([false, true, false]);
-    transport.close();
-    expect(timers.size).toBe(0);
     receiver.close();
   });
 

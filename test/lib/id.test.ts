@@ -9,7 +9,6 @@ import {
   newTenantId,
   newToken,
   nextEventSeq,
-  nextEventSeq,
   parseEventId,
   randomTail,
 } from "../../src/lib/id.ts";

@@ -17,6 +17,8 @@ export interface ExpectedAnswer {
   kept?: string | number;
   /** The body's reading ends by itself, or only with the attempt's time. */
   bodyEnds?: "at once" | "with the time";
+  /** The connection is ended from our side as soon as the body is. */
+  isCut?: boolean;
 }
 
 export const noResponse = (cause: NoResponseCause, detail?: string): ExpectedFailure => ({

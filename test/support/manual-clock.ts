@@ -3,6 +3,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 /** Time that passes when a test says so; it also shows which timers are set. */
 export function createManualClock() {
   const timers = new Map<() => void, number>();
+  const awaited = new Map<number, () => void>();
   let nowMs = 1_000;
   const clock: Clock = {
     now: () => nowMs,
@@ -10,12 +11,16 @@ export function createManualClock() {
     after(delayMs, callback) {
       const run = () => callback();
       timers.set(run, nowMs + delayMs);
+      awaited.get(delayMs)?.();
       return () => timers.delete(run);
     },
   };
   return {
     clock,
+    /** Those that are set, with the time when they are due. */
     timers,
+    /** Resolves when the next timer of this delay is set. */
+    whenSet: (delayMs: number) => new Promise<void>((resolve) => awaited.set(delayMs, resolve)),
     advance(ms: number) {
       nowMs += ms;
       for (const [run, dueMs] of [...timers]) {

@@ -13,7 +13,7 @@ export interface NameServer {
   close(): void;
 }
 
-/** Addresses, which may be none; a failure; or nothing at all. */
+/** Addresses, which may be none (c-ares remembers that, so a name that changes says NXDOMAIN); a failure; or silence. */
 export type NameAnswer = readonly string[] | "NXDOMAIN" | "SERVFAIL" | "silence";
 
 export type Zone = (name: string, type: "A" | "AAAA") => NameAnswer;
@@ -66,14 +66,15 @@ function respond(message: Buffer, question: Question, answer: readonly string[] 
   header.writeUInt16BE(0x8180 | (typeof answer === "string" ? responseCodes[answer] : 0), 2);
   header.writeUInt16BE(1, 4);
   header.writeUInt16BE(addresses.length, 6);
-  const records = addresses.map((address) => {
-    const data = Buffer.from(ipaddr.parse(address).toByteArray());
-    const record = Buffer.alloc(12);
-    record.writeUInt16BE(0xc00c, 0); // the name of the question
-    record.writeUInt16BE(question.type, 2);
-    record.writeUInt16BE(1, 4);
-    record.writeUInt16BE(data.length, 10);
-    return Buffer.concat([record, data]);
-  });
+  const records = addresses.map((address) => record(question.type, Buffer.from(ipaddr.parse(address).toByteArray())));
   return Buffer.concat([header, message.subarray(12, question.end), ...records]);
+}
+
+function record(type: number, data: Uint8Array): Buffer {
+  const head = Buffer.alloc(12);
+  head.writeUInt16BE(0xc00c, 0); // the name of the question
+  head.writeUInt16BE(type, 2);
+  head.writeUInt16BE(1, 4);
+  head.writeUInt16BE(data.length, 10);
+  return Buffer.concat([head, data]);
 }

@@ -37,8 +37,6 @@ export interface LaneTransaction {
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */
   beforeCommit(action: () => void): void;
-  /** Something to do when the commit is on disk: the only place to touch memory that lives on. */
-  afterCommit(action: () => void): void;
 }
 
 /** Longest pause between two attempts to bring a lane back whose last commit has an unknown outcome. */
@@ -58,7 +56,6 @@ type JobOutcome = { result: unknown } | { error: unknown };
 
 interface Written {
   outcomes: JobOutcome[];
-  afterCommit: (() => void)[];
   seq: number;
 }
 
@@ -78,11 +75,13 @@ export interface LaneOptions {
   nextSeq(lastSeq: number, now: number): number;
   /** For metrics: after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
-  /** The statement that commits; tests make it fail. */
-  commit?(): void;
+  /** After every batch, when nothing is being written: the moment for a quick look at the log. */
+  betweenBatches?(): void;
+  /** Runs instead of the commit statement, which it is given; tests make it fail. */
+  commit?(commit: () => void): void;
 }
 
-export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOptions): Lane {
+export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, commit }: LaneOptions): Lane {
   const begin = client.prepare("begin immediate");
   const commitStatement = client.prepare("commit");
   const rollback = client.prepare("rollback");
@@ -90,20 +89,21 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
   const readMark = client.prepare<{ batch: number; last_event_seq: number }, []>(
     "select batch, last_event_seq from lane where id = 1",
   );
-  const runCommit = commit ?? (() => void commitStatement.run());
+  const commitNow = () => void commitStatement.run();
+  const runCommit = commit ? () => commit(commitNow) : commitNow;
 
   let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
   let queue: Waiting[] = [];
   let scheduled = false;
   let closed = false;
   /** Set while the outcome of a commit is not known: nothing may be written, and new work is turned away. */
-  let recovering: Promise<void> | null = null;
+  let recovering: { since: number } | null = null;
   let whenIdle: (() => void) | null = null;
 
   /** Runs jobs in one transaction; throws with everything rolled back, or leaves everything on disk. */
   function transact(jobs: readonly Waiting[]): Written {
     const beforeCommit: (() => void)[] = [];
-    const written: Written = { outcomes: [], afterCommit: [], seq: lastSeq };
+    const written: Written = { outcomes: [], seq: lastSeq };
     const tx: LaneTransaction = {
       now: clock.now(),
       nextEventSeq() {
@@ -111,8 +111,8 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
         return written.seq;
       },
       beforeCommit: (action) => void beforeCommit.push(action),
-      afterCommit: (action) => void written.afterCommit.push(action),
     };
+    rollBack();
     begin.run();
     try {
       for (const { job } of jobs) {
@@ -130,9 +130,17 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
       keep(written);
       return written;
     } catch (error) {
-      if (client.inTransaction) rollback.run();
+      rollBack();
       throw error;
     }
+  }
+
+  /** Never throws: on a broken disk the failure that led here is the one to tell, and the next batch tries again. */
+  function rollBack(): void {
+    if (!client.inTransaction) return;
+    try {
+      rollback.run();
+    } catch {}
   }
 
   function keep(written: Written): void {
@@ -142,15 +150,18 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
 
   function write(jobs: readonly Waiting[]): void {
     const startedAt = clock.monotonicMs();
+    let written: Written;
     try {
-      const written = transact(jobs);
-      onCommit?.({ jobs: jobs.length, durationMs: clock.monotonicMs() - startedAt });
-      answer(jobs, written);
+      written = transact(jobs);
     } catch (error) {
-      if (error instanceof UnknownCommit) recover(jobs, error);
+      if (error instanceof UnknownCommit) void recover(jobs, error);
       else if (jobs.length === 1) jobs[0]?.reject(translate(error));
       else for (const job of jobs) writeAlone(job);
+      return;
     }
+    const durationMs = clock.monotonicMs() - startedAt;
+    answer(jobs, written);
+    onCommit?.({ jobs: jobs.length, durationMs });
   }
 
   /** Jobs of a failed batch go one at a time; when that stops the lane, the others are turned away like new work. */
@@ -160,7 +171,6 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
   }
 
   function answer(jobs: readonly Waiting[], written: Written): void {
-    for (const action of written.afterCommit) action();
     jobs.forEach((waiting, i) => {
       const outcome = written.outcomes[i];
       if (outcome === undefined || "error" in outcome) waiting.reject(outcome?.error);
@@ -171,27 +181,29 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
   /**
    * Until another commit has gone through, a crash could still bring the failed one to life. So the lane stands, reads
    * back what the database holds, writes over the doubtful frames, and only then tells the waiters what happened.
+   *
+   * It is read once, before anything else is written: the empty commits that follow may be in doubt themselves, and bear
+   * the same mark.
    */
-  function recover(jobs: readonly Waiting[], failure: UnknownCommit): void {
-    recovering = (async () => {
-      let happened = false;
-      for (;;) {
-        try {
-          if (!happened && readMark.get()?.batch === batch + 1) {
-            keep(failure.written);
-            happened = true;
-          }
-          transact([]);
-          break;
-        } catch {
-          await sleep(clock, recoveryPauseMs);
+  async function recover(jobs: readonly Waiting[], failure: UnknownCommit): Promise<void> {
+    recovering = { since: jobs[0]?.since ?? clock.monotonicMs() };
+    let happened: boolean | null = null;
+    for (;;) {
+      try {
+        if (happened === null) {
+          happened = readMark.get()?.batch === batch + 1;
+          if (happened) keep(failure.written);
         }
+        transact([]);
+        break;
+      } catch {
+        await sleep(clock, recoveryPauseMs);
       }
-      recovering = null;
-      if (happened) answer(jobs, failure.written);
-      else for (const job of jobs) job.reject(translate(failure.cause));
-      schedule();
-    })();
+    }
+    recovering = null;
+    if (happened) answer(jobs, failure.written);
+    else for (const job of jobs) job.reject(translate(failure.cause));
+    schedule();
   }
 
   function flush(): void {
@@ -199,9 +211,13 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
     if (recovering) return;
     const jobs = queue.length > batchLimit ? queue.splice(0, batchLimit) : queue;
     if (jobs === queue) queue = [];
-    if (jobs.length > 0) write(jobs);
+    if (jobs.length > 0) {
+      write(jobs);
+      if (!recovering) betweenBatches?.();
+    }
+    if (recovering) return;
     if (queue.length > 0) schedule();
-    else if (!recovering) whenIdle?.();
+    else whenIdle?.();
   }
 
   function schedule(): void {
@@ -220,10 +236,13 @@ export function createLane({ client, clock, nextSeq, onCommit, commit }: LaneOpt
         schedule();
       });
     },
-    lagMs: () => (queue[0] ? clock.monotonicMs() - queue[0].since : recovering ? Number.POSITIVE_INFINITY : 0),
+    lagMs() {
+      const since = recovering?.since ?? queue[0]?.since;
+      return since === undefined ? 0 : clock.monotonicMs() - since;
+    },
     async close() {
       closed = true;
-      if (queue.length > 0 || scheduled) await new Promise<void>((resolve) => (whenIdle = resolve));
+      if (queue.length > 0 || scheduled || recovering) await new Promise<void>((resolve) => (whenIdle = resolve));
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { Tenant, Webhook } from "../../domain.ts";
@@ -10,21 +11,24 @@ export function utcMonth(now: number): number {
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
-/**
- * What a transaction knows of one tenant. A batch of a hundred jobs reads each tenant once and writes its counters once,
- * just before the commit. Whoever changes a tenant or its webhooks changes the page as well, for the jobs that follow.
- */
-export interface TenantPage {
-  /** The tenant was deleted, or never was. */
-  gone: boolean;
-  tenant: Tenant;
-  webhooks: Webhook[];
+interface Counters {
   month: number;
   eventsInMonth: number;
   events: number;
   pending: number;
   delivered: number;
   failed: number;
+}
+
+/**
+ * What a transaction knows of one tenant. A batch of a hundred jobs reads each tenant once and writes its counters once,
+ * just before the commit. Whoever changes a tenant or its webhooks changes the page as well, for the jobs that follow.
+ */
+export interface TenantPage extends Counters {
+  /** The tenant was deleted, or never was; then `tenant` and `webhooks` say nothing. */
+  gone: boolean;
+  tenant: Tenant;
+  webhooks: Webhook[];
 }
 
 /** The page of a tenant in a transaction. */
@@ -45,62 +49,88 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
 };
 
-export function createTenantPages(db: BunSQLiteDatabase): TenantPages {
-  const readTenant = db
-    .select({
-      tenant: tenantColumns,
-      deletedAt: t.tenant.deletedAt,
-      month: t.tenantUsage.month,
-      eventsInMonth: t.tenantUsage.eventsInMonth,
-      events: t.tenantUsage.events,
-      pending: t.tenantUsage.pending,
-      delivered: t.tenantUsage.delivered,
-      failed: t.tenantUsage.failed,
-    })
-    .from(t.tenantUsage)
-    .innerJoin(t.tenant, eq(t.tenant.key, t.tenantUsage.tenantKey))
-    .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
-    .prepare();
-  const readWebhooks = webhooksOf(db);
-  const writeUsage = db
-    .update(t.tenantUsage)
-    .set({
-      month: sql`${sql.placeholder("month")}`,
-      eventsInMonth: sql`${sql.placeholder("eventsInMonth")}`,
-      events: sql`${sql.placeholder("events")}`,
-      pending: sql`${sql.placeholder("pending")}`,
-      delivered: sql`${sql.placeholder("delivered")}`,
-      failed: sql`${sql.placeholder("failed")}`,
-    })
-    .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
-    .prepare();
+/** Stands in for a tenant whose rows are gone, so that a late job meets a deleted tenant and not a missing one. */
+const nobody: Tenant = {
+  key: 0,
+  id: "",
+  name: "",
+  email: "",
+  tier: "free",
+  enforcedTier: null,
+  passwordHash: "",
+  sessionVersion: 0,
+  createdAt: 0,
+  operatorSuspendedAt: null,
+  paymentSuspendedAt: null,
+  pastDueAt: null,
+};
 
-  const books = new WeakMap<LaneTransaction, Map<number, TenantPage>>();
+const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
 
-  function read(tenantKey: number): TenantPage {
-    const row = readTenant.get({ tenantKey });
-    if (!row) throw new Error(`There is no tenant with the key ${tenantKey}`);
-    const { deletedAt, ...page } = row;
-    return { gone: deletedAt !== null, ...page, webhooks: readWebhooks.all({ tenantKey }) };
+/** Plain prepared SQL: each batch reads and writes a page for every tenant in it, WHATWAS. */
+export function createTenantPages(client: Database): TenantPages {
+  const readTenant = client.prepare<Tenant & { deletedAt: number | null }, [number]>(
+    `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
+       session_version as sessionVersion, created_at as createdAt, operator_suspended_at as operatorSuspendedAt,
+       payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt, deleted_at as deletedAt
+     from tenant where key = ?1`,
+  );
+  const readCounters = client.prepare<Counters, [number]>(
+    `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
+     from tenant_usage where tenant_key = ?1`,
+  );
+  const readWebhooks = client.prepare<Webhook, [number]>(
+    "select key, id, url, name from webhook where tenant_key = ?1 and removed_at is null order by position",
+  );
+  const writeCounters = client.prepare(
+    `update tenant_usage set month = ?2, events_in_month = ?3, events = ?4, pending = ?5, delivered = ?6, failed = ?7
+     where tenant_key = ?1`,
+  );
+
+  /** The pages of the transaction under way, with the counters as they were read. There is only ever one. */
+  let book: { tx: LaneTransaction; pages: Map<number, { page: TenantPage; asRead: Counters }> } | null = null;
+
+  function open(tx: LaneTransaction) {
+    const opened = { tx, pages: new Map<number, { page: TenantPage; asRead: Counters }>() };
+    book = opened;
+    tx.beforeCommit(() => {
+      book = null;
+      for (const [tenantKey, { page, asRead }] of opened.pages) {
+        if (!haveChanged(page, asRead)) continue;
+        const { month, eventsInMonth, events, pending, delivered, failed } = page;
+        writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
+      }
+    });
+    return opened;
+  }
+
+  function read(tenantKey: number): { page: TenantPage; asRead: Counters } {
+    const row = readTenant.get(tenantKey);
+    const asRead = readCounters.get(tenantKey);
+    if (!row || !asRead) return { page: { gone: true, tenant: nobody, webhooks: [], ...noEvents }, asRead: noEvents };
+    const { deletedAt, ...tenant } = row;
+    return { page: { gone: deletedAt !== null, tenant, webhooks: readWebhooks.all(tenantKey), ...asRead }, asRead };
   }
 
   return (tx, tenantKey) => {
-    let book = books.get(tx);
-    if (!book) {
-      const opened = new Map<number, TenantPage>();
-      book = opened;
-      books.set(tx, opened);
-      tx.beforeCommit(() => {
-        for (const [key, page] of opened) if (!page.gone) writeUsage.run({ tenantKey: key, ...page });
-      });
+    const { pages } = book?.tx === tx ? book : open(tx);
+    let entry = pages.get(tenantKey);
+    if (!entry) {
+      entry = read(tenantKey);
+      pages.set(tenantKey, entry);
     }
-    let page = book.get(tenantKey);
-    if (!page) {
-      page = read(tenantKey);
-      book.set(tenantKey, page);
-    }
-    return page;
+    return entry.page;
   };
+}
+
+function haveChanged(now: Counters, before: Counters): boolean {
+  return (
+    now.pending !== before.pending ||
+    now.delivered !== before.delivered ||
+    now.failed !== before.failed ||
+    now.events !== before.events ||
+    now.month !== before.month
+  );
 }
 
 /** The registered webhooks of a tenant, in the order in which they were given. */

@@ -1,0 +1,20 @@
+import { statusOf, type Tenant } from "../domain.ts";
+
+/** The part of the stream hub that accounts speak to. */
+export interface AccountHub {
+  publish(tenantId: string, kind: "account.changed", data: () => Record<string, unknown>): void;
+  /** Ends the account's streams. */
+  closeTenant(tenantId: string): void;
+}
+
+export type AccountChange = "tier" | "standing" | "webhooks" | "api_keys" | "signing_keys" | "signing_secret";
+
+/** Tells the account's streams what has changed, so that a page knows what to read again. It says no secret. */
+export function announceChange(hub: Pick<AccountHub, "publish">, tenant: Tenant, changed: AccountChange): void {
+  hub.publish(tenant.id, "account.changed", () => ({
+    tenant_id: tenant.id,
+    tier: tenant.tier,
+    status: statusOf(tenant),
+    changed,
+  }));
+}

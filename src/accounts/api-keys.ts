@@ -1,0 +1,140 @@
+import type { ApiKey, Tenant } from "../domain.ts";
+import { DomainError } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newApiKey, newId } from "../lib/id.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import type { Vault } from "../lib/vault.ts";
+import type { NewApiKey, Store } from "../store/store.ts";
+
+const prefix = "svc_sk_";
+const keyLength = prefix.length + 40;
+
+/** What the store finds a key by. A fast hash is enough: a key has 238 bits, so nobody finds it by trying. */
+const hashOf = (key: string): Uint8Array => Bun.CryptoHasher.hash("sha256", key);
+
+/** What an API key is encrypted for, so that it does not open in another tenant's row. */
+const contextOf = (tenantId: string, apiKeyId: string) => `${tenantId}:${apiKeyId}`;
+
+/** A new API key, hashed and encrypted; the listing shows it. */
+export function makeApiKey(vault: Vault, tenantId: string): NewApiKey {
+  const id = newId("key");
+  const key = newApiKey();
+  return { id, hash: hashOf(key), sealed: vault.seal(key, contextOf(tenantId, id)) };
+}
+
+const notAuthenticated = () =>
+  new DomainError({
+    kind: "unauthenticated",
+    code: "unauthenticated",
+    message: "Authorization must be `Bearer <API key>` with a key that is active; GET /v1/tenants/api-keys lists them.",
+  });
+
+/** Whose key it is. @throws unauthenticated for every reason, always with the same words */
+export type AuthenticateApiKey = (token: string) => Promise<{ tenant: Tenant; apiKeyId: string }>;
+
+/** On the path of every event: one SHA-256 and one read by a unique index. The use is noted in memory. */
+export function createApiKeyAuthentication({
+  store,
+  clock,
+  keyUse,
+}: {
+  store: Pick<Store, "findApiKey">;
+  clock: Clock;
+  keyUse: Pick<KeyUse, "note">;
+}): AuthenticateApiKey {
+  return async function authenticateApiKey(token) {
+    if (token.length !== keyLength || !token.startsWith(prefix)) throw notAuthenticated();
+    const found = await store.findApiKey(hashOf(token));
+    if (found === null || !isActive(found, clock.now())) throw notAuthenticated();
+    keyUse.note(found.apiKeyId);
+    return { tenant: found.tenant, apiKeyId: found.apiKeyId };
+  };
+}
+
+const isActive = ({ expiresAt }: { expiresAt: number | null }, now: number) => expiresAt === null || expiresAt > now;
+
+/** When keys were last used. Written at most once a minute, not with every event (decisions, section 5). */
+export interface KeyUse {
+  note(apiKeyId: string): void;
+  /** Writes what was noted since the last time. A failure is passed over: the uses are kept for the next time. */
+  flush(): Promise<void>;
+}
+
+const flushIntervalMs = 60_000;
+
+export function createKeyUse({ store, clock }: { store: Pick<Store, "touchApiKeys">; clock: Clock }): KeyUse {
+  let uses = new Map<string, number>();
+  let cancelTimer: (() => void) | null = null;
+
+  function schedule(): void {
+    cancelTimer ??= clock.after(flushIntervalMs, () => void flush());
+  }
+
+  async function flush(): Promise<void> {
+    cancelTimer?.();
+    cancelTimer = null;
+    if (uses.size === 0) return;
+    const written = uses;
+    uses = new Map();
+    try {
+      await store.touchApiKeys(written);
+    } catch {
+      // The store reports its own failures; what was used in the meantime is newer.
+      uses = new Map([...written, ...uses]);
+      schedule();
+    }
+  }
+
+  return {
+    note(apiKeyId) {
+      uses.set(apiKeyId, clock.now());
+      schedule();
+    },
+    flush,
+  };
+}
+
+/** A key as the tenant sees it (specification, "API key record"). */
+export interface ApiKeyRecord {
+  readonly id: string;
+  readonly key: string;
+  readonly is_active: boolean;
+  readonly created_at: string;
+  readonly last_used: string | null;
+  readonly expires_at: string | null;
+}
+
+export interface ApiKeys {
+  /** Newest first, the inactive ones too. */
+  list(tenant: Tenant): Promise<ApiKeyRecord[]>;
+  /** Adds a key; every other active one ends at the earlier of its own end and now + grace. */
+  rotate(tenant: Tenant, gracePeriodSeconds: number): Promise<ApiKeyRecord>;
+}
+
+export function createApiKeys({ store, clock, vault }: { store: Store; clock: Clock; vault: Vault }): ApiKeys {
+  const toRecord = (tenant: Tenant, apiKey: ApiKey, now: number): ApiKeyRecord => ({
+    id: apiKey.id,
+    key: Buffer.from(vault.open(apiKey.sealed, contextOf(tenant.id, apiKey.id))).toString("utf8"),
+    is_active: isActive(apiKey, now),
+    created_at: formatIso(apiKey.createdAt),
+    last_used: apiKey.lastUsedAt === null ? null : formatIso(apiKey.lastUsedAt),
+    expires_at: apiKey.expiresAt === null ? null : formatIso(apiKey.expiresAt),
+  });
+
+  return {
+    async list(tenant) {
+      const now = clock.now();
+      return (await store.apiKeys(tenant.key)).map((apiKey) => toRecord(tenant, apiKey, now));
+    },
+
+    async rotate(tenant, gracePeriodSeconds) {
+      const now = clock.now();
+      const othersEndAt = now + gracePeriodSeconds * 1000;
+      return toRecord(
+        tenant,
+        await store.rotateApiKey(tenant.key, makeApiKey(vault, tenant.id), othersEndAt, now),
+        now,
+      );
+    },
+  };
+}

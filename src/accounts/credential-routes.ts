@@ -1,0 +1,161 @@
+import type { ErasedEndpoint } from "../http/endpoint.ts";
+import { created, endpoint, ok } from "../http/endpoint.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import type { Accounts } from "./accounts.ts";
+import { type AccountHub, announceChange } from "./announcement.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import * as c from "./credential-model.ts";
+import { invalidRequest, tenantNotFound, tenantPath } from "./model.ts";
+import type { ShownSecret, SigningKeys } from "./signing-keys.ts";
+
+export interface CredentialRouteDeps {
+  accounts: Pick<Accounts, "find">;
+  apiKeys: ApiKeys;
+  signingKeys: SigningKeys;
+  hub: Pick<AccountHub, "publish">;
+}
+
+const keysTag = "API keys";
+const signaturesTag = "Signatures";
+
+const secretBody = ({ secret, earlierEndsAt }: ShownSecret) => ({
+  secret,
+  earlier_secret_expires_at: earlierEndsAt === null ? null : formatIso(earlierEndsAt),
+});
+
+/** What authorises ingestion and what proves that a delivery is ours. */
+export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: CredentialRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/api-keys",
+        tag: keysTag,
+        summary: "List the API keys",
+        access: "session",
+        responses: {
+          200: {
+            description: "The keys, the newest first, also those that are no longer active.",
+            schema: c.apiKeyRecords,
+            example: [c.apiKeyExample],
+          },
+        },
+      },
+      async ({ tenant }) => ok(await apiKeys.list(tenant)),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/api-keys/rotate",
+        tag: keysTag,
+        summary: "Replace the API key",
+        description: "Every other active key ends after the grace period, or at its own end if that is earlier.",
+        access: "session",
+        body: c.rotateApiKeyBody,
+        bodyOptional: true,
+        bodyExample: { grace_period_seconds: 3600 },
+        responses: {
+          201: { description: "The new key.", schema: c.apiKeyRecord, example: c.apiKeyExample },
+          400: invalidRequest("grace_period_seconds must be at most 604800."),
+        },
+      },
+      async ({ tenant, body }) => {
+        const record = await apiKeys.rotate(tenant, body.grace_period_seconds);
+        announceChange(hub, tenant, "api_keys");
+        return created(record);
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/:tenantId/jwks.json",
+        tag: signaturesTag,
+        summary: "Get the public keys of a tenant's deliveries",
+        description: "A JWK set (RFC 7517, RFC 8037). `Service-Key-Id` of a delivery is the `kid` of its key.",
+        access: "none",
+        params: tenantPath,
+        responses: {
+          200: {
+            description: "The keys in use and the next one.",
+            schema: c.jwkSet,
+            example: c.jwkSetExample,
+            headers: { "Cache-Control": "max-age=3600" },
+          },
+          404: tenantNotFound,
+        },
+      },
+      async ({ params }) => ({
+        ...ok(await signingKeys.published(await accounts.find(params.tenantId))),
+        headers: { "Cache-Control": "max-age=3600" },
+      }),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/signing-keys/rotate",
+        tag: signaturesTag,
+        summary: "Replace the signing key",
+        description:
+          "The new key is published at once and signs after `activate_after_seconds`, so that receivers can learn it " +
+          "first. The earlier ones stay published seven days longer.",
+        access: "session",
+        body: c.rotateSigningKeyBody,
+        bodyOptional: true,
+        bodyExample: { activate_after_seconds: 86_400 },
+        responses: {
+          201: { description: "The new key.", schema: c.rotatedSigningKey, example: c.rotatedSigningKeyExample },
+          400: invalidRequest("activate_after_seconds must be at most 604800."),
+        },
+      },
+      async ({ tenant, body }) => {
+        const { key, earlierPublishedUntil } = await signingKeys.rotate(tenant, body.activate_after_seconds);
+        announceChange(hub, tenant, "signing_keys");
+        return created({
+          kid: key.id,
+          activates_at: formatIso(key.activatesAt),
+          earlier_published_until: formatIso(earlierPublishedUntil),
+        });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/signing-secret",
+        tag: signaturesTag,
+        summary: "Show the Standard Webhooks secret",
+        access: "session",
+        responses: {
+          200: { description: "The secret.", schema: c.signingSecret, example: c.signingSecretExample },
+        },
+      },
+      async ({ tenant }) => ok(secretBody(await signingKeys.secret(tenant))),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/signing-secret/rotate",
+        tag: signaturesTag,
+        summary: "Replace the Standard Webhooks secret",
+        description: "For seven days deliveries are signed with the earlier secret as well.",
+        access: "session",
+        responses: {
+          201: {
+            description: "The new secret.",
+            schema: c.signingSecret,
+            example: { ...c.signingSecretExample, earlier_secret_expires_at: "2026-03-08T12:34:56.789Z" },
+          },
+        },
+      },
+      async ({ tenant }) => {
+        const shown = await signingKeys.rotateSecret(tenant);
+        announceChange(hub, tenant, "signing_secret");
+        return created(secretBody(shown));
+      },
+    ),
+  ];
+}

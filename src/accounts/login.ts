@@ -1,0 +1,139 @@
+import type { Tenant } from "../domain.ts";
+import { DomainError, invalid, rateLimited } from "../errors.ts";
+import { clientKey } from "../lib/cidr.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createLimiter, type Limiter } from "../lib/limiter.ts";
+import type { Log } from "../lib/log.ts";
+import type { Store } from "../store/store.ts";
+import { checkPassword, type Passwords } from "./password.ts";
+
+/** Decisions, section 4: failures within the window after which a login is refused. */
+const failureLimits = { ofAccountFromAddress: 10, fromAddress: 50, ofAccount: 100 };
+const windowMs = 15 * 60 * 1000;
+
+/**
+ * An address that logged in to an account within this time is not stopped by what others do to it. Otherwise anybody could
+ * lock an account's owner out.
+ */
+const knownAddressMs = 30 * 24 * 60 * 60 * 1000;
+
+export interface Credentials {
+  readonly loginId: string;
+  readonly password: string;
+}
+
+export interface Login {
+  /** Refuses an address with too many failures, before its request is read. @throws rate_limited `too_many_logins` */
+  checkAddress(address: string): void;
+  /**
+   * The account of these credentials.
+   * @param address of the client
+   * @throws unauthenticated `wrong_credentials`, alike for an unknown id and a wrong password; rate_limited
+   * `too_many_logins`; unavailable `busy`
+   */
+  logIn(credentials: Credentials, address: string): Promise<Tenant>;
+  /**
+   * Sets a new password, which ends every session. Guesses of the current one count as failed logins: a stolen session
+   * must not be a way around their limits.
+   * @throws invalid `weak_password`, `wrong_password`; rate_limited `too_many_logins`; unavailable `busy`
+   */
+  changePassword(
+    tenant: Tenant,
+    change: { current_password: string; new_password: string },
+    address: string,
+  ): Promise<Tenant>;
+}
+
+export interface LoginDeps {
+  store: Store;
+  clock: Clock;
+  passwords: Passwords;
+  log: Log;
+}
+
+export function createLogin({ store, clock, passwords, log }: LoginDeps): Login {
+  const failures = (limit: number) => createLimiter({ clock, limit, windowMs, maxKeys: 20_000 });
+  const ofAccountFromAddress = failures(failureLimits.ofAccountFromAddress);
+  const fromAddress = failures(failureLimits.fromAddress);
+  const ofAccount = failures(failureLimits.ofAccount);
+
+  /**
+   * Whether this is the account's password; a wrong one counts as a failure. An attempt counts from its start and is taken
+   * back when it was none: counted at its end, a thousand guesses at once would all find the limit untouched.
+   *
+   * @param account what failures are counted by: the tenant's id, or for an unknown one the login id itself
+   */
+  async function isPassword(tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> {
+    const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressMs);
+    const counts: [Limiter, string][] = [
+      [ofAccountFromAddress, `${account} ${from}`],
+      [fromAddress, from],
+    ];
+    if (!isKnown) counts.push([ofAccount, account]);
+    // No await from here to the last `take`, so that no other attempt comes between.
+    for (const [limiter, key] of counts) refuseWhenUsedUp(limiter, key);
+    for (const [limiter, key] of counts) limiter.take(key);
+    const takeBack = () => {
+      for (const [limiter, key] of counts) limiter.giveBack(key);
+    };
+    try {
+      const matches = await passwords.verify(password, tenant?.passwordHash ?? null);
+      if (matches) takeBack();
+      return matches;
+    } catch (error) {
+      takeBack();
+      throw error;
+    }
+  }
+
+  /** A convenience for the account's owner, so a full disk does not keep anybody from logging in. */
+  async function rememberAddress(tenant: Tenant, from: string): Promise<void> {
+    try {
+      await store.rememberLogin(tenant.key, from, clock.now());
+    } catch (error) {
+      if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+      log.write("warn", "login.not_remembered", { tenant: tenant.id, code: error.code });
+    }
+  }
+
+  return {
+    checkAddress: (address) => refuseWhenUsedUp(fromAddress, clientKey(address)),
+
+    async logIn({ loginId, password }, address) {
+      const from = clientKey(address);
+      // Only an e-mail has an @, and only a paid account's is a login id.
+      const tenant = loginId.includes("@")
+        ? await store.findTenantByLoginEmail(loginId.toLowerCase())
+        : await store.findTenant(loginId);
+      const account = tenant?.id ?? loginId.toLowerCase();
+      if (!(await isPassword(tenant, account, password, from)) || tenant === null) throw wrongCredentials();
+      await rememberAddress(tenant, from);
+      return tenant;
+    },
+
+    async changePassword(tenant, { current_password, new_password }, address) {
+      checkPassword(new_password, "new_password");
+      if (!(await isPassword(tenant, tenant.id, current_password, clientKey(address)))) {
+        throw invalid("current_password is not the password of this account.", "wrong_password");
+      }
+      return store.setPassword(tenant.key, await passwords.hash(new_password));
+    },
+  };
+}
+
+function refuseWhenUsedUp(limiter: Limiter, key: string): void {
+  const turn = limiter.peek(key);
+  if (turn.ok) return;
+  throw rateLimited(
+    "Too many failed logins; wait for the seconds in Retry-After and try again.",
+    "too_many_logins",
+    turn.retryAfterSeconds,
+  );
+}
+
+const wrongCredentials = () =>
+  new DomainError({
+    kind: "unauthenticated",
+    code: "wrong_credentials",
+    message: "loginId or password is wrong.",
+  });

@@ -1,0 +1,221 @@
+import * as v from "valibot";
+import type { Tenant, Tier } from "../domain.ts";
+import type { ResponseDescription } from "../http/endpoint.ts";
+import { jsonObject, text } from "../http/validation.ts";
+import { webhookEntries } from "../webhooks/model.ts";
+import { maxPasswordBytes, passwordRules } from "./password.ts";
+
+/** Bodies of the accounts endpoints. The descriptions here check requests, type the handlers and make the document. */
+
+// ---------------------------------------------------------------- fields
+
+const tierOrder = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
+
+export const anyTier = v.picklist(tierOrder, 'must be "free", "pro", "business" or "enterprise"');
+
+/** What a tenant may choose; the operator assigns enterprise. */
+const selfServiceTier = v.picklist(
+  ["free", "pro", "business"],
+  'must be "free", "pro" or "business"; "enterprise" is assigned by the operator of this server',
+);
+
+const upgradeTier = v.picklist(
+  ["pro", "business"],
+  'must be "pro" or "business"; "enterprise" is assigned by the operator of this server',
+);
+
+const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"));
+
+const emailAddress = v.pipe(
+  v.string("must be a string"),
+  v.maxLength(254, "must have at most 254 characters"),
+  v.regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, "must be an e-mail address such as ada@example.com"),
+);
+
+/** Its rules are checked by `checkPassword`, which names all that are missed. */
+const newPassword = v.pipe(v.string("must be a string"), v.description(passwordRules));
+
+const givenPassword = v.pipe(
+  v.string("must be a string"),
+  v.nonEmpty("must not be empty"),
+  v.maxBytes(maxPasswordBytes, "must have at most 1,024 bytes"),
+);
+
+const status = v.picklist(["active", "pending_verification", "past_due", "suspended"]);
+
+export const tenantPath = v.object({ tenantId: v.string() });
+
+// ---------------------------------------------------------------- errors
+
+const errorBody = v.object({ message: v.string(), code: v.string() });
+
+/** An error that an endpoint of its own can answer, with an example. */
+export const failure = (description: string, code: string, message: string): ResponseDescription => ({
+  description,
+  schema: errorBody,
+  example: { message, code },
+});
+
+export const invalidRequest = (message: string, code = "invalid_request") =>
+  failure("The request breaks a rule; `message` names the field and the rule.", code, message);
+
+export const tenantNotFound = failure("There is no such tenant.", "tenant_not_found", "The tenant does not exist.");
+
+// ---------------------------------------------------------------- create
+
+export const createTenantBody = jsonObject({
+  tier: v.optional(selfServiceTier, "free"),
+  name: v.optional(displayName),
+  email: v.optional(emailAddress),
+  password: v.optional(newPassword),
+  webhooks: v.optional(webhookEntries, []),
+});
+
+export const createTenantExample = {
+  tier: "free",
+  name: "Ada's shop",
+  webhooks: [{ webhook_url: "https://example.com/hooks", name: "Orders" }],
+};
+
+export const createdTenant = v.object({
+  tenant_id: v.string(),
+  tier: anyTier,
+  name: v.string(),
+  email: v.string(),
+  password: v.optional(v.pipe(v.string(), v.description("Free tier: shown this once."))),
+  payment_url: v.optional(v.pipe(v.string(), v.description("Paid tiers: the page that verifies the card."))),
+  payment_note: v.optional(v.string()),
+});
+
+export const createdTenantExample = {
+  tenant_id: "t5k2m8q0w3r7xa",
+  tier: "free",
+  name: "Sandbox Amber Falcon 42",
+  email: "sandbox+t5k2m8q0w3r7xa@postrider.invalid",
+  password: "y7Kd@3mNq8Rw#Tz5Hb2v",
+};
+
+// ---------------------------------------------------------------- account
+
+export const accountInfo = v.object({
+  tenant_id: v.string(),
+  tenant_name: v.string(),
+  tier: anyTier,
+  max_events_per_month: v.number(),
+  email: v.string(),
+  enforced_events_per_month: v.pipe(
+    v.number(),
+    v.description("The limit in force: an upgrade raises it once the card is verified; 0 until a first verification."),
+  ),
+  enforced_webhooks: v.number(),
+  events_this_month: v.pipe(v.number(), v.description("Events accepted in this calendar month, UTC.")),
+  status,
+});
+
+export const accountInfoExample = {
+  tenant_id: "t5k2m8q0w3r7xa",
+  tenant_name: "Ada's shop",
+  tier: "free",
+  max_events_per_month: 10_000,
+  email: "ada@example.com",
+  enforced_events_per_month: 10_000,
+  enforced_webhooks: 1,
+  events_this_month: 137,
+  status: "active",
+};
+
+export const publicStatus = v.object({ status: v.picklist(["active", "pending_verification", "suspended"]) });
+
+export const upgradeBody = jsonObject({
+  tier: upgradeTier,
+  email: v.optional(emailAddress),
+  password: v.optional(newPassword),
+});
+
+export const upgradeExample = { tier: "pro", email: "ada@example.com", password: "Corr3ct#Horse" };
+
+export const upgraded = v.object({
+  tenant_id: v.string(),
+  tier: anyTier,
+  included_events: v.number(),
+  payment_status: v.picklist(["paid", "pending"]),
+  message: v.string(),
+  payment_url: v.optional(v.string()),
+});
+
+export const upgradedAndPaidExample = {
+  tenant_id: "t5k2m8q0w3r7xa",
+  tier: "pro",
+  included_events: 5_000_000,
+  payment_status: "paid",
+  message: "The upgrade is complete and paid.",
+};
+
+export const upgradedExample = {
+  tenant_id: "t5k2m8q0w3r7xa",
+  tier: "pro",
+  included_events: 5_000_000,
+  payment_status: "pending",
+  message: "Open payment_url to verify a card; the upgrade is complete then.",
+  payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
+};
+
+export const paymentMethod = v.object({ payment_url: v.string(), payment_note: v.string() });
+
+export const paymentMethodExample = {
+  payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
+  payment_note: "Open payment_url to verify a card; the verification charges 100 NGN once.",
+};
+
+// ---------------------------------------------------------------- sessions
+
+export const loginBody = jsonObject({ loginId: text(254), password: givenPassword });
+
+export const loginExample = { loginId: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v" };
+
+export const authenticated = v.object({
+  status: v.literal("authenticated"),
+  token: v.pipe(v.string(), v.description("A JWT for two hours.")),
+  tenant_id: v.string(),
+  tenant_name: v.string(),
+  tier: anyTier,
+});
+
+export const authenticatedExample = {
+  status: "authenticated",
+  token: "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0NWsybThxMHczcjd4YSJ9.c2lnbmF0dXJl",
+  tenant_id: "t5k2m8q0w3r7xa",
+  tenant_name: "Ada's shop",
+  tier: "free",
+};
+
+/** What a login, a renewal and a change of the password answer. */
+export const authenticatedAs = (tenant: Tenant, token: string) => ({
+  status: "authenticated",
+  token,
+  tenant_id: tenant.id,
+  tenant_name: tenant.name,
+  tier: tenant.tier,
+});
+
+export const logoutBody = jsonObject({ all: v.optional(v.boolean("must be true or false"), false) });
+
+export const changePasswordBody = jsonObject({ current_password: givenPassword, new_password: newPassword });
+
+export const changePasswordExample = { current_password: "y7Kd@3mNq8Rw#Tz5Hb2v", new_password: "Corr3ct#Horse" };
+
+// ---------------------------------------------------------------- operator
+
+export const operatorCreateBody = jsonObject({
+  tier: v.optional(anyTier, "free"),
+  name: v.optional(displayName),
+  email: v.optional(emailAddress),
+  password: v.optional(newPassword),
+  webhooks: v.optional(webhookEntries, []),
+});
+
+export const setTierBody = jsonObject({ tier: anyTier });
+
+export type CreateTenantRequest = v.InferOutput<typeof createTenantBody>;
+export type OperatorCreateRequest = v.InferOutput<typeof operatorCreateBody>;
+export type UpgradeRequest = v.InferOutput<typeof upgradeBody>;

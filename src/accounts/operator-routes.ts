@@ -1,0 +1,239 @@
+import * as v from "valibot";
+import { statusOf, type Tenant } from "../domain.ts";
+import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { queryInteger } from "../http/validation.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import { plans } from "../plans.ts";
+import type { Store } from "../store/store.ts";
+import type { Accounts } from "./accounts.ts";
+import * as m from "./model.ts";
+
+export interface OperatorRouteDeps {
+  store: Pick<Store, "listTenants" | "usage" | "webhooks">;
+  clock: Clock;
+  accounts: Accounts;
+}
+
+const tag = "Operator";
+
+const path = v.object({ id: v.string() });
+
+const record = v.object({
+  tenant_id: v.string(),
+  tenant_name: v.string(),
+  email: v.string(),
+  tier: m.anyTier,
+  enforced_tier: v.nullable(m.anyTier),
+  status: v.string(),
+  suspended_by: v.array(v.picklist(["operator", "payment"])),
+  created_at: v.string(),
+});
+
+const exampleRecord = {
+  tenant_id: "t5k2m8q0w3r7xa",
+  tenant_name: "Ada's shop",
+  email: "ada@example.com",
+  tier: "pro",
+  enforced_tier: "pro",
+  status: "active",
+  suspended_by: [],
+  created_at: "2026-03-01T12:34:56.789Z",
+};
+
+const toRecord = (tenant: Tenant) => ({
+  tenant_id: tenant.id,
+  tenant_name: tenant.name,
+  email: tenant.email,
+  tier: tenant.tier,
+  enforced_tier: tenant.enforcedTier,
+  status: statusOf(tenant),
+  suspended_by: [
+    ...(tenant.operatorSuspendedAt === null ? [] : ["operator"]),
+    ...(tenant.paymentSuspendedAt === null ? [] : ["payment"]),
+  ],
+  created_at: formatIso(tenant.createdAt),
+});
+
+const detail = v.object({
+  ...record.entries,
+  max_events_per_month: v.number(),
+  events_this_month: v.number(),
+  webhooks: v.number(),
+});
+
+const changed = { description: "The account as it is now.", schema: record, example: exampleRecord };
+
+/** What only the operator of the server may do (decisions, section 13). The commands `postrider tenant …` call it. */
+export function operatorRoutes({ store, clock, accounts }: OperatorRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/operator/tenants",
+        tag,
+        summary: "List the accounts",
+        access: "operator",
+        query: v.object({
+          page: v.optional(queryInteger(0, 1_000_000_000), "0"),
+          size: v.optional(queryInteger(1, 1000), "20"),
+        }),
+        responses: {
+          200: {
+            description: "The accounts, the newest first, and how many there are.",
+            schema: v.object({ tenants: v.array(record), total: v.number() }),
+            example: { tenants: [exampleRecord], total: 1 },
+          },
+          400: m.invalidRequest("size must be at most 1000."),
+        },
+      },
+      async ({ query: { page, size } }) => {
+        const { tenants, total } = await store.listTenants({ offset: page * size, limit: size });
+        return ok({ tenants: tenants.map(toRecord), total });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/tenants",
+        tag,
+        summary: "Create an account on any tier",
+        description: "Its tier is in force at once, also when sign-up is closed. Paid tiers need name and email.",
+        access: "operator",
+        body: m.operatorCreateBody,
+        bodyOptional: true,
+        bodyExample: { tier: "enterprise", name: "Ada's bank", email: "ada@example.com" },
+        responses: {
+          201: {
+            description: "The account with its password, which is shown this once.",
+            schema: m.createdTenant,
+            example: m.createdTenantExample,
+          },
+          400: m.invalidRequest("email is required on paid tiers.", "field_required"),
+        },
+      },
+      async ({ body }) => {
+        const { tenant, password } = await accounts.createForOperator(body);
+        return created({ tenant_id: tenant.id, tier: tenant.tier, name: tenant.name, email: tenant.email, password });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/operator/tenants/:id",
+        tag,
+        summary: "Show an account",
+        access: "operator",
+        params: path,
+        responses: {
+          200: {
+            description: "The account.",
+            schema: detail,
+            example: { ...exampleRecord, max_events_per_month: 5_000_000, events_this_month: 137, webhooks: 1 },
+          },
+          404: m.tenantNotFound,
+        },
+      },
+      async ({ params }) => {
+        const tenant = await accounts.find(params.id);
+        const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
+        return ok({
+          ...toRecord(tenant),
+          max_events_per_month: plans[tenant.tier].eventsPerMonth,
+          events_this_month: eventsThisMonth,
+          webhooks: (await store.webhooks(tenant.key)).length,
+        });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "PUT",
+        path: "/operator/tenants/:id/tier",
+        tag,
+        summary: "Set the tier of an account",
+        description: "In force at once. Webhooks beyond a lower limit stay until the account replaces them.",
+        access: "operator",
+        params: path,
+        body: m.setTierBody,
+        bodyExample: { tier: "enterprise" },
+        responses: {
+          200: changed,
+          400: m.invalidRequest('tier must be "free", "pro", "business" or "enterprise".'),
+          404: m.tenantNotFound,
+        },
+      },
+      async ({ params, body }) => ok(toRecord(await accounts.setTier(await accounts.find(params.id), body.tier))),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/tenants/:id/suspend",
+        tag,
+        summary: "Suspend an account",
+        description: "It cannot put work in, and its deliveries pause until it is resumed.",
+        access: "operator",
+        params: path,
+        responses: { 200: changed, 404: m.tenantNotFound },
+      },
+      async ({ params }) => ok(toRecord(await accounts.suspend(await accounts.find(params.id)))),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/tenants/:id/resume",
+        tag,
+        summary: "End the operator's suspension of an account",
+        description: "A suspension for payment stays: only the outstanding charge ends it.",
+        access: "operator",
+        params: path,
+        responses: { 200: changed, 404: m.tenantNotFound },
+      },
+      async ({ params }) => ok(toRecord(await accounts.resume(await accounts.find(params.id)))),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/tenants/:id/reset-password",
+        tag,
+        summary: "Give an account a new password",
+        description: "Every session of the account ends.",
+        access: "operator",
+        params: path,
+        responses: {
+          200: {
+            description: "The new password, which is shown this once.",
+            schema: v.object({ tenant_id: v.string(), password: v.string() }),
+            example: { tenant_id: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v" },
+          },
+          404: m.tenantNotFound,
+        },
+      },
+      async ({ params }) => {
+        const tenant = await accounts.find(params.id);
+        return ok({ tenant_id: tenant.id, password: await accounts.resetPassword(tenant) });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "DELETE",
+        path: "/operator/tenants/:id",
+        tag,
+        summary: "Delete an account and all its data",
+        access: "operator",
+        params: path,
+        responses: { 204: { description: "The account is deleted." }, 404: m.tenantNotFound },
+      },
+      async ({ params }) => {
+        await accounts.remove(await accounts.find(params.id));
+        return noContent();
+      },
+    ),
+  ];
+}

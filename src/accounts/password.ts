@@ -1,0 +1,86 @@
+import { invalid, unavailable } from "../errors.ts";
+import { createSemaphore } from "../lib/limiter.ts";
+
+/** Bounds the work of one hash. */
+export const maxPasswordBytes = 1024;
+
+/** Specification, "Password rules". Letters of every alphabet that has upper and lower case count. */
+const rules: readonly { text: string; holds(password: string): boolean }[] = [
+  { text: "at least 8 characters", holds: (password) => [...password].length >= 8 },
+  { text: "at least one uppercase letter", holds: (password) => /\p{Lu}/u.test(password) },
+  { text: "at least one lowercase letter", holds: (password) => /\p{Ll}/u.test(password) },
+  { text: "at least one digit", holds: (password) => /[0-9]/.test(password) },
+  { text: "at least one special character from @ # $ % ^ & + = !", holds: (password) => /[@#$%^&+=!]/.test(password) },
+  { text: "at most 1,024 bytes", holds: (password) => Buffer.byteLength(password) <= maxPasswordBytes },
+];
+
+const list = new Intl.ListFormat("en-GB");
+
+/** The rules as one sentence, for the document. */
+export const passwordRules = `Must have ${list.format(rules.map(({ text }) => text))}.`;
+
+/**
+ * Checks a new password. The message names every rule that is missed, and never the password.
+ * @throws invalid `weak_password`
+ */
+export function checkPassword(password: string, field = "password"): void {
+  const missed = rules.filter(({ holds }) => !holds(password)).map(({ text }) => text);
+  if (missed.length > 0) throw invalid(`${field} must have ${list.format(missed)}.`, "weak_password");
+}
+
+/** 64 characters, six bits each, without those that are mistaken for others or that a shell would read. */
+const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz23456789@#%^+=";
+
+/** A password that meets the rules: 20 characters, about 119 bits. */
+export function generatePassword(): string {
+  for (;;) {
+    let password = "";
+    // 64 divides 256, so the low six bits of a byte are fair.
+    for (const byte of crypto.getRandomValues(new Uint8Array(20))) password += alphabet.charAt(byte & 63);
+    // One in six misses a digit or a special character. Drawing again keeps all that pass equally likely.
+    if (rules.every(({ holds }) => holds(password))) return password;
+  }
+}
+
+/** OWASP's minimum for argon2id, 26 ms here; Bun's own default takes 116 ms (hardening, section 5). */
+const cost = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
+
+/** Of a random password that nobody kept: what the password for an unknown login id is compared with. */
+const dummyHash =
+  "$argon2id$v=19$m=19456,t=2,p=1$GKtSTL+BJVPcn72ACWBVceTarxz5PUvk6EysI+tyKlA$MUiP1zj8P+3sQVuc3MUaYa4ggjwXo5LhjUF7y3gMKsQ";
+
+/** Decisions, section 4. Each takes 19 MiB and a core while it lasts. */
+const hashesAtOnce = 4;
+
+/** Two to three seconds of work on two cores: longer than that nobody should wait for an answer. */
+const maxWaitingHashes = 100;
+
+/** Hashes and verifies passwords. There is one for the whole server, because the limit is one. */
+export interface Passwords {
+  /** @throws unavailable `busy` */
+  hash(password: string): Promise<string>;
+  /**
+   * False when there is no hash, after the same work.
+   * @throws unavailable `busy`
+   */
+  verify(password: string, hash: string | null): Promise<boolean>;
+}
+
+export function createPasswords({ maxWaiting = maxWaitingHashes } = {}): Passwords {
+  const turns = createSemaphore(hashesAtOnce);
+
+  function inTurn<T>(task: () => Promise<T>): Promise<T> {
+    if (turns.waiting >= maxWaiting) {
+      throw unavailable("Too many passwords are being checked at the moment; try again shortly.", "busy", 2);
+    }
+    return turns.run(task);
+  }
+
+  return {
+    hash: async (password) => inTurn(() => Bun.password.hash(password, cost)),
+    async verify(password, hash) {
+      const matches = await inTurn(() => Bun.password.verify(password, hash ?? dummyHash));
+      return matches && hash !== null;
+    },
+  };
+}

@@ -1,0 +1,194 @@
+import { statusOf } from "../domain.ts";
+import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import type { Clock } from "../lib/clock.ts";
+import { plans } from "../plans.ts";
+import type { Store } from "../store/store.ts";
+import type { Accounts } from "./accounts.ts";
+import * as m from "./model.ts";
+
+export interface AccountRouteDeps {
+  store: Pick<Store, "usage">;
+  clock: Clock;
+  accounts: Accounts;
+}
+
+const tag = "Accounts";
+
+const paymentsUnavailable = m.failure(
+  "Paid plans are not available at the moment; nothing was changed.",
+  "payments_unavailable",
+  "This server takes no payments yet; paid plans are not available.",
+);
+
+/** The account itself: make it, read it, pay for it, delete it. */
+export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants",
+        tag,
+        summary: "Create a tenant",
+        description:
+          "On the free tier everything is optional: what is not given is generated. Paid tiers need name, email and " +
+          "password, and the account is activated after the card verification.",
+        access: "none",
+        body: m.createTenantBody,
+        bodyOptional: true,
+        bodyExample: m.createTenantExample,
+        limit: ({ address }) => accounts.checkSignUpRate(address),
+        responses: {
+          201: {
+            description: "The account. On the free tier with its password, which is shown this once.",
+            schema: m.createdTenant,
+            example: m.createdTenantExample,
+          },
+          400: m.invalidRequest("password must have at least one digit.", "weak_password"),
+          403: m.failure(
+            "Sign-up is closed on this server.",
+            "signup_closed",
+            "Sign-up is closed on this server; ask its operator for an account.",
+          ),
+          429: m.failure(
+            "Too many accounts were made for this address.",
+            "too_many_accounts",
+            "At most 60 accounts an hour are made for one address; wait for the seconds in Retry-After.",
+          ),
+          503: paymentsUnavailable,
+        },
+      },
+      async ({ body, address }) => {
+        const { tenant, password } = await accounts.signUp(body, address);
+        return created({ tenant_id: tenant.id, tier: tenant.tier, name: tenant.name, email: tenant.email, password });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/me",
+        tag,
+        summary: "Show the account",
+        access: "session",
+        responses: {
+          200: { description: "The account.", schema: m.accountInfo, example: m.accountInfoExample },
+        },
+      },
+      async ({ tenant }) => {
+        const enforced = tenant.enforcedTier === null ? null : plans[tenant.enforcedTier];
+        const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
+        return ok({
+          tenant_id: tenant.id,
+          tenant_name: tenant.name,
+          tier: tenant.tier,
+          max_events_per_month: plans[tenant.tier].eventsPerMonth,
+          email: tenant.email,
+          // Before the first verification the account takes no events, but its webhooks can be set up.
+          enforced_events_per_month: enforced?.eventsPerMonth ?? 0,
+          enforced_webhooks: (enforced ?? plans[tenant.tier]).webhooks,
+          events_this_month: eventsThisMonth,
+          status: statusOf(tenant),
+        });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/:tenantId/status",
+        tag,
+        summary: "Show whether a tenant is active",
+        description: "To poll until a card verification is complete.",
+        access: "none",
+        params: m.tenantPath,
+        responses: {
+          200: { description: "The status.", schema: m.publicStatus, example: { status: "active" } },
+          404: m.tenantNotFound,
+        },
+      },
+      async ({ params }) => {
+        const status = statusOf(await accounts.find(params.tenantId));
+        // Third parties need not know of an outstanding charge (decisions, section 4).
+        return ok({ status: status === "past_due" ? "active" : status });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/upgrade",
+        tag,
+        summary: "Upgrade to a higher tier",
+        description:
+          "From the free tier, email and password are required and become the login. There are no downgrades.",
+        access: "session",
+        body: m.upgradeBody,
+        bodyExample: m.upgradeExample,
+        responses: {
+          200: {
+            description: "The upgrade is complete and paid.",
+            schema: m.upgraded,
+            example: m.upgradedAndPaidExample,
+          },
+          202: {
+            description: "The upgrade is applied; a card has to be verified.",
+            schema: m.upgraded,
+            example: m.upgradedExample,
+          },
+          400: m.invalidRequest(
+            'tier must be higher than "business", which the account has; downgrades are not supported.',
+            "not_an_upgrade",
+          ),
+          402: m.failure(
+            "A charge failed or is outstanding.",
+            "charge_outstanding",
+            "A charge of the account is outstanding; verify a card with POST /v1/tenants/payment-method first.",
+          ),
+          403: m.failure(
+            "The account is suspended by the operator.",
+            "account_suspended",
+            "The account is suspended by the operator of this server; ask them to resume it.",
+          ),
+          503: paymentsUnavailable,
+        },
+      },
+      ({ tenant, body }) => accounts.upgrade(tenant, body),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/payment-method",
+        tag,
+        summary: "Get a page on which to verify a card",
+        description: "For paid tiers: the first card, or another one.",
+        access: "session",
+        responses: {
+          200: { description: "The page.", schema: m.paymentMethod, example: m.paymentMethodExample },
+          400: m.invalidRequest(
+            "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan.",
+            "no_paid_plan",
+          ),
+          503: paymentsUnavailable,
+        },
+      },
+      ({ tenant }) => accounts.requestPaymentMethod(tenant),
+    ),
+
+    endpoint(
+      {
+        method: "DELETE",
+        path: "/v1/tenants",
+        tag,
+        summary: "Delete the account and all its data",
+        description: "It cannot be undone. Attempts in flight are aborted, and every credential ends at once.",
+        access: "session",
+        responses: { 204: { description: "The account is deleted." } },
+      },
+      async ({ tenant }) => {
+        await accounts.remove(tenant);
+        return noContent();
+      },
+    ),
+  ];
+}

@@ -1,0 +1,122 @@
+import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import type { Store } from "../store/store.ts";
+import type { AccountHub } from "./announcement.ts";
+import type { Login } from "./login.ts";
+import * as m from "./model.ts";
+import type { Sessions } from "./session.ts";
+
+export interface SessionRouteDeps {
+  store: Pick<Store, "endAllSessions">;
+  sessions: Sessions;
+  login: Login;
+  hub: Pick<AccountHub, "closeTenant">;
+}
+
+const tag = "Sessions";
+
+const authenticated = {
+  description: "A session token for two hours.",
+  schema: m.authenticated,
+  example: m.authenticatedExample,
+};
+
+const tooManyLogins = m.failure(
+  "Too many failed logins, for this account or from this address.",
+  "too_many_logins",
+  "Too many failed logins; wait for the seconds in Retry-After and try again.",
+);
+
+/** Session tokens: get one, renew it, end it; and the password, whose change ends them all. */
+export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/auth/login",
+        tag,
+        summary: "Log in",
+        description: "loginId is the tenant id, or on paid tiers also the e-mail address.",
+        access: "none",
+        body: m.loginBody,
+        bodyExample: m.loginExample,
+        limit: ({ address }) => login.checkAddress(address),
+        responses: {
+          200: authenticated,
+          400: m.invalidRequest("loginId is required.", "field_required"),
+          401: m.failure(
+            "There is no such account, or the password is another one.",
+            "wrong_credentials",
+            "loginId or password is wrong.",
+          ),
+          429: tooManyLogins,
+        },
+      },
+      async ({ body, address }) => {
+        const tenant = await login.logIn(body, address);
+        return ok(m.authenticatedAs(tenant, await sessions.start(tenant)));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/auth/refresh",
+        tag,
+        summary: "Get a new session token",
+        description: "Until 24 hours after the login; then 401.",
+        access: "session",
+        responses: { 200: authenticated },
+      },
+      async ({ tenant, session }) => ok(m.authenticatedAs(tenant, await sessions.renew(tenant, session))),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/auth/logout",
+        tag,
+        summary: "End this session, or all",
+        access: "session",
+        body: m.logoutBody,
+        bodyOptional: true,
+        bodyExample: { all: true },
+        responses: {
+          204: { description: "The token, or with `all` every token of the account, is refused from now on." },
+          400: m.invalidRequest("all must be true or false."),
+        },
+      },
+      async ({ tenant, session, body }) => {
+        if (body.all) {
+          await store.endAllSessions(tenant.key);
+          hub.closeTenant(tenant.id);
+        } else {
+          await sessions.end(session);
+        }
+        return noContent();
+      },
+    ),
+
+    endpoint(
+      {
+        method: "PUT",
+        path: "/v1/tenants/password",
+        tag,
+        summary: "Change the password",
+        description: "Every earlier session token ends; the answer has a new one.",
+        access: "session",
+        body: m.changePasswordBody,
+        bodyExample: m.changePasswordExample,
+        responses: {
+          200: authenticated,
+          400: m.invalidRequest("current_password is not the password of this account.", "wrong_password"),
+          429: tooManyLogins,
+        },
+      },
+      async ({ tenant, body, address }) => {
+        const changed = await login.changePassword(tenant, body, address);
+        hub.closeTenant(changed.id);
+        return ok(m.authenticatedAs(changed, await sessions.start(changed)));
+      },
+    ),
+  ];
+}

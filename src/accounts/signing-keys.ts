@@ -1,0 +1,80 @@
+import { generateSecret, generateSigningKey, jwk, type SigningJwk } from "../delivery/signature.ts";
+import { keyContext, type Signers, signingSecretContext } from "../delivery/signers.ts";
+import type { SigningKey, Tenant } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import type { Vault } from "../lib/vault.ts";
+import type { NewSigningKey, Store } from "../store/store.ts";
+
+/** Decisions, section 8: how long a replaced key stays published, and a replaced secret goes on signing. */
+const overlapMs = 7 * 24 * 60 * 60 * 1000;
+
+/** A new Ed25519 key pair, its private half encrypted. */
+export function makeSigningKey(vault: Vault, tenantId: string): NewSigningKey {
+  const id = newId("sk");
+  const { publicKey, privateSeed } = generateSigningKey();
+  return { id, publicKey, sealedSeed: vault.seal(privateSeed, keyContext(tenantId, id)) };
+}
+
+/** A new `whsec_…` secret, encrypted. */
+export const makeSigningSecret = (vault: Vault, tenantId: string): Uint8Array =>
+  vault.seal(generateSecret(), signingSecretContext(tenantId));
+
+export interface ShownSecret {
+  readonly secret: string;
+  /** Until then deliveries are signed with an earlier secret as well; null when there is none. */
+  readonly earlierEndsAt: number | null;
+}
+
+export interface SigningKeys {
+  /** The JWK set: every key that may have signed what is still on its way, and the one that will sign next. */
+  published(tenant: Tenant): Promise<{ keys: SigningJwk[] }>;
+  /** Adds a key that signs from `activateAfterSeconds` from now. */
+  rotate(tenant: Tenant, activateAfterSeconds: number): Promise<{ key: SigningKey; earlierPublishedUntil: number }>;
+  secret(tenant: Tenant): Promise<ShownSecret>;
+  rotateSecret(tenant: Tenant): Promise<ShownSecret>;
+}
+
+export interface SigningKeyDeps {
+  store: Store;
+  clock: Clock;
+  vault: Vault;
+  signers: Pick<Signers, "forget">;
+}
+
+export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDeps): SigningKeys {
+  async function secret(tenant: Tenant): Promise<ShownSecret> {
+    const [current, earlier] = await store.signingSecrets(tenant.key, clock.now());
+    if (!current) throw new Error(`The tenant ${tenant.id} has no signing secret`);
+    return {
+      secret: Buffer.from(vault.open(current.sealed, signingSecretContext(tenant.id))).toString("utf8"),
+      earlierEndsAt: earlier?.expiresAt ?? null,
+    };
+  }
+
+  return {
+    secret,
+
+    async published(tenant) {
+      const keys = await store.signingKeys(tenant.key, clock.now());
+      return { keys: keys.map(({ publicKey, id }) => jwk(publicKey, id)) };
+    },
+
+    async rotate(tenant, activateAfterSeconds) {
+      const now = clock.now();
+      const activatesAt = now + activateAfterSeconds * 1000;
+      const earlierPublishedUntil = activatesAt + overlapMs;
+      const made = makeSigningKey(vault, tenant.id);
+      const key = await store.rotateSigningKey(tenant.key, made, activatesAt, earlierPublishedUntil, now);
+      signers.forget(tenant.key);
+      return { key, earlierPublishedUntil };
+    },
+
+    async rotateSecret(tenant) {
+      const now = clock.now();
+      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id), now + overlapMs, now);
+      signers.forget(tenant.key);
+      return secret(tenant);
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { Elysia } from "elysia";
+import { DomainError, notFound, unavailable } from "./errors.ts";
+import type { ErasedEndpoint } from "./http/endpoint.ts";
+import { errorResponse } from "./http/errors.ts";
+import { refuseForeign } from "./http/local-guard.ts";
+import { describeEndpoint, openApiPlugin } from "./http/openapi.ts";
+import type { IncomingCall } from "./http/run-endpoint.ts";
+
+/** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
+export const listenerBodyLimit = 8 * 2 ** 20;
+
+/**
+ * A quiet connection is cut after this many seconds: a request that is written slowly has this long between two pieces.
+ * Streams are exempt.
+ */
+const idleTimeoutSeconds = 30;
+
+export interface ApiOptions {
+  endpoints: readonly ErasedEndpoint[];
+  run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
+  localMode: boolean;
+  /** The server is stopping: new requests are turned away. */
+  isDraining(): boolean;
+}
+
+/** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
+export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions) {
+  const api = new Elysia({
+    serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout: idleTimeoutSeconds },
+    normalize: false,
+  });
+  api.use(openApiPlugin());
+
+  api.onRequest(({ request }) => {
+    if (isDraining()) return shuttingDown();
+    const foreign = localMode ? refuseForeign(request.headers) : null;
+    return foreign ? errorResponse(foreign) : undefined;
+  });
+
+  const methodsOf = createMethodTable(endpoints);
+  api.onError(({ code, error, request }) => {
+    if (code !== "NOT_FOUND") return errorResponse(error);
+    const path = new URL(request.url).pathname;
+    const allow = methodsOf(path);
+    return errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
+  });
+
+  for (const endpoint of endpoints) {
+    const isStream = endpoint.path === "/v1/stream";
+    api.route(
+      endpoint.method,
+      endpoint.path,
+      ({ request, params, server }) => {
+        if (isStream) server?.timeout(request, 0);
+        const socketAddress = server?.requestIP(request)?.address ?? "";
+        return run(endpoint, { request, params, socketAddress });
+      },
+      { config: {}, parse: "none", detail: describeEndpoint(endpoint) },
+    );
+  }
+  return api;
+}
+
+export type Api = ReturnType<typeof createApi>;
+
+function shuttingDown(): Response {
+  const response = errorResponse(unavailable("The server is shutting down; repeat the request.", "shutting_down", 2));
+  response.headers.set("Connection", "close");
+  return response;
+}
+
+/** The methods that a path has, for `Allow` (RFC 9110, section 10.2.1); none for an unknown path. */
+function createMethodTable(endpoints: readonly ErasedEndpoint[]): (path: string) => string[] {
+  const table = endpoints.map(({ method, path }) => ({
+    method,
+    pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}$`),
+  }));
+  return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
+}
+
+const unknownPath = () => notFound("There is no such path; GET /docs lists them all.", "unknown_path");
+
+const methodNotAllowed = (method: string, allow: string[]) =>
+  new DomainError({
+    kind: "method_not_allowed",
+    code: "method_not_allowed",
+    message: `${method} is not possible here; the path takes ${allow.join(", ")}.`,
+    allow,
+  });

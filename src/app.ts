@@ -1,0 +1,260 @@
+import { jwt } from "@elysiajs/jwt";
+import { createAccounts } from "./accounts/accounts.ts";
+import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accounts/api-keys.ts";
+import { credentialRoutes } from "./accounts/credential-routes.ts";
+import { createLogin } from "./accounts/login.ts";
+import { operatorRoutes } from "./accounts/operator-routes.ts";
+import { createPasswords } from "./accounts/password.ts";
+import { accountRoutes } from "./accounts/routes.ts";
+import { createSessions, type TokenCodec } from "./accounts/session.ts";
+import { sessionRoutes } from "./accounts/session-routes.ts";
+import { createSigningKeys } from "./accounts/signing-keys.ts";
+import { createApi } from "./api.ts";
+import type { Config } from "./config.ts";
+import { openDataDir } from "./data-dir.ts";
+import { createAddressPolicy } from "./delivery/address.ts";
+import { createAnnouncer } from "./delivery/announce.ts";
+import { createDeliver } from "./delivery/deliver.ts";
+import type { DeliveryControl } from "./delivery/deliveries.ts";
+import { createDispatcher } from "./delivery/dispatcher.ts";
+import { createRetryPolicy } from "./delivery/retry.ts";
+import { createSigners } from "./delivery/signers.ts";
+import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
+import { createTransport } from "./delivery/transport.ts";
+import { StartupError } from "./errors.ts";
+import { createIngest } from "./events/ingest.ts";
+import { ingestRoutes } from "./events/ingest-routes.ts";
+import { eventReadRoutes } from "./events/read-routes.ts";
+import { createAuthenticate } from "./http/auth.ts";
+import { createClientAddress } from "./http/client-address.ts";
+import { docsRoutes } from "./http/docs-routes.ts";
+import type { ErasedEndpoint } from "./http/endpoint.ts";
+import { healthRoutes } from "./http/health-routes.ts";
+import { createMetrics } from "./http/metrics.ts";
+import { metricsRoutes } from "./http/metrics-routes.ts";
+import { createRunner } from "./http/run-endpoint.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { createVault } from "./lib/vault.ts";
+import { createDiskWatch } from "./maintenance/disk-watch.ts";
+import { createJanitor } from "./maintenance/janitor.ts";
+import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { createReplayer } from "./replays/replayer.ts";
+import { replayRoutes } from "./replays/routes.ts";
+import { openStore } from "./store/open.ts";
+import type { Store } from "./store/store.ts";
+import { createHub } from "./stream/hub.ts";
+import { streamRoutes } from "./stream/routes.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
+
+export interface App {
+  /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
+  start(): Promise<{ url: string; port: number }>;
+  /**
+   * Turns new requests away, lets attempts in flight end, closes streams and database.
+   * @returns false when attempts were broken off; they are made again at the next start
+   */
+  stop(): Promise<boolean>;
+  /** Resolves when nothing is queued, in flight or due. */
+  whenIdle(): Promise<void>;
+  readonly endpoints: readonly ErasedEndpoint[];
+  readonly store: Store;
+}
+
+export interface AppDeps {
+  clock: Clock;
+  log: Log;
+  /** 0 to 1; for the jitter of retries. @default Math.random */
+  random?: () => number;
+  /** Most pages of the database; tests make a full disk with it. */
+  maxPageCount?: number;
+}
+
+/** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
+const drainMs = 8000;
+
+/**
+ * The composition root: every object is built here, once, and nowhere else.
+ * @throws StartupError with what to do
+ */
+export function createApp(config: Config, { clock, log, random = Math.random, maxPageCount }: AppDeps): App {
+  const dataDir = openDataDir(config.dataDir);
+  const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
+  const metrics = createMetrics({
+    queueDepth: () => store.queueDepth(),
+    now: () => clock.now(),
+    openStreams: () => hub.openStreams,
+    inFlight: () => dispatcher.inFlight,
+  });
+  const store = openStoreIn(dataDir);
+  const hub = createHub({ clock, log });
+  const vault = createVault(dataDir.secrets.masterKey);
+  const signers = createSigners({ store, vault, clock });
+  const stats = createStatRecorder({ store, clock });
+  const announcer = createAnnouncer({ hub, stats, metrics, log });
+
+  const publicUrl = config.publicUrl === null ? null : new URL(config.publicUrl);
+  const policy = createAddressPolicy({
+    localMode: config.localMode,
+    allowTargets: config.allowTargets,
+    ownListeners: [
+      { host: config.host, port: config.port },
+      { host: publicUrl?.hostname ?? "localhost", port: portOf(publicUrl) ?? config.port },
+    ],
+  });
+  const transport = createTransport({
+    policy,
+    clock,
+    onConnection: metrics.connected,
+    ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
+    ...(config.extraCa !== null && { extraCa: config.extraCa }),
+  });
+  const deliver = createDeliver({
+    clock,
+    signers,
+    transport,
+    store,
+    retry: createRetryPolicy(config.retryScheduleMs, random),
+    announce: announcer.attempted,
+    onStorageStalled: (stalled) => dispatcher.stall(stalled),
+  });
+  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency: config.webhookConcurrency });
+  const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log });
+  const janitor = createJanitor({ store, clock, log });
+  /** The dispatcher as the features see it: what they remove, the janitor clears up. */
+  const deliveries: DeliveryControl = {
+    ...dispatcher,
+    removeWebhooks(keys) {
+      dispatcher.removeWebhooks(keys);
+      if (keys.length > 0) janitor.wake();
+    },
+    stopTenant(tenantKey) {
+      dispatcher.stopTenant(tenantKey);
+      janitor.wake();
+    },
+  };
+
+  const codec = jwt({ name: "jwt", secret: dataDir.secrets.sessionSecret, alg: "HS256" }).decorator
+    .jwt as unknown as TokenCodec;
+  const sessions = createSessions({ codec, store, clock });
+  const keyUse = createKeyUse({ store, clock });
+  const passwords = createPasswords();
+  const login = createLogin({ store, clock, passwords, log });
+  const settings = { signup: config.signup, localMode: config.localMode };
+  const accounts = createAccounts({ store, clock, vault, policy, deliveries, hub, signers, passwords, settings, log });
+  const apiKeys = createApiKeys({ store, clock, vault });
+  const signingKeys = createSigningKeys({ store, clock, vault, signers });
+  const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
+
+  const endpoints = [
+    ...accountRoutes({ store, clock, accounts }),
+    ...sessionRoutes({ store, sessions, login, hub }),
+    ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
+    ...webhookRoutes({
+      store,
+      clock,
+      policy,
+      deliveries,
+      hub,
+      sendTest: createTestDelivery({ signers, transport, clock }),
+    }),
+    ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
+    ...replayRoutes({ store, clock, hub, deliveries, replayer }),
+    ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
+    ...streamRoutes({ hub, sessions }),
+    ...operatorRoutes({ accounts, store, clock }),
+    ...healthRoutes({ store, hasRoom }),
+    ...metricsRoutes({ metrics, isPublic: !config.localMode }),
+    ...docsRoutes(),
+  ];
+
+  const run = createRunner({
+    authenticate: createAuthenticate({
+      sessions,
+      authenticateApiKey: createApiKeyAuthentication({ store, clock, keyUse }),
+      operatorToken: dataDir.secrets.operatorToken,
+    }),
+    clientAddress: createClientAddress(config.trustedProxies),
+    log,
+    onAnswer: metrics.answered,
+  });
+  let draining = false;
+  const api = createApi({ endpoints, run, localMode: config.localMode, isDraining: () => draining });
+
+  return {
+    endpoints,
+    store,
+    whenIdle: () => dispatcher.whenIdle(),
+
+    async start() {
+      const { hostname, port } = listen();
+      const scheme = config.tls ? "https" : "http";
+      dataDir.announce({
+        pid: process.pid,
+        url: `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`,
+      });
+      await dispatcher.start();
+      replayer.start();
+      janitor.start();
+      const url = config.publicUrl ?? `${scheme}://localhost:${port}`;
+      log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
+      return { url, port };
+    },
+
+    async stop() {
+      draining = true;
+      await replayer.stop();
+      await janitor.stop();
+      const left = await dispatcher.stop(drainMs);
+      transport.close();
+      hub.closeAll();
+      await Promise.allSettled([stats.flush(), keyUse.flush()]);
+      await api.server?.stop(false);
+      await store.close();
+      dataDir.release();
+      log.write("info", "server.stopped", { brokenOff: left });
+      return left === 0;
+    },
+  };
+
+  function openStoreIn({ path, release }: typeof dataDir): Store {
+    try {
+      return openStore({
+        dataDir: path,
+        clock,
+        hasRoom,
+        onCommit: metrics.committed,
+        warn: (message) => log.write("warn", "storage.warning", { message }),
+        ...(maxPageCount !== undefined && { maxPageCount }),
+      });
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  function listen(): { hostname: string; port: number } {
+    try {
+      api.listen({
+        hostname: config.host,
+        port: config.port,
+        ...(config.tls && { tls: config.tls }),
+      });
+    } catch (error) {
+      throw new StartupError(
+        `The server cannot listen on ${config.host}:${config.port} (${error instanceof Error ? error.message : error}). ` +
+          "Try: stop what uses that port, or set POSTRIDER_PORT to another one.",
+      );
+    }
+    const { server } = api;
+    if (!server?.port)
+      throw new StartupError("The server did not begin to listen. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
+    return { hostname: config.host, port: server.port };
+  }
+}
+
+function portOf(url: URL | null): number | null {
+  if (url === null) return null;
+  if (url.port !== "") return Number(url.port);
+  return url.protocol === "https:" ? 443 : 80;
+}

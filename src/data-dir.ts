@@ -1,0 +1,132 @@
+import { Database } from "bun:sqlite";
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { StartupError } from "./errors.ts";
+
+/** What the program keeps beside its database: generated on the first start, readable by its user only. */
+export interface Secrets {
+  /** Encrypts what must be shown again: API keys, signing keys and secrets. 32 bytes. */
+  readonly masterKey: Uint8Array;
+  /** Signs session tokens. */
+  readonly sessionSecret: string;
+  /** What `postrider tenant …` and `/metrics` in public mode authenticate with. */
+  readonly operatorToken: string;
+}
+
+/** Where the running server can be found, for commands on the same machine. */
+export interface ServerFile {
+  readonly pid: number;
+  readonly url: string;
+}
+
+const masterKeyFile = "master-key";
+const sessionSecretFile = "session-secret";
+export const operatorTokenFile = "operator-token";
+const lockFile = "lock.db";
+const serverFile = "server.json";
+
+export interface DataDir {
+  readonly path: string;
+  readonly secrets: Secrets;
+  /** Says to others where this server listens. */
+  announce(server: ServerFile): void;
+  /** Lets the next server in. */
+  release(): void;
+}
+
+/**
+ * Makes the folder if there is none, takes its lock and reads its secrets, generating them on the first start.
+ * @throws StartupError when another server holds it or it cannot be written
+ */
+export function openDataDir(folder: string): DataDir {
+  const path = resolve(folder);
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StartupError(
+      `The data directory ${path} cannot be made (${describe(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user may write.`,
+    );
+  }
+  const lock = takeLock(path);
+  try {
+    const secrets: Secrets = {
+      masterKey: Buffer.from(
+        readSecret(path, masterKeyFile, () => randomBytes(32).toString("hex")),
+        "hex",
+      ),
+      sessionSecret: readSecret(path, sessionSecretFile, () => randomBytes(32).toString("hex")),
+      operatorToken: readSecret(path, operatorTokenFile, () => `svc_op_${randomBytes(24).toString("hex")}`),
+    };
+    if (secrets.masterKey.length !== 32) {
+      throw new StartupError(
+        `${join(path, masterKeyFile)} is damaged: it must hold 64 hexadecimal digits. Try: restore it from a backup; without it stored keys cannot be read.`,
+      );
+    }
+    return {
+      path,
+      secrets,
+      announce: (server) => writeFileSync(join(path, serverFile), `${JSON.stringify(server)}\n`, { mode: 0o600 }),
+      release() {
+        rmSync(join(path, serverFile), { force: true });
+        lock.close();
+      },
+    };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/**
+ * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes
+ * with the process, also by `kill -9`.
+ */
+function takeLock(path: string): Database {
+  let lock: Database | null = null;
+  try {
+    lock = new Database(join(path, lockFile), { create: true });
+    lock.run("pragma busy_timeout = 0");
+    lock.run("begin exclusive");
+    return lock;
+  } catch (error) {
+    lock?.close();
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (!code.startsWith("SQLITE_BUSY")) {
+      throw new StartupError(
+        `The data directory ${path} cannot be used (${describe(error)}). Try: check its owner and permissions, or set POSTRIDER_DATA_DIR.`,
+      );
+    }
+    const holder = readServerFile(path);
+    throw new StartupError(
+      `Another server uses the data directory ${path}${holder ? ` (process ${holder.pid}, ${holder.url})` : ""}. ` +
+        "Try: stop it first, or give this one its own POSTRIDER_DATA_DIR.",
+    );
+  }
+}
+
+/** What the server that runs on this folder said of itself; null when there is none. */
+export function readServerFile(folder: string): ServerFile | null {
+  try {
+    return JSON.parse(readFileSync(join(resolve(folder), serverFile), "utf8")) as ServerFile;
+  } catch {
+    return null;
+  }
+}
+
+function readSecret(folder: string, name: string, generate: () => string): string {
+  const path = join(folder, name);
+  try {
+    writeFileSync(path, `${generate()}\n`, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
+      throw new StartupError(
+        `${path} cannot be written (${describe(error)}). Try: check the permissions of its folder.`,
+      );
+    }
+  }
+  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+  return readFileSync(path, "utf8").trim();
+}
+
+const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

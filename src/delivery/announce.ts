@@ -1,0 +1,79 @@
+import type { Tenant } from "../domain.ts";
+import type { Metrics } from "../http/metrics.ts";
+import { ingestedAtMs } from "../lib/id.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import type { Log } from "../lib/log.ts";
+import type { StatRecorder } from "../maintenance/stat-recorder.ts";
+import type { Settlement } from "../store/store.ts";
+import type { Hub } from "../stream/hub.ts";
+
+export interface AnnounceDeps {
+  hub: Pick<Hub, "publish">;
+  stats: StatRecorder;
+  metrics: Metrics;
+  log: Log;
+}
+
+/**
+ * Tells everybody who wants to know, after it is on disk: the tenant's streams, the statistics, the metrics, the log.
+ */
+export function createAnnouncer({ hub, stats, metrics, log }: AnnounceDeps) {
+  return {
+    accepted(tenant: Tenant, eventIds: readonly string[], ingestedAt: number): void {
+      metrics.eventsAccepted(eventIds.length);
+      stats.accepted(tenant.key, eventIds.length);
+      for (const eventId of eventIds) {
+        hub.publish(tenant.id, "event.accepted", () => ({ eventId, ingestionTimestamp: formatIso(ingestedAt) }));
+      }
+      if (log.enabled("debug")) {
+        for (const eventId of eventIds) log.write("debug", "event.accepted", { eventId, tenantId: tenant.id });
+      }
+    },
+
+    attempted(settlement: Settlement, outcome: { kind: "settled" | "superseded" }): void {
+      const { delivery, attempt, next } = settlement;
+      const answered = attempt.statusCode !== null;
+      stats.attempted(delivery.tenantKey, { next: next.kind, answered, durationMs: attempt.durationMs });
+      metrics.attempted(next.kind, attempt.durationMs, answered);
+      if (next.kind === "delivered" && delivery.run === 1) {
+        metrics.delivered(attempt.startedAt + attempt.durationMs - ingestedAtMs(delivery.eventSeq));
+      }
+      hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
+      if (outcome.kind === "settled" && next.kind !== "retry") {
+        hub.publish(delivery.tenantId, "delivery.finished", () => ({
+          eventId: delivery.eventId,
+          targetWebhook: delivery.url,
+          state: next.kind === "delivered" ? "DELIVERED" : "FAILED",
+          errorReason: attempt.error,
+          attempts: delivery.attempts + 1,
+          replayGroupId: delivery.replayGroupId,
+        }));
+      }
+      if (next.kind !== "delivered" && log.enabled("info")) {
+        log.write("info", next.kind === "retry" ? "delivery.retrying" : "delivery.failed", {
+          eventId: delivery.eventId,
+          tenantId: delivery.tenantId,
+          host: URL.parse(delivery.url)?.host ?? null,
+          attempt: delivery.attempts + 1,
+          status: attempt.statusCode,
+          durationMs: attempt.durationMs,
+          nextAttemptAt: next.kind === "retry" ? formatIso(next.at) : null,
+        });
+      }
+    },
+  };
+}
+
+function attemptMessage({ delivery, attempt, next }: Settlement): Record<string, unknown> {
+  return {
+    eventId: delivery.eventId,
+    targetWebhook: delivery.url,
+    number: delivery.attempts + 1,
+    startedAt: formatIso(attempt.startedAt),
+    durationMs: attempt.durationMs,
+    statusCode: attempt.statusCode,
+    error: attempt.error,
+    nextAttemptAt: next.kind === "retry" ? formatIso(next.at) : null,
+    replayGroupId: delivery.replayGroupId,
+  };
+}

@@ -1,0 +1,119 @@
+import type { DueDelivery } from "../domain.ts";
+import { DomainError } from "../errors.ts";
+import { type Clock, sleep } from "../lib/clock.ts";
+import type { Settlement, Store } from "../store/store.ts";
+import { buildRequest } from "./request.ts";
+import type { RetryPolicy } from "./retry.ts";
+import type { Signers } from "./signers.ts";
+import type { Reply, Transport } from "./transport.ts";
+import { judge } from "./verdict.ts";
+
+/** How one attempt went, for the dispatcher. */
+export interface Delivered {
+  /** `aborted`: the attempt was broken off by us and did not happen, as far as the record goes. */
+  readonly kind: "settled" | "superseded" | "gone" | "aborted";
+  /** Whether the webhook answered at all. */
+  readonly answered: boolean;
+  readonly next: Settlement["next"] | null;
+  /** Resolves when the connection is free again, if the body of the answer is still coming. */
+  readonly connectionFree: Promise<void> | null;
+}
+
+/** What the dispatcher knows of the way to a webhook, asked until the last moment. */
+export interface Route {
+  /** Breaks off what is in flight: the account is deleted. */
+  readonly signal: AbortSignal;
+  /** Nothing more may start: the webhook was removed, or the account is suspended. */
+  isClosed(): boolean;
+}
+
+/** Told of every attempt once it is on disk. */
+export type Announce = (settlement: Settlement, outcome: { kind: "settled" | "superseded" }) => void;
+
+/** A body that is later than this after its head is logged later: the verdict does not wait for it. */
+const bodyGraceMs = 100;
+
+/** Pause between two attempts to record an outcome that the store did not take. */
+const settleRetryMs = 1000;
+
+export interface DeliverDeps {
+  clock: Clock;
+  signers: Signers;
+  transport: Transport;
+  store: Store;
+  retry: RetryPolicy;
+  announce: Announce;
+  /** The store takes no writes (true) or takes them again (false): until then nothing new should start. */
+  onStorageStalled?(stalled: boolean): void;
+}
+
+/** One attempt, from the record to the record: build, sign, send, judge, settle, announce. */
+export function createDeliver(deps: DeliverDeps) {
+  const { clock, signers, transport, retry, announce } = deps;
+
+  return async function deliver(delivery: DueDelivery, route: Route): Promise<Delivered> {
+    const found = signers.materialFor(delivery.tenantKey, delivery.tenantId);
+    const material = found instanceof Promise ? await found : found;
+    const startedAt = clock.now();
+    const request = buildRequest(delivery, material, startedAt);
+    // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
+    if (route.isClosed()) return broken;
+    const reply = await transport.send(request, route.signal);
+    if (reply.kind === "no-response" && reply.cause === "aborted") return broken;
+    const verdict = judge(reply, delivery.url);
+    const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());
+    const body = reply.kind === "responded" ? reply.body : null;
+    if (body && !body.ended) await Promise.race([body.done, sleep(clock, bodyGraceMs)]);
+    const settlement: Settlement = { delivery, attempt: toAttempt(reply, verdict, startedAt), next };
+    const settled = await settleSurely(deps, settlement);
+    if (settled.kind !== "gone") announce(settlement, { kind: settled.kind });
+    const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
+    return { kind: settled.kind, answered: reply.kind === "responded", next, connectionFree };
+  };
+}
+
+const broken: Delivered = { kind: "aborted", answered: false, next: null, connectionFree: null };
+
+function toAttempt(reply: Reply, verdict: ReturnType<typeof judge>, startedAt: number): Settlement["attempt"] {
+  const received = reply.kind === "responded" ? reply.body.received() : null;
+  return {
+    startedAt,
+    durationMs: Math.round(reply.durationMs),
+    statusCode: reply.kind === "responded" ? reply.status : null,
+    error: verdict.kind === "acknowledged" ? null : verdict.reason,
+    responseBody: received && received.length > 0 ? received : null,
+  };
+}
+
+/**
+ * Records the outcome, however long the disk is full: forgetting it would mean to send the event again. The attempts in
+ * flight are bounded, and so is what waits here.
+ */
+async function settleSurely({ store, clock, onStorageStalled }: DeliverDeps, settlement: Settlement) {
+  let stalled = false;
+  for (;;) {
+    try {
+      const settled = await store.settle(settlement);
+      if (stalled) onStorageStalled?.(false);
+      return settled;
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.kind !== "unavailable" || error.code === "shutting_down")
+        throw error;
+      if (!stalled) onStorageStalled?.(true);
+      stalled = true;
+      await sleep(clock, settleRetryMs);
+    }
+  }
+}
+
+async function logRest(
+  { store }: DeliverDeps,
+  attemptKey: number | null,
+  body: { received(): Uint8Array; done: Promise<void> },
+): Promise<void> {
+  const before = body.received().length;
+  await body.done;
+  if (attemptKey === null || body.received().length === before) return;
+  // The rest of a body is a convenience of the log: without it the attempt is still complete.
+  await store.completeResponseBody(attemptKey, body.received()).catch(() => {});
+}

@@ -1,0 +1,364 @@
+import type { DueDelivery } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createTimeline } from "../lib/timeline.ts";
+import type { Store } from "../store/store.ts";
+import { createAdmission } from "./admission.ts";
+import type { Delivered, Route } from "./deliver.ts";
+import type { DeliveryControl } from "./deliveries.ts";
+import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
+
+/**
+ * Decides which delivery goes out next. The table is the truth; this is a bounded window on it:
+ *
+ *   commit ──offer──▶ fresh ─┐
+ *                            ├─▶ one queue a webhook ─▶ served in turn ─▶ deliver ─▶ settle
+ *   table ───load───▶ stored ┘         ▲                                                │
+ *     ▲                                └── dueAt: when the table has something for it ◀─┘
+ *     └── what found no room in the window stays there and is loaded when its turn comes
+ *
+ * Claiming writes nothing: what is in flight is in memory, and after a crash every pending row is due again.
+ */
+export interface Dispatcher extends DeliveryControl {
+  /** Finds out what is pending and begins. */
+  start(): Promise<void>;
+  /** Fresh deliveries, straight from their commit. */
+  offer(deliveries: readonly DueDelivery[]): void;
+  /** Starts nothing more, waits for what is in flight, at most `graceMs`. Resolves with what was left. */
+  stop(graceMs: number): Promise<number>;
+  /** The store takes no writes: nothing starts whose outcome could not be recorded. */
+  stall(stalled: boolean): void;
+  /** Resolves as soon as nothing is queued, in flight or due. */
+  whenIdle(): Promise<void>;
+  readonly inFlight: number;
+  /** Deliveries held in memory, waiting or in flight. */
+  readonly held: number;
+}
+
+/** Fresh deliveries kept in memory; more stay in the table until their turn. */
+const windowDeliveries = 8192;
+const windowBytes = 32 * 1024 * 1024;
+/** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
+const windowPerWebhook = 256;
+/** Deliveries loaded for a webhook at once. */
+const loadBatch = 64;
+/** Webhooks that are remembered at once, those with something pending aside. */
+const maxQueues = 20_000;
+/** Pause after a failed read of the table. */
+const loadRetryMs = 1000;
+
+export interface DispatcherDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  deliver(delivery: DueDelivery, route: Route): Promise<Delivered>;
+  /** Most attempts to one webhook at once (`POSTRIDER_WEBHOOK_CONCURRENCY`). */
+  webhookConcurrency: number;
+}
+
+export function createDispatcher({ store, clock, log, deliver, webhookConcurrency }: DispatcherDeps): Dispatcher {
+  const admission = createAdmission(clock);
+  const queues = new Map<number, WebhookQueue>();
+  const paused = new Set<number>();
+  const due = createTimeline<WebhookQueue>();
+  /** Webhooks that could start an attempt: those that answered last time, and the others. */
+  const ready = { proven: [] as WebhookQueue[], unproven: [] as WebhookQueue[] };
+  let cancelTimer: (() => void) | null = null;
+  let timerAt = Number.POSITIVE_INFINITY;
+  let loads = 0;
+  let stalls = 0;
+  let stopping = false;
+  let started = false;
+  const window = { deliveries: 0, bytes: 0 };
+  const idleWaiters: (() => void)[] = [];
+
+  function queueOf(webhookKey: number, tenantKey: number): WebhookQueue {
+    let queue = queues.get(webhookKey);
+    if (!queue) {
+      if (queues.size >= maxQueues) forgetIdle();
+      queue = createWebhookQueue(webhookKey, tenantKey, webhookConcurrency);
+      queues.set(webhookKey, queue);
+    }
+    return queue;
+  }
+
+  /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
+  function forgetIdle(): void {
+    let excess = maxQueues / 10;
+    for (const [key, queue] of queues) {
+      if (excess <= 0) return;
+      if (!queue.isIdle()) continue;
+      queues.delete(key);
+      excess -= 1;
+    }
+  }
+
+  /** The table has, or will have, something for this webhook at a time. */
+  function expect(queue: WebhookQueue, at: number): void {
+    const isNews = queue.dueAt === null || at < queue.dueAt;
+    if (isNews) queue.dueAt = at;
+    if (at <= clock.now()) makeReady(queue);
+    else if (isNews) due.add(at, queue);
+  }
+
+  function makeReady(queue: WebhookQueue): void {
+    if (queue.isReady || !queue.canStart(clock.now()) || paused.has(queue.tenantKey)) return;
+    queue.isReady = true;
+    (queue.proven ? ready.proven : ready.unproven).push(queue);
+  }
+
+  let pumping = false;
+  function pump(): void {
+    if (pumping || stopping || !started || stalls > 0) return;
+    pumping = true;
+    serve(ready.proven, true);
+    serve(ready.unproven, false);
+    pumping = false;
+    schedule();
+    if (idleWaiters.length > 0 && isIdle()) {
+      for (const resolve of idleWaiters.splice(0)) resolve();
+    }
+  }
+
+  /** One delivery of each webhook in turn, as long as there is room. */
+  function serve(ring: WebhookQueue[], proven: boolean): void {
+    while (ring.length > 0 && admission.hasRoom(proven)) {
+      const turn = ring.splice(0, ring.length);
+      for (let i = 0; i < turn.length; i += 1) {
+        const queue = turn[i] as WebhookQueue;
+        if (!admission.hasRoom(proven)) {
+          ring.unshift(...turn.slice(i));
+          return;
+        }
+        queue.isReady = false;
+        if (queue.removed || paused.has(queue.tenantKey) || !queue.canStart(clock.now())) continue;
+        if (queue.wantsLoad(clock.now())) load(queue);
+        const delivery = queue.next();
+        if (delivery) begin(queue, delivery);
+        makeReady(queue);
+      }
+    }
+  }
+
+  function begin(queue: WebhookQueue, delivery: DueDelivery): void {
+    window.deliveries -= 1;
+    window.bytes -= delivery.payload.length;
+    queue.inFlight += 1;
+    const place = admission.enter(queue.proven);
+    deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
+      .then(
+        (result) => finish(queue, delivery, result),
+        (error: unknown) => {
+          // A defect or a closed store: the record is still pending in the table and will be due again.
+          log.write("error", "delivery.broken", { eventId: delivery.eventId, error: describe(error) });
+          queue.release(delivery.deliveryKey);
+          if (!stopping) expect(queue, clock.now() + loadRetryMs);
+          return null;
+        },
+      )
+      .finally(() => {
+        admission.leave(place);
+        queue.inFlight -= 1;
+        makeReady(queue);
+        pump();
+        drained();
+      })
+      .catch(() => {});
+  }
+
+  function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
+    queue.release(delivery.deliveryKey);
+    if (result.kind === "aborted") return null;
+    queue.answered(result.answered);
+    if (result.kind === "superseded") expect(queue, clock.now());
+    else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
+    return result.connectionFree;
+  }
+
+  function load(queue: WebhookQueue): void {
+    queue.loading = true;
+    queue.dueAt = null;
+    loads += 1;
+    const now = clock.now();
+    store
+      .dueDeliveries(queue.webhookKey, now, queue.heldCount + loadBatch)
+      .then(
+        (found) => {
+          for (const delivery of found.due) if (queue.addStored(delivery)) hold(delivery);
+          if (found.nextDueAt !== null) expect(queue, found.nextDueAt);
+        },
+        (error: unknown) => {
+          log.write("error", "delivery.load_failed", { error: describe(error) });
+          expect(queue, now + loadRetryMs);
+        },
+      )
+      .finally(() => {
+        loads -= 1;
+        queue.loading = false;
+        makeReady(queue);
+        pump();
+      })
+      .catch(() => {});
+  }
+
+  function hold(delivery: DueDelivery): void {
+    window.deliveries += 1;
+    window.bytes += delivery.payload.length;
+  }
+
+  /** One timer, for whatever comes first: something due in the table, or young attempts that become old. */
+  function schedule(): void {
+    const now = clock.now();
+    const isBlocked = ready.proven.length > 0 || ready.unproven.length > 0;
+    const ageingAt = isBlocked ? admission.nextAgeingAt() : null;
+    const dueAt = due.nextAt();
+    let at = dueAt ?? Number.POSITIVE_INFINITY;
+    if (ageingAt !== null) at = Math.min(at, Math.ceil(ageingAt - clock.monotonicMs() + now));
+    if (at === timerAt) return;
+    cancelTimer?.();
+    cancelTimer = null;
+    timerAt = at;
+    if (at === Number.POSITIVE_INFINITY) return;
+    cancelTimer = clock.after(Math.max(1, at - now), () => {
+      cancelTimer = null;
+      timerAt = Number.POSITIVE_INFINITY;
+      for (let next = due.takeDue(clock.now()); next; next = due.takeDue(clock.now())) makeReady(next.item);
+      pump();
+    });
+  }
+
+  const isIdle = () =>
+    started &&
+    loads === 0 &&
+    admission.inFlight === 0 &&
+    window.deliveries === 0 &&
+    ready.proven.length === 0 &&
+    ready.unproven.length === 0;
+
+  /** Drops what waits in memory for a webhook; the records stay in the table. */
+  function drop(queue: WebhookQueue): void {
+    for (const delivery of queue.clear()) {
+      window.deliveries -= 1;
+      window.bytes -= delivery.payload.length;
+    }
+  }
+
+  const queuesOf = (tenantKey: number) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey);
+
+  /** Finds what is pending in the table, whenever it is due. */
+  async function discover(): Promise<void> {
+    for (const { webhookKey, tenantKey, firstDueAt } of await store.dueLanes()) {
+      expect(queueOf(webhookKey, tenantKey), firstDueAt);
+    }
+    pump();
+  }
+
+  function discoverLater(): void {
+    discover().catch((error: unknown) => {
+      log.write("error", "delivery.load_failed", { error: describe(error) });
+      clock.after(loadRetryMs, discoverLater);
+    });
+  }
+
+  let drainedWaiter: (() => void) | null = null;
+  function drained(): void {
+    if (admission.inFlight === 0) drainedWaiter?.();
+  }
+
+  return {
+    async start() {
+      started = true;
+      await discover();
+    },
+
+    offer(deliveries) {
+      for (const delivery of deliveries) {
+        const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
+        const hasRoom =
+          window.deliveries < windowDeliveries &&
+          window.bytes + delivery.payload.length < windowBytes &&
+          queue.heldCount < windowPerWebhook;
+        if (hasRoom && queue.addFresh(delivery)) {
+          hold(delivery);
+          makeReady(queue);
+        } else {
+          expect(queue, clock.now());
+        }
+      }
+      pump();
+    },
+
+    wake(webhookKeys) {
+      for (const key of webhookKeys) {
+        const queue = queues.get(key);
+        if (queue) expect(queue, clock.now());
+      }
+      // A webhook without a queue has had nothing to do so far; the table knows its tenant.
+      if (webhookKeys.some((key) => !queues.has(key))) discoverLater();
+      pump();
+    },
+
+    removeWebhooks(webhookKeys) {
+      for (const key of webhookKeys) {
+        const queue = queues.get(key);
+        if (!queue) continue;
+        queue.removed = true;
+        drop(queue);
+        queues.delete(key);
+      }
+      pump();
+    },
+
+    stopTenant(tenantKey) {
+      for (const queue of queuesOf(tenantKey)) {
+        queue.removed = true;
+        drop(queue);
+        queue.abort();
+        queues.delete(queue.webhookKey);
+      }
+      paused.delete(tenantKey);
+      pump();
+    },
+
+    pauseTenant(tenantKey) {
+      paused.add(tenantKey);
+      for (const queue of queuesOf(tenantKey)) drop(queue);
+      pump();
+    },
+
+    resumeTenant(tenantKey) {
+      paused.delete(tenantKey);
+      discoverLater();
+    },
+
+    stall(stalled) {
+      stalls += stalled ? 1 : -1;
+      pump();
+    },
+
+    async stop(graceMs) {
+      stopping = true;
+      cancelTimer?.();
+      if (admission.inFlight > 0) {
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(graceMs, resolve);
+          drainedWaiter = () => {
+            cancel();
+            resolve();
+          };
+        });
+      }
+      return admission.inFlight;
+    },
+
+    whenIdle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
+    get inFlight() {
+      return admission.inFlight;
+    },
+    get held() {
+      return window.deliveries + admission.inFlight;
+    },
+  };
+}
+
+const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,54 @@
+import type { DueDelivery } from "../domain.ts";
+import { ingestedAtMs } from "../lib/id.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import { version } from "../version.ts";
+import { type SignerMaterial, sign } from "./signature.ts";
+import type { OutgoingRequest } from "./transport.ts";
+
+/** Decisions, section 8: a label that takes more room than this is left out of the header. */
+const longestLabelBytes = 1024;
+
+/**
+ * The request of one attempt (specification, "Events"): the payload's own bytes in an envelope without white space, signed
+ * afresh, because the signatures of Standard Webhooks hold the time of sending.
+ */
+export function buildRequest(
+  delivery: DueDelivery,
+  material: SignerMaterial,
+  now: number,
+): OutgoingRequest & { body: Buffer } {
+  const { eventId, tenantId, eventSeq, payload, replayGroupId } = delivery;
+  const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
+  const head = `{"eventId":"${eventId}","tenantId":"${tenantId}","ingestionTimestamp":"${ingestionTimestamp}","payload":`;
+  const body = Buffer.allocUnsafe(head.length + payload.length + 1);
+  body.write(head, 0, "latin1");
+  body.set(payload, head.length);
+  body[body.length - 1] = 0x7d; // }
+
+  const timestampSeconds = Math.floor(now / 1000);
+  const { serviceSignature, webhookSignature } = sign(material, { eventId, body, timestampSeconds });
+  const headers: Record<string, string> = {
+    "Content-Type": "application/json",
+    "User-Agent": `Postrider/${version}`,
+    "Service-Event-Id": eventId,
+    "Service-Signature": serviceSignature,
+    "Service-Key-Id": material.keyId,
+    "webhook-id": eventId,
+    "webhook-timestamp": String(timestampSeconds),
+    "webhook-signature": webhookSignature,
+  };
+  const label = replayGroupId === null ? null : encodeLabel(replayGroupId);
+  if (label !== null) headers["Service-Replay-Group"] = label;
+  return { url: delivery.url, headers, body };
+}
+
+/** The label's UTF-8, percent-encoded outside printable ASCII and for `%`; null when it is too long for a header. */
+export function encodeLabel(label: string): string | null {
+  let encoded = "";
+  for (const byte of Buffer.from(label, "utf8")) {
+    const isPlain = byte > 0x20 && byte < 0x7f && byte !== 0x25;
+    encoded += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+    if (encoded.length > longestLabelBytes) return null;
+  }
+  return encoded;
+}

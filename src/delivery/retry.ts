@@ -1,0 +1,47 @@
+import type { Settlement } from "../store/store.ts";
+import type { Verdict } from "./verdict.ts";
+
+/** Decisions, section 8: each pause is varied by a fifth, so that what failed together does not come back together. */
+const jitterShare = 0.2;
+
+/** Decisions, section 8: a receiver may ask for a longer pause, up to a day. */
+const longestRetryAfterMs = 24 * 60 * 60 * 1000;
+
+export interface RetryPolicy {
+  /**
+   * What follows an attempt.
+   * @param attemptsInRun attempts of this run so far, this one included
+   */
+  after(verdict: Verdict, attemptsInRun: number, now: number): Settlement["next"];
+}
+
+/** @param random 0 to 1, for the jitter */
+export function createRetryPolicy(scheduleMs: readonly number[], random: () => number): RetryPolicy {
+  return {
+    after(verdict, attemptsInRun, now) {
+      if (verdict.kind === "acknowledged") return { kind: "delivered" };
+      if (verdict.kind === "permanent") return { kind: "failed" };
+      const pauseMs = scheduleMs[attemptsInRun - 1];
+      if (pauseMs === undefined) return { kind: "failed" };
+      const scheduled = now + Math.round(pauseMs * (1 + jitterShare * (2 * random() - 1)));
+      const asked = verdict.retryAfter === undefined ? null : parseRetryAfter(verdict.retryAfter, now);
+      return { kind: "retry", at: asked === null ? scheduled : Math.max(scheduled, asked) };
+    },
+  };
+}
+
+/**
+ * The moment that a `Retry-After` header names, in seconds or as a date (RFC 9110, section 10.2.3), at most a day from
+ * now; null when it is neither.
+ */
+export function parseRetryAfter(header: string, now: number): number | null {
+  const value = header.trim();
+  const at = /^\d+$/.test(value) ? now + Number(value) * 1000 : httpDate(value);
+  return at === null ? null : Math.min(at, now + longestRetryAfterMs);
+}
+
+function httpDate(value: string): number | null {
+  if (!/^[A-Z][a-z]{2,8},? /.test(value)) return null;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? null : at;
+}

@@ -1,0 +1,66 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Vault } from "../lib/vault.ts";
+import type { Store } from "../store/store.ts";
+import { importPrivateKey, type SignerMaterial, secretBytes } from "./signature.ts";
+
+/** Tenants whose keys are kept decrypted in memory; about 1 KiB each. */
+const maxCachedTenants = 10_000;
+
+/** Keys change by themselves (an activation, the end of an old secret), so nothing is kept for longer than this. */
+const cacheLifetimeMs = 60_000;
+
+/** The current secret and the one before it: each more would make every delivery's header longer. */
+const maxSecrets = 2;
+
+/** What each tenant's deliveries are signed with, decrypted once and kept for a while. */
+export interface Signers {
+  /** At once when it is in memory, which it is for all but the first delivery in a minute. */
+  materialFor(tenantKey: number, tenantId: string): SignerMaterial | Promise<SignerMaterial>;
+  /** A key or a secret of the tenant has changed. */
+  forget(tenantKey: number): void;
+}
+
+export const signingSecretContext = (tenantId: string) => `${tenantId}:signing-secret`;
+export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
+
+export function createSigners({ store, vault, clock }: { store: Store; vault: Vault; clock: Clock }): Signers {
+  const cache = new Map<number, { material: SignerMaterial; until: number }>();
+
+  async function load(tenantKey: number, tenantId: string): Promise<SignerMaterial> {
+    const now = clock.now();
+    const [keys, secrets] = await Promise.all([
+      store.signingKeys(tenantKey, now),
+      store.signingSecrets(tenantKey, now),
+    ]);
+    const key = keys.find(({ activatesAt }) => activatesAt <= now);
+    if (!key) throw new Error(`The tenant ${tenantId} has no active signing key`);
+    const material: SignerMaterial = {
+      keyId: key.id,
+      privateKey: importPrivateKey(vault.open(key.sealedSeed, keyContext(tenantId, key.id))),
+      secrets: secrets
+        .slice(0, maxSecrets)
+        .map(({ sealed }) =>
+          secretBytes(Buffer.from(vault.open(sealed, signingSecretContext(tenantId))).toString("utf8")),
+        ),
+    };
+    const changes = [
+      ...keys.map(({ activatesAt }) => activatesAt),
+      ...secrets.map(({ expiresAt }) => expiresAt ?? Number.POSITIVE_INFINITY),
+    ].filter((at) => at > now);
+    if (cache.size >= maxCachedTenants) {
+      const oldest = cache.keys().next();
+      if (!oldest.done) cache.delete(oldest.value);
+    }
+    cache.set(tenantKey, { material, until: Math.min(now + cacheLifetimeMs, ...changes) });
+    return material;
+  }
+
+  return {
+    materialFor(tenantKey, tenantId) {
+      const cached = cache.get(tenantKey);
+      if (cached && cached.until > clock.now()) return cached.material;
+      return load(tenantKey, tenantId);
+    },
+    forget: (tenantKey) => void cache.delete(tenantKey),
+  };
+}

@@ -1,0 +1,64 @@
+import type { Attempt, DueDelivery, Tenant, Webhook } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
+import { buildRequest } from "./request.ts";
+import type { Signers } from "./signers.ts";
+import type { Transport } from "./transport.ts";
+import { judge } from "./verdict.ts";
+
+/** What a test event says. It is signed and sent like any other, and stored nowhere. */
+const samplePayload = Buffer.from(
+  '{"event_type":"postrider.test","message":"This is a test event. Its signature is real, its content is not."}',
+);
+
+export interface TestDeliveryDeps {
+  signers: Signers;
+  transport: Transport;
+  clock: Clock;
+}
+
+/** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
+export function createTestDelivery({ signers, transport, clock }: TestDeliveryDeps) {
+  return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
+    const now = clock.now();
+    const eventSeq = nextEventSeq(0, now);
+    const delivery: DueDelivery = {
+      deliveryKey: 0,
+      tenantKey: tenant.key,
+      tenantId: tenant.id,
+      webhookKey: webhook.key,
+      url: webhook.url,
+      eventSeq,
+      eventId: encodeEventId(eventSeq, randomTail()),
+      payload: samplePayload,
+      run: 1,
+      attemptsInRun: 0,
+      attempts: 0,
+      replayKey: null,
+      replayGroupId: null,
+    };
+    const material = await signers.materialFor(tenant.key, tenant.id);
+    const reply = await transport.send(buildRequest(delivery, material, now));
+    const verdict = judge(reply, webhook.url);
+    if (reply.kind === "responded") await reply.body.done;
+    return {
+      targetWebhook: webhook.url,
+      number: 1,
+      startedAt: now,
+      durationMs: Math.round(reply.durationMs),
+      statusCode: reply.kind === "responded" ? reply.status : null,
+      error: verdict.kind === "acknowledged" ? null : verdict.reason,
+      responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
+      replayGroupId: null,
+    };
+  };
+}
+
+/** The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. */
+export function createPreview({ signers, clock }: Pick<TestDeliveryDeps, "signers" | "clock">) {
+  return async function preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }> {
+    const material = await signers.materialFor(delivery.tenantKey, delivery.tenantId);
+    const { headers, body } = buildRequest(delivery, material, clock.now());
+    return { headers: { ...headers }, body: body.toString("utf8") };
+  };
+}

@@ -1,0 +1,100 @@
+import type { DueDelivery } from "../domain.ts";
+
+/** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
+export interface WebhookQueue {
+  readonly webhookKey: number;
+  readonly tenantKey: number;
+  /** When the table has, or will have, something for it that is not held; null: nothing that is known of. */
+  dueAt: number | null;
+  /** A read of the table is under way. */
+  loading: boolean;
+  /** It stands in a ring of the dispatcher. */
+  isReady: boolean;
+  removed: boolean;
+  inFlight: number;
+  /** The last attempt was answered. */
+  readonly proven: boolean;
+  /** Deliveries in memory, waiting or in flight. */
+  readonly heldCount: number;
+  readonly signal: AbortSignal;
+  /** Something may go out or be loaded now. */
+  canStart(now: number): boolean;
+  /** The table has something for it and the piece of the backlog in memory is used up. */
+  wantsLoad(now: number): boolean;
+  /** False when the delivery is held already. */
+  addFresh(delivery: DueDelivery): boolean;
+  addStored(delivery: DueDelivery): boolean;
+  /** The next one to send, fresh and stored ones in turn: a replay must not hold up what is new. */
+  next(): DueDelivery | null;
+  /** An attempt has ended. */
+  release(deliveryKey: number): void;
+  /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
+  answered(answered: boolean): void;
+  /** Lets go of what waits. */
+  clear(): DueDelivery[];
+  /** Breaks off what is in flight. */
+  abort(): void;
+  isIdle(): boolean;
+}
+
+export function createWebhookQueue(webhookKey: number, tenantKey: number, concurrency: number): WebhookQueue {
+  let fresh: DueDelivery[] = [];
+  let stored: DueDelivery[] = [];
+  const held = new Set<number>();
+  const aborter = new AbortController();
+  let limit = concurrency;
+  let proven = false;
+  let lastWasFresh = false;
+
+  const add = (list: DueDelivery[], delivery: DueDelivery) => {
+    if (held.has(delivery.deliveryKey)) return false;
+    held.add(delivery.deliveryKey);
+    list.push(delivery);
+    return true;
+  };
+
+  const queue: WebhookQueue = {
+    webhookKey,
+    tenantKey,
+    dueAt: null,
+    loading: false,
+    isReady: false,
+    removed: false,
+    inFlight: 0,
+    get proven() {
+      return proven;
+    },
+    get heldCount() {
+      return held.size;
+    },
+    signal: aborter.signal,
+    canStart(now) {
+      if (queue.removed || queue.inFlight >= limit) return false;
+      if (fresh.length > 0 || stored.length > 0) return true;
+      return queue.wantsLoad(now);
+    },
+    wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
+    addFresh: (delivery) => add(fresh, delivery),
+    addStored: (delivery) => add(stored, delivery),
+    next() {
+      const takeFresh = fresh.length > 0 && (stored.length === 0 || !lastWasFresh);
+      lastWasFresh = takeFresh;
+      return (takeFresh ? fresh : stored).shift() ?? null;
+    },
+    release: (deliveryKey) => void held.delete(deliveryKey),
+    answered(answered) {
+      proven = answered;
+      limit = answered ? concurrency : 1;
+    },
+    clear() {
+      const waiting = [...fresh, ...stored];
+      fresh = [];
+      stored = [];
+      for (const { deliveryKey } of waiting) held.delete(deliveryKey);
+      return waiting;
+    },
+    abort: () => aborter.abort(),
+    isIdle: () => held.size === 0 && queue.inFlight === 0 && queue.dueAt === null && !queue.loading,
+  };
+  return queue;
+}

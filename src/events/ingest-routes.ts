@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import type { Tenant } from "../domain.ts";
+import { invalid } from "../errors.ts";
+import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import type { AcceptRequest } from "../store/store.ts";
+import * as model from "./model.ts";
+import { sliceBatch, slicePayload } from "./payload.ts";
+
+/** Decisions, section 6: all events of a batch together. */
+export const maxBatchBytes = 5 * 2 ** 20;
+
+/** 1 to 255 printable ASCII characters (decisions, section 6). */
+const idempotencyKeyPattern = /^[\x20-\x7e]{1,255}$/;
+
+export interface IngestRouteDeps {
+  ingest(
+    tenant: Tenant,
+    payloads: readonly Uint8Array[],
+    idempotency?: AcceptRequest["idempotency"],
+  ): Promise<readonly string[]>;
+  maxBodyBytes: number;
+}
+
+export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/ingest",
+        tag: "Ingestion",
+        summary: "Accept an event",
+        description:
+          "The payload is stored and delivered byte for byte as it was sent. The answer comes after the event and all its deliveries are on disk.",
+        access: "api_key",
+        body: "bytes",
+        bodyDocument: model.IngestBody,
+        bodyExample: model.ingestBodyExample,
+        maxBodyBytes,
+        responses: model.ingestResponses,
+      },
+      async ({ tenant, body, headers }) => {
+        const payload = slicePayload(body);
+        const idempotency = idempotencyOf(headers, "/v1/ingest", body);
+        const [eventId] = await ingest(tenant, [payload], idempotency);
+        return accepted({ status: "accepted", eventId });
+      },
+    ),
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/ingest/batch",
+        tag: "Ingestion",
+        summary: "Accept up to 1,000 events, all or none",
+        access: "api_key",
+        body: "bytes",
+        bodyDocument: model.BatchBody,
+        bodyExample: model.batchBodyExample,
+        maxBodyBytes: maxBatchBytes,
+        responses: model.batchResponses,
+      },
+      async ({ tenant, body, headers }) => {
+        const payloads = sliceBatch(body);
+        const idempotency = idempotencyOf(headers, "/v1/ingest/batch", body);
+        return accepted({ status: "accepted", eventIds: await ingest(tenant, payloads, idempotency) });
+      },
+    ),
+  ];
+}
+
+/** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */
+function idempotencyOf(headers: Headers, path: string, body: Uint8Array): AcceptRequest["idempotency"] {
+  const key = headers.get("idempotency-key");
+  if (key === null) return undefined;
+  if (!idempotencyKeyPattern.test(key)) {
+    throw invalid("Idempotency-Key must have 1 to 255 printable ASCII characters.", "invalid_idempotency_key");
+  }
+  return { key, fingerprint: createHash("sha256").update(path).update("\n").update(body).digest() };
+}

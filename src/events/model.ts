@@ -1,0 +1,239 @@
+import * as v from "valibot";
+import { failure, invalidRequest } from "../accounts/model.ts";
+import { deliveryStates } from "../domain.ts";
+import type { ResponseDescription } from "../http/endpoint.ts";
+import { jsonObject, queryInteger, text } from "../http/validation.ts";
+import { parseDuration } from "../lib/duration.ts";
+import { parseIso } from "../lib/iso-time.ts";
+import { attemptBody } from "../webhooks/model.ts";
+
+/** Bodies, queries and answers of ingestion and of the events endpoints. */
+
+const exampleEventId = "evt_01jc8x2m4e7n9q3s5v7y9a1c3e";
+const examplePayload = { event_type: "order.created", order_id: 1042 };
+
+// ---------------------------------------------------------------- ingestion
+
+const payload = v.pipe(
+  v.record(v.string(), v.unknown()),
+  v.description("A JSON object, stored and delivered byte for byte as it was sent."),
+);
+
+/** For the document; the bytes themselves are judged by `slicePayload` and `sliceBatch`. */
+export const IngestBody = jsonObject({ payload });
+export const ingestBodyExample = { payload: examplePayload };
+
+export const BatchBody = jsonObject({ events: v.pipe(v.array(IngestBody), v.minLength(1), v.maxLength(1000)) });
+export const batchBodyExample = { events: [{ payload: examplePayload }, { payload: { event_type: "order.paid" } }] };
+
+const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
+  400: invalidRequest("payload is required.", "payload_required"),
+  402: failure(
+    "The account's card is not verified yet, or a charge is outstanding.",
+    "card_not_verified",
+    "The account takes events once its card is verified; open its payment_url, or get one with POST /v1/tenants/payment-method.",
+  ),
+  403: failure(
+    "The account is suspended by the operator.",
+    "account_suspended",
+    "The account is suspended by the operator of this server; ask them to resume it.",
+  ),
+  422: failure(
+    "The idempotency key was used with another path or body.",
+    "idempotency_key_reused",
+    "Idempotency-Key was used for another request within the last 24 hours; use a new key for a new request.",
+  ),
+  429: failure(
+    "The month's quota is used up; `Retry-After` reaches to the end of the month.",
+    "quota_exceeded",
+    "The plan includes 10000 events a month, and all are used; upgrade the account or wait for the next month.",
+  ),
+};
+
+export const ingestResponses: Readonly<Record<number, ResponseDescription>> = {
+  202: {
+    description: "The event and its deliveries are stored; it is queued for delivery.",
+    schema: v.object({ status: v.literal("accepted"), eventId: v.string() }),
+    example: { status: "accepted", eventId: exampleEventId },
+  },
+  ...ingestRefusals,
+};
+
+export const batchResponses: Readonly<Record<number, ResponseDescription>> = {
+  202: {
+    description: "All events and their deliveries are stored; the ids are in the order of the events.",
+    schema: v.object({ status: v.literal("accepted"), eventIds: v.array(v.string()) }),
+    example: { status: "accepted", eventIds: [exampleEventId, "evt_01jc8x2m4f7n9q3s5v7y9a1c3f"] },
+  },
+  ...ingestRefusals,
+};
+
+// ---------------------------------------------------------------- queries
+
+/** Zero-indexed, and no page number is too high: what lies behind the last page is empty. */
+const pageNumber = v.pipe(
+  v.string("must be a whole number"),
+  v.regex(/^-?\d+$/, "must be a whole number"),
+  v.transform((digits) => Math.min(Number(digits), Number.MAX_SAFE_INTEGER)),
+  v.minValue(0, "must be at least 0"),
+);
+
+/** Specification, "Limits": 20 when not given, at most 1,000. */
+const pageSize = queryInteger(1, 1000);
+
+export const isoTime = (role: "start" | "end") =>
+  v.pipe(
+    v.string("must be an ISO 8601 time"),
+    v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
+      const ms = parseIso(dataset.value, role);
+      if (ms !== null) return ms;
+      addIssue({ message: "must be an ISO 8601 time such as 2026-03-01T12:34:56.789Z, or a date such as 2026-03-01" });
+      return NEVER;
+    }),
+    v.description(
+      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
+    ),
+  );
+
+const isInOrder = (from: number | undefined, to: number | undefined) =>
+  from === undefined || to === undefined || from <= to;
+
+export const listQuery = v.pipe(
+  v.object({
+    page: v.optional(pageNumber, "0"),
+    size: v.optional(pageSize, "20"),
+    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, also of a removed one."))),
+    from: v.optional(isoTime("start")),
+    to: v.optional(isoTime("end")),
+  }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
+    ["from"],
+  ),
+);
+
+export type ListQuery = v.InferOutput<typeof listQuery>;
+
+export const statePath = v.object({ state: v.picklist(deliveryStates, "must be DELIVERED, FAILED or PENDING") });
+
+export const eventPath = v.object({ id: v.string() });
+
+const minuteMs = 60_000;
+
+const bucketDuration = v.pipe(
+  v.string("must be a duration"),
+  v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
+    const ms = parseDuration(dataset.value);
+    if (ms !== null && ms % minuteMs === 0) return ms;
+    addIssue({ message: "must be a duration of whole minutes such as 1m, 5m or 1h" });
+    return NEVER;
+  }),
+  v.description("Width of a bucket: whole minutes, such as 1m, 5m or 1h."),
+);
+
+export const statsQuery = v.pipe(
+  v.object({
+    from: v.optional(isoTime("start")),
+    to: v.optional(isoTime("end")),
+    bucket: v.optional(bucketDuration, "1m"),
+  }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
+    ["from"],
+  ),
+);
+
+export type StatsQuery = v.InferOutput<typeof statsQuery>;
+
+// ---------------------------------------------------------------- answers
+
+const time = v.string();
+
+export const recordBody = v.object({
+  eventId: v.string(),
+  tenantId: v.string(),
+  state: v.pipe(
+    v.string(),
+    v.description("DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry."),
+  ),
+  ingestionTimestamp: time,
+  targetWebhook: v.pipe(v.string(), v.description("Empty when no webhook was registered as the event arrived.")),
+  errorReason: v.nullable(v.string()),
+  originalPayload: v.nullable(v.record(v.string(), v.unknown())),
+  attempts: v.number(),
+  lastAttemptAt: v.nullable(time),
+  nextAttemptAt: v.nullable(time),
+  replayGroupId: v.nullable(v.string()),
+});
+
+export const recordExample = {
+  eventId: exampleEventId,
+  tenantId: "t5k2m8q0w3r7xa",
+  state: "FAILED",
+  ingestionTimestamp: "2026-03-01T12:34:56.789Z",
+  targetWebhook: "https://example.com/hooks",
+  errorReason: "HTTP 404 from https://example.com/hooks",
+  originalPayload: examplePayload,
+  attempts: 1,
+  lastAttemptAt: "2026-03-01T12:34:56.812Z",
+  nextAttemptAt: null,
+  replayGroupId: null,
+};
+
+export const recordsBody = v.array(recordBody);
+export const attemptsBody = v.array(attemptBody);
+
+export const pageBody = v.object({
+  events: v.array(recordBody),
+  total: v.pipe(v.number(), v.description("All records that match; with a filter it is counted to 10,000.")),
+  totalIsExact: v.optional(
+    v.pipe(v.boolean(), v.description("Only with webhook, from or to: false when more than 10,000 records match.")),
+  ),
+});
+
+export const pageExample = { events: [recordExample], total: 1 };
+
+export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string() });
+
+export const deliveryExample = {
+  headers: {
+    "Content-Type": "application/json",
+    "Service-Event-Id": exampleEventId,
+    "Service-Signature": "3q2+7wAA…",
+  },
+  body: `{"eventId":"${exampleEventId}","tenantId":"t5k2m8q0w3r7xa","ingestionTimestamp":"2026-03-01T12:34:56.789Z","payload":{"event_type":"order.created","order_id":1042}}`,
+};
+
+export const statsBody = v.object({
+  buckets: v.array(
+    v.object({
+      at: v.pipe(time, v.description("Begin of the bucket.")),
+      accepted: v.number(),
+      delivered: v.number(),
+      failed: v.number(),
+      attempts: v.number(),
+      p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that were answered.")),
+      p95Ms: v.nullable(v.number()),
+    }),
+  ),
+});
+
+export const statsExample = {
+  buckets: [
+    {
+      at: "2026-03-01T12:34:00.000Z",
+      accepted: 120,
+      delivered: 118,
+      failed: 2,
+      attempts: 123,
+      p50Ms: 41,
+      p95Ms: 180,
+    },
+  ],
+};
+
+export const eventNotFound = failure(
+  "The account has no such event.",
+  "event_not_found",
+  "The account has no event with this id.",
+);

@@ -1,0 +1,189 @@
+import { invalidRequest } from "../accounts/model.ts";
+import type { DeliveryState, DueDelivery, Tenant } from "../domain.ts";
+import { invalid, notFound } from "../errors.ts";
+import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import type { Store } from "../store/store.ts";
+import { attemptExample, toAttemptBody } from "../webhooks/model.ts";
+import * as m from "./model.ts";
+import { pageJson, recordsJson } from "./record.ts";
+
+export interface EventReadRouteDeps {
+  store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats">;
+  clock: Clock;
+  /** The request of a delivery as it would be sent now, freshly signed. */
+  preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }>;
+}
+
+const tag = "Events";
+
+/** More would be a picture finer than any screen. */
+const maxBuckets = 1000;
+
+/** Without `from`, an hour of minutes; with another width, as many buckets. */
+const defaultBuckets = 60;
+
+export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
+  async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
+    const { size, webhook, from, to } = query;
+    // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
+    const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
+    const found = await store.page({
+      tenantKey: tenant.key,
+      page,
+      size,
+      ...(state !== undefined && { state }),
+      ...(webhook !== undefined && { webhookId: webhook }),
+      ...(from !== undefined && { from }),
+      ...(to !== undefined && { to }),
+    });
+    const isFiltered = webhook !== undefined || from !== undefined || to !== undefined;
+    return { status: 200, text: pageJson(found, tenant.id, { isFiltered }) };
+  }
+
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events",
+        tag,
+        summary: "List the event records, newest ingestion first",
+        access: "session",
+        query: m.listQuery,
+        responses: {
+          200: { description: "One page of records.", schema: m.pageBody, example: m.pageExample },
+          400: invalidRequest("size must be at most 1000."),
+        },
+      },
+      ({ tenant, query }) => list(tenant, query),
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/state/:state",
+        tag,
+        summary: "List the event records in one state, newest ingestion first",
+        access: "session",
+        params: m.statePath,
+        query: m.listQuery,
+        responses: {
+          200: { description: "One page of records.", schema: m.pageBody, example: m.pageExample },
+          400: invalidRequest("state must be DELIVERED, FAILED or PENDING."),
+        },
+      },
+      ({ tenant, params, query }) => list(tenant, query, params.state),
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/:id",
+        tag,
+        summary: "Get all records of one event, one for each target webhook",
+        access: "session",
+        params: m.eventPath,
+        responses: {
+          200: {
+            description: "The records, in the order of the webhooks.",
+            schema: m.recordsBody,
+            example: [m.recordExample],
+          },
+          404: m.eventNotFound,
+        },
+      },
+      async ({ tenant, params }) => {
+        const records = await store.records(tenant.key, params.id);
+        if (records.length === 0) throw noSuchEvent();
+        return { status: 200, text: recordsJson(records, tenant.id) };
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/:id/attempts",
+        tag,
+        summary: "List the delivery attempts of one event, oldest first",
+        access: "session",
+        params: m.eventPath,
+        responses: {
+          200: {
+            description: "Every attempt, those of replays too.",
+            schema: m.attemptsBody,
+            example: [attemptExample],
+          },
+          404: m.eventNotFound,
+        },
+      },
+      async ({ tenant, params }) => {
+        const attempts = await store.attempts(tenant.key, params.id);
+        if (!attempts) throw noSuchEvent();
+        return ok(attempts.map(toAttemptBody));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/:id/delivery",
+        tag,
+        summary: "Get the request of a delivery as it would be sent now, freshly signed",
+        access: "session",
+        params: m.eventPath,
+        responses: {
+          200: { description: "Headers and body.", schema: m.deliveryBody, example: m.deliveryExample },
+          404: m.eventNotFound,
+        },
+      },
+      async ({ tenant, params }) => {
+        const delivery = await store.previewDelivery(tenant.key, params.id);
+        if (!delivery) throw noSuchEvent();
+        const { headers, body } = await preview(delivery);
+        return ok({ headers, body });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/stats",
+        tag,
+        summary: "Count what happened, by buckets of time",
+        description: `Without parameters the last hour by the minute. At most ${maxBuckets} buckets.`,
+        access: "session",
+        query: m.statsQuery,
+        responses: {
+          200: {
+            description: "Every bucket from `from` to `to`, also those in which nothing happened.",
+            schema: m.statsBody,
+            example: m.statsExample,
+          },
+          400: invalidRequest("bucket must be a duration of whole minutes such as 1m, 5m or 1h."),
+        },
+      },
+      async ({ tenant, query }) => {
+        const range = statRange(query, clock.now());
+        const buckets = await store.stats(tenant.key, range);
+        return ok({ buckets: buckets.map((bucket) => ({ ...bucket, at: formatIso(bucket.at) })) });
+      },
+    ),
+  ];
+}
+
+function statRange({ bucket, ...given }: m.StatsQuery, now: number) {
+  const defaultSpan = (defaultBuckets - 1) * bucket;
+  const to = given.to ?? Math.max(now, given.from ?? now);
+  const from = given.from ?? to - defaultSpan;
+  const buckets = Math.floor(to / bucket) - Math.floor(from / bucket) + 1;
+  if (buckets > maxBuckets) {
+    throw invalid(
+      `bucket must be longer for this range of time: it would give ${buckets} buckets, and the limit is ${maxBuckets}.`,
+      "too_many_buckets",
+    );
+  }
+  return { from, to, bucketMs: bucket };
+}
+
+const noSuchEvent = () => notFound("The account has no event with this id.", "event_not_found");

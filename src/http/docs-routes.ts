@@ -1,0 +1,2 @@
+import type { ErasedEndpoint } from "./endpoint.ts";
+export const docsRoutes = (): ErasedEndpoint[] => [];

@@ -1,0 +1,22 @@
+import { DomainError } from "../errors.ts";
+import { isLoopbackHost } from "../lib/cidr.ts";
+
+/**
+ * In local mode the program is open to whoever reaches it. A tunnel, a proxy or a web page with a rebinding name would
+ * hand the laptop to strangers, so a request must name this machine and must not have been passed on (decisions,
+ * section 1).
+ */
+export function refuseForeign(headers: Headers): DomainError | null {
+  const host = headers.get("host") ?? "";
+  const isPassedOn = headers.has("forwarded") || [...headers.keys()].some((name) => name.startsWith("x-forwarded-"));
+  if (!isPassedOn && isLoopbackHost(hostName(host))) return null;
+  return new DomainError({
+    kind: "forbidden",
+    code: "local_mode",
+    message:
+      "This server runs in local mode and answers only to its own machine; set POSTRIDER_PUBLIC_URL to the address under which it is reached.",
+  });
+}
+
+/** `[::1]:8080` → `[::1]`, `localhost:8080` → `localhost`. */
+const hostName = (host: string) => host.replace(/:\d*$/, "");

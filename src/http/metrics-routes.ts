@@ -1,0 +1,19 @@
+import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** `GET /metrics`, for Prometheus. In public mode it takes the operator token (decisions, section 13). */
+export function metricsRoutes({ metrics, isPublic }: { metrics: Metrics; isPublic: boolean }): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/metrics",
+        tag: "Operation",
+        summary: "Metrics in the Prometheus text format",
+        access: isPublic ? "operator" : "none",
+        responses: { 200: { description: "The metrics.", contentType: "text/plain" } },
+      },
+      async () => ({ status: 200, text: await metrics.text(), headers: { "Content-Type": metrics.contentType } }),
+    ),
+  ];
+}

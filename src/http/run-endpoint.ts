@@ -1,0 +1,87 @@
+import { DomainError } from "../errors.ts";
+import type { Log } from "../lib/log.ts";
+import type { Identity } from "./auth.ts";
+import { checkContentType, parseJson, readBody } from "./body.ts";
+import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
+import { errorResponse, securityHeaders } from "./errors.ts";
+import { check } from "./validation.ts";
+
+export interface RunnerDeps {
+  authenticate(access: Access, headers: Headers): Promise<Identity>;
+  clientAddress(socketAddress: string, headers: Headers): string;
+  log: Log;
+  /** For metrics: after every answer. */
+  onAnswer?(endpoint: ErasedEndpoint, status: number): void;
+}
+
+export interface IncomingCall {
+  request: Request;
+  params: Record<string, string>;
+  socketAddress: string;
+}
+
+/**
+ * Runs one request through its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
+ * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
+ */
+export function createRunner({ authenticate, clientAddress, log, onAnswer }: RunnerDeps) {
+  return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
+    let response: Response;
+    try {
+      response = toResponse(await answer(endpoint, call));
+    } catch (error) {
+      if (!(error instanceof DomainError)) {
+        const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+        log.write("error", "request.failed", { method: endpoint.method, path: endpoint.path, error: text });
+      }
+      response = errorResponse(error);
+    }
+    onAnswer?.(endpoint, response.status);
+    return response;
+  };
+
+  async function answer(endpoint: ErasedEndpoint, { request, params, socketAddress }: IncomingCall): Promise<Reply> {
+    const { headers } = request;
+    const { tenant, session } = await authenticate(endpoint.access, headers);
+    const address = clientAddress(socketAddress, headers);
+    endpoint.limit?.({ address, tenant, session } as Parameters<NonNullable<typeof endpoint.limit>>[0]);
+    const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request);
+    const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
+    const checked = {
+      address,
+      tenant,
+      session,
+      params: endpoint.params && check(endpoint.params, params, "path"),
+      query,
+      body,
+      headers,
+      raw: request,
+    };
+    return endpoint.handle(checked as Parameters<typeof endpoint.handle>[0]);
+  }
+
+  async function takeBody(endpoint: ErasedEndpoint, request: Request): Promise<unknown> {
+    const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes);
+    checkContentType(request.headers);
+    if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;
+    const value = bytes.length === 0 && endpoint.bodyOptional ? {} : parseJson(bytes);
+    return check(endpoint.body, value, "body");
+  }
+}
+
+/** The query as an object without a prototype: a parameter may be called `__proto__`. The last of equal names counts. */
+function queryOf(url: string): Record<string, string> {
+  const at = url.indexOf("?");
+  const query: Record<string, string> = Object.create(null);
+  if (at >= 0) for (const [name, value] of new URLSearchParams(url.slice(at + 1))) query[name] = value;
+  return query;
+}
+
+function toResponse({ status, json, text, headers }: Reply): Response {
+  const body = json === undefined ? (text ?? null) : JSON.stringify(json);
+  const type = json !== undefined || (typeof text === "string" && !headers?.["Content-Type"]);
+  return new Response(body, {
+    status,
+    headers: { ...securityHeaders, ...(type && body !== null && { "Content-Type": "application/json" }), ...headers },
+  });
+}

@@ -1,0 +1,116 @@
+import type { Clock } from "./clock.ts";
+
+export interface LimiterOptions {
+  clock: Pick<Clock, "monotonicMs">;
+  /** Occurrences that one key may have within any window. */
+  limit: number;
+  windowMs: number;
+  /**
+   * Keys remembered at a time. Beyond, the one that was quiet for longest is forgotten, so that strangers who make up keys
+   * cannot fill the memory.
+   */
+  maxKeys: number;
+}
+
+export type Turn = { ok: true } | { ok: false; retryAfterSeconds: number };
+
+/**
+ * Counts occurrences in a sliding window, by key. A fixed window would let twice the limit pass around its edge. It costs
+ * eight bytes an occurrence; limits here are at most some hundreds.
+ */
+export interface Limiter {
+  /** Counts one occurrence if the limit has room for it. */
+  take(key: string): Turn;
+  /** Whether `take` would succeed, without counting. */
+  peek(key: string): Turn;
+  /** Takes back the latest occurrence: what was counted in advance turned out not to count. */
+  giveBack(key: string): void;
+}
+
+/**
+ * @example
+ * const logins = createLimiter({ clock, limit: 10, windowMs: 15 * 60_000, maxKeys: 10_000 });
+ * const turn = logins.take(address);
+ * if (!turn.ok) throw rateLimited("…", "too_many_logins", turn.retryAfterSeconds);
+ */
+export function createLimiter({ clock, limit, windowMs, maxKeys }: LimiterOptions): Limiter {
+  /** Times of occurrences, the oldest first. The map is in the order of the last use, the longest ago first. */
+  const seen = new Map<string, number[]>();
+
+  /** The occurrences of a key that still count. */
+  function current(key: string, now: number): number[] {
+    const times = seen.get(key);
+    if (times === undefined) return [];
+    const firstInWindow = times.findIndex((at) => at > now - windowMs);
+    if (firstInWindow === -1) {
+      seen.delete(key);
+      return [];
+    }
+    times.splice(0, firstInWindow);
+    return times;
+  }
+
+  function judge(times: readonly number[], now: number): Turn {
+    const oldest = times[0];
+    if (oldest === undefined || times.length < limit) return { ok: true };
+    return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil((oldest + windowMs - now) / 1000)) };
+  }
+
+  return {
+    take(key) {
+      const now = clock.monotonicMs();
+      const times = current(key, now);
+      const turn = judge(times, now);
+      if (!turn.ok) return turn;
+      times.push(now);
+      seen.delete(key);
+      seen.set(key, times);
+      if (seen.size > maxKeys) {
+        const quietest = seen.keys().next();
+        if (!quietest.done) seen.delete(quietest.value);
+      }
+      return turn;
+    },
+
+    peek(key) {
+      const now = clock.monotonicMs();
+      return judge(current(key, now), now);
+    },
+
+    giveBack(key) {
+      const times = seen.get(key);
+      times?.pop();
+      if (times?.length === 0) seen.delete(key);
+    },
+  };
+}
+
+/** Lets a number of tasks run at a time; the others wait in order. */
+export interface Semaphore {
+  run<T>(task: () => Promise<T>): Promise<T>;
+  /** Tasks that wait for their turn. */
+  readonly waiting: number;
+}
+
+export function createSemaphore(slots: number): Semaphore {
+  const queue: (() => void)[] = [];
+  let free = slots;
+
+  return {
+    get waiting() {
+      return queue.length;
+    },
+    async run(task) {
+      if (free > 0) free--;
+      else await new Promise<void>((resolve) => queue.push(resolve));
+      try {
+        return await task();
+      } finally {
+        // The slot goes from hand to hand, so that nobody who comes now overtakes those who wait.
+        const next = queue.shift();
+        if (next) next();
+        else free++;
+      }
+    },
+  };
+}

@@ -1,0 +1,194 @@
+import * as v from "valibot";
+import { failure, invalidRequest } from "../accounts/model.ts";
+import type { Replay } from "../domain.ts";
+import type { ResponseDescription } from "../http/endpoint.ts";
+import { jsonObject, queryInteger, rule } from "../http/validation.ts";
+import { formatIso, parseIso } from "../lib/iso-time.ts";
+
+/** Bodies, queries and answers of the replay endpoints. */
+
+/** Specification, "Replay group": any string that is not empty. */
+const replayGroupId = v.pipe(
+  v.string("must be a string"),
+  v.nonEmpty("must not be empty"),
+  v.description("A label of the caller's choice; records that are delivered again carry it."),
+);
+
+const eventId = v.pipe(v.string("must be a string"), v.nonEmpty("must not be empty"));
+
+const isoTime = (role: "start" | "end") =>
+  v.pipe(
+    v.string("must be an ISO 8601 time in a string"),
+    v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
+      const ms = parseIso(dataset.value, role);
+      if (ms !== null) return ms;
+      addIssue({ message: "must be an ISO 8601 time such as 2026-03-01T12:34:56.789Z, or a date such as 2026-03-01" });
+      return NEVER;
+    }),
+    v.description(
+      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
+    ),
+  );
+
+export const singleBody = jsonObject({ eventId, replayGroupId });
+
+export const bulkBody = jsonObject({ replayGroupId });
+
+export const timelineBody = v.pipe(
+  jsonObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end") }),
+  v.forward(
+    v.check(({ startTime, endTime }) => startTime <= endTime, "must not be after endTime"),
+    ["startTime"],
+  ),
+);
+
+const previewFields = jsonObject({
+  kind: v.picklist(["single", "timeline", "all", "failed"], 'must be "single", "timeline", "all" or "failed"'),
+  replayGroupId: v.optional(replayGroupId),
+  eventId: v.optional(eventId),
+  startTime: v.optional(isoTime("start")),
+  endTime: v.optional(isoTime("end")),
+});
+
+type PreviewFields = v.InferOutput<typeof previewFields>;
+
+/** A field that a kind of replay needs. */
+const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: PreviewFields["kind"], field: Field) =>
+  rule<PreviewFields>("field_required", `needs ${field} for the kind "${kind}"`, (body) => {
+    return body.kind !== kind || body[field] !== undefined;
+  });
+
+/** The body of the replay and its kind. The label changes nothing, so it may be missing. */
+export const previewBody = v.pipe(
+  previewFields,
+  needed("single", "eventId"),
+  needed("timeline", "startTime"),
+  needed("timeline", "endTime"),
+  v.forward(
+    v.check(
+      ({ startTime, endTime }) => startTime === undefined || endTime === undefined || startTime <= endTime,
+      "must not be after endTime",
+    ),
+    ["startTime"],
+  ),
+);
+
+export const listQuery = v.object({
+  page: v.optional(queryInteger(0, 999_999_999_999), "0"),
+  size: v.optional(queryInteger(1, 1000), "20"),
+});
+
+export const replayPath = v.object({ id: v.string() });
+
+// ---------------------------------------------------------------- answers
+
+export const replayBody = v.object({
+  id: v.string(),
+  kind: v.string(),
+  replayGroupId: v.string(),
+  status: v.pipe(v.string(), v.description("waiting, running, completed or cancelled.")),
+  selected: v.pipe(v.number(), v.description("Events that the replay selected.")),
+  queued: v.pipe(
+    v.number(),
+    v.description("Records that were queued for delivery; the other numbers are records, too."),
+  ),
+  delivered: v.number(),
+  failed: v.number(),
+  superseded: v.pipe(v.number(), v.description("Overtaken by a later replay before they had ended.")),
+  skipped: v.pipe(
+    v.number(),
+    v.description("Failed for a URL that is no longer registered, with nothing to replace it."),
+  ),
+  createdAt: v.string(),
+  completedAt: v.nullable(v.string()),
+});
+
+export const toReplayBody = (replay: Replay) => ({
+  id: replay.id,
+  kind: replay.kind,
+  replayGroupId: replay.replayGroupId,
+  status: replay.status,
+  selected: replay.selected,
+  queued: replay.queued,
+  delivered: replay.delivered,
+  failed: replay.failed,
+  superseded: replay.superseded,
+  skipped: replay.skipped,
+  createdAt: formatIso(replay.createdAt),
+  completedAt: replay.completedAt === null ? null : formatIso(replay.completedAt),
+});
+
+export const replayExample = toReplayBody({
+  id: "rpl_4c8x1m7q0z5k2w9t6r3v8y1n4b",
+  kind: "failed",
+  replayGroupId: "after-the-outage",
+  status: "running",
+  selected: 132,
+  queued: 132,
+  delivered: 97,
+  failed: 0,
+  superseded: 0,
+  skipped: 0,
+  createdAt: Date.UTC(2026, 2, 1, 12, 34, 56, 789),
+  completedAt: null,
+});
+
+export const replayListBody = v.object({ replays: v.array(replayBody), total: v.number() });
+
+export const previewedBody = v.object({ selected: v.number() });
+
+const location = { Location: "Where the replay's progress is: /v1/events/replays/{id}." };
+
+export const singleInitiated: ResponseDescription = {
+  description: "The event is queued for delivery again.",
+  schema: v.object({ status: v.literal("initiated") }),
+  example: { status: "initiated" },
+  headers: location,
+};
+
+export const bulkInitiated: ResponseDescription = {
+  description: "The replay is accepted and goes on in the background.",
+  headers: location,
+};
+
+const paymentRequired = failure(
+  "The account is suspended for an outstanding charge.",
+  "account_suspended",
+  "The account is suspended because a charge is outstanding; verify a card with POST /v1/tenants/payment-method.",
+);
+
+const suspended = failure(
+  "The account is suspended by the operator.",
+  "account_suspended",
+  "The account is suspended by the operator of this server; ask them to resume it.",
+);
+
+export const singleResponses = {
+  202: singleInitiated,
+  400: invalidRequest("eventId is required.", "field_required"),
+  402: paymentRequired,
+  403: failure(
+    "The event belongs to another account, or the account is suspended by the operator.",
+    "event_of_another_account",
+    "The event with this eventId belongs to another account.",
+  ),
+  404: failure("There is no such event.", "event_not_found", "There is no event with this eventId."),
+};
+
+export const bulkResponses = {
+  202: bulkInitiated,
+  400: invalidRequest("replayGroupId is required.", "field_required"),
+  402: paymentRequired,
+  403: suspended,
+  429: failure(
+    "One bulk replay of the account runs and ten wait.",
+    "too_many_replays",
+    "The account has 11 replays that are not queued yet; wait until one is, or cancel one.",
+  ),
+};
+
+export const replayNotFound = failure(
+  "The account has no such replay.",
+  "replay_not_found",
+  "The account has no replay with this id.",
+);

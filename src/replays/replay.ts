@@ -1,0 +1,83 @@
+import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { Replay, ReplayKind, Tenant } from "../domain.ts";
+import { DomainError, notFound } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/id.ts";
+import { refusalOfWork } from "../standing.ts";
+import type { Store } from "../store/store.ts";
+import type { Hub } from "../stream/hub.ts";
+import { toReplayBody } from "./model.ts";
+
+export interface ReplayDeps {
+  store: Pick<Store, "eventOwner" | "replayEvent" | "startReplay" | "cancelReplay">;
+  deliveries: Pick<DeliveryControl, "wake">;
+  hub: Pick<Hub, "publish">;
+  replayer: { wake(): void };
+  clock: Pick<Clock, "now">;
+}
+
+/** What a bulk replay selects; `from` and `to` are ingestion times, both inclusive. */
+export interface BulkSelection {
+  kind: Exclude<ReplayKind, "single">;
+  from?: number;
+  to?: number;
+}
+
+/** Decisions, section 3: one bulk replay of an account runs and ten wait. */
+const maxUnfinished = 11;
+
+/** Delivers stored events again. */
+export function createReplays({ store, deliveries, hub, replayer, clock }: ReplayDeps) {
+  const announce = (tenant: Tenant, replay: Replay) =>
+    hub.publish(tenant.id, "replay.progressed", () => toReplayBody(replay));
+
+  return {
+    /** @throws payment_required, forbidden (the account, or `event_of_another_account`), not_found `event_not_found` */
+    async replayEvent(tenant: Tenant, eventId: string, label: string): Promise<Replay> {
+      refuseWithoutStanding(tenant);
+      const owner = await store.eventOwner(eventId);
+      if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
+      if (owner !== tenant.key) throw eventOfAnotherAccount();
+      const order = { id: newId("rpl"), kind: "single", label, eventId } as const;
+      const { replay, webhookKeys } = await store.replayEvent(tenant.key, order, clock.now());
+      if (webhookKeys.length > 0) deliveries.wake(webhookKeys);
+      announce(tenant, replay);
+      return replay;
+    },
+
+    /** @throws payment_required, forbidden (the account), rate_limited `too_many_replays` */
+    async startBulk(tenant: Tenant, selection: BulkSelection, label: string): Promise<Replay> {
+      refuseWithoutStanding(tenant);
+      const order = { id: newId("rpl"), label, ...selection };
+      const replay = await store.startReplay(tenant.key, order, clock.now(), { unfinished: maxUnfinished });
+      announce(tenant, replay);
+      replayer.wake();
+      return replay;
+    },
+
+    /** Leaves out what is not queued yet. @throws not_found `replay_not_found` */
+    async cancel(tenant: Tenant, replayId: string): Promise<Replay> {
+      const replay = await store.cancelReplay(tenant.key, replayId, clock.now());
+      if (!replay) throw noSuchReplay();
+      announce(tenant, replay);
+      return replay;
+    },
+  };
+}
+
+export type Replays = ReturnType<typeof createReplays>;
+
+function refuseWithoutStanding(tenant: Tenant): void {
+  const refusal = refusalOfWork(tenant);
+  if (refusal) throw refusal;
+}
+
+/** Specification, "Authentication", rule 4: here, and only here, another tenant's resource is 403. */
+const eventOfAnotherAccount = () =>
+  new DomainError({
+    kind: "forbidden",
+    code: "event_of_another_account",
+    message: "The event with this eventId belongs to another account.",
+  });
+
+export const noSuchReplay = () => notFound("The account has no replay with this id.", "replay_not_found");

@@ -1,0 +1,46 @@
+import type { DeliveryControl } from "../delivery/deliveries.ts";
+import { DomainError } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createLoop, type Loop } from "../lib/loop.ts";
+import type { Store } from "../store/store.ts";
+import type { Hub } from "../stream/hub.ts";
+import { toReplayBody } from "./model.ts";
+
+export interface ReplayerDeps {
+  store: Pick<Store, "queueReplayBatch">;
+  deliveries: Pick<DeliveryControl, "wake">;
+  hub: Pick<Hub, "publish">;
+  clock: Clock;
+  log: Log;
+  /**
+   * Events queued in one transaction. The specification's batch of 1,000 goes to the store in parts of this size, with a
+   * turn of the event loop between them, so that a commit of live traffic never waits for a whole batch.
+   * @default 100
+   */
+  chunk?: number;
+}
+
+/**
+ * Queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
+ * how far each one is, in the transaction that queues: after a restart it goes on where it was.
+ *
+ * `wake` it when a replay was started or an account may go on (the operator resumed it).
+ */
+export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100 }: ReplayerDeps): Loop {
+  return createLoop({
+    clock,
+    async step() {
+      const queued = await store.queueReplayBatch(chunk, clock.now());
+      if (queued === null) return "rest";
+      if (queued.webhookKeys.length > 0) deliveries.wake(queued.webhookKeys);
+      hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
+      return "more";
+    },
+    onFailure(error) {
+      const isTemporary = error instanceof DomainError && error.kind === "unavailable";
+      const message = error instanceof Error ? error.message : String(error);
+      log.write(isTemporary ? "warn" : "error", "replay.not_queued", { error: message });
+    },
+  });
+}

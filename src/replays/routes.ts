@@ -1,0 +1,193 @@
+import { invalidRequest } from "../accounts/model.ts";
+import type { Replay } from "../domain.ts";
+import { rateLimited } from "../errors.ts";
+import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createLimiter } from "../lib/limiter.ts";
+import type { Store } from "../store/store.ts";
+import * as m from "./model.ts";
+import { createReplays, noSuchReplay, type ReplayDeps } from "./replay.ts";
+
+export interface ReplayRouteDeps extends ReplayDeps {
+  store: ReplayDeps["store"] & Pick<Store, "replays" | "findReplay" | "previewReplay">;
+  clock: Clock;
+}
+
+/** Decisions, section 3. */
+const singleReplaysPerMinute = 600;
+
+const tag = "Replays";
+
+export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
+  const { store, clock } = deps;
+  const replays = createReplays(deps);
+  const singles = createLimiter({ clock, limit: singleReplaysPerMinute, windowMs: 60_000, maxKeys: 10_000 });
+
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/events/replays/single",
+        tag,
+        summary: "Deliver one event again",
+        description: `To every webhook that is registered now. At most ${singleReplaysPerMinute} a minute.`,
+        access: "session",
+        body: m.singleBody,
+        bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
+        limit({ tenant }) {
+          const turn = singles.take(tenant.id);
+          if (turn.ok) return;
+          throw rateLimited(
+            `An account may replay ${singleReplaysPerMinute} single events a minute; wait for Retry-After, or use a bulk replay.`,
+            "too_many_single_replays",
+            turn.retryAfterSeconds,
+          );
+        },
+        responses: m.singleResponses,
+      },
+      async ({ tenant, body }) => {
+        const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId);
+        return accepted({ status: "initiated" }, locationOf(replay));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/events/replays/timeline",
+        tag,
+        summary: "Deliver the events of a range of time again",
+        description: "Events are selected by their ingestion time; both bounds are inclusive.",
+        access: "session",
+        body: m.timelineBody,
+        bodyExample: {
+          replayGroupId: "after-the-outage",
+          startTime: "2026-03-01T12:00:00Z",
+          endTime: "2026-03-01T13:30:00Z",
+        },
+        responses: { ...m.bulkResponses, 400: invalidRequest("startTime must not be after endTime.") },
+      },
+      async ({ tenant, body: { replayGroupId, startTime, endTime } }) => {
+        const selection = { kind: "timeline", from: startTime, to: endTime } as const;
+        return accepted(undefined, locationOf(await replays.startBulk(tenant, selection, replayGroupId)));
+      },
+    ),
+
+    ...(["all", "failed"] as const).map((kind) =>
+      endpoint(
+        {
+          method: "POST",
+          path: `/v1/events/replays/${kind}`,
+          tag,
+          summary: kind === "all" ? "Deliver all stored events again" : "Deliver all failed events again",
+          description:
+            kind === "all"
+              ? "Covers the whole history of the account, which can take long."
+              : "Covers every event that is FAILED now, for the webhooks that have not acknowledged it.",
+          access: "session",
+          body: m.bulkBody,
+          bodyExample: { replayGroupId: "after-the-outage" },
+          responses: m.bulkResponses,
+        },
+        async ({ tenant, body }) =>
+          accepted(undefined, locationOf(await replays.startBulk(tenant, { kind }, body.replayGroupId))),
+      ),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/events/replays/preview",
+        tag,
+        summary: "Count the events that a replay would select",
+        description: "The body of the replay, and its kind. Nothing is delivered.",
+        access: "session",
+        body: m.previewBody,
+        bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
+        responses: {
+          200: {
+            description: "How many events would be delivered again.",
+            schema: m.previewedBody,
+            example: { selected: 132 },
+          },
+          400: invalidRequest('kind must be "single", "timeline", "all" or "failed".'),
+        },
+      },
+      async ({ tenant, body: { kind, eventId, startTime, endTime } }) => {
+        const selected = await store.previewReplay(tenant.key, {
+          kind,
+          ...(kind === "single" && eventId !== undefined && { eventId }),
+          ...(kind === "timeline" && startTime !== undefined && { from: startTime }),
+          ...(kind === "timeline" && endTime !== undefined && { to: endTime }),
+        });
+        return ok({ selected });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/replays",
+        tag,
+        summary: "List the replays, the newest first",
+        access: "session",
+        query: m.listQuery,
+        responses: {
+          200: {
+            description: "One page of replays.",
+            schema: m.replayListBody,
+            example: { replays: [m.replayExample], total: 1 },
+          },
+          400: invalidRequest("size must be at most 1000."),
+        },
+      },
+      async ({ tenant, query: { page, size } }) => {
+        const found = await store.replays(tenant.key, { offset: page * size, limit: size });
+        return ok({ replays: found.replays.map(m.toReplayBody), total: found.total });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/events/replays/:id",
+        tag,
+        summary: "Get the progress of a replay",
+        access: "session",
+        params: m.replayPath,
+        responses: {
+          200: { description: "The replay as it stands.", schema: m.replayBody, example: m.replayExample },
+          404: m.replayNotFound,
+        },
+      },
+      async ({ tenant, params }) => {
+        const replay = await store.findReplay(tenant.key, params.id);
+        if (!replay) throw noSuchReplay();
+        return ok(m.toReplayBody(replay));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "DELETE",
+        path: "/v1/events/replays/:id",
+        tag,
+        summary: "Cancel what a replay has not queued yet",
+        description: "What is queued is delivered. A replay that is queued to its end stays as it is.",
+        access: "session",
+        params: m.replayPath,
+        responses: {
+          200: {
+            description: "The replay as it stands now.",
+            schema: m.replayBody,
+            example: { ...m.replayExample, status: "cancelled", completedAt: "2026-03-01T12:35:10.120Z" },
+          },
+          404: m.replayNotFound,
+        },
+      },
+      async ({ tenant, params }) => ok(m.toReplayBody(await replays.cancel(tenant, params.id))),
+    ),
+  ];
+}
+
+const locationOf = ({ id }: Replay) => ({ Location: `/v1/events/replays/${id}` });

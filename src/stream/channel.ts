@@ -1,0 +1,72 @@
+/** Decisions, section 11: how many messages of a tenant a client can catch up with. */
+export const channelMessages = 1_000;
+
+/** Messages go out in chunks of about this size: one write to the socket in place of hundreds. */
+const chunkBytes = 32 * 1024;
+
+/**
+ * The last messages of one tenant, each encoded once for all readers. Positions count the messages from 0; a reader is a
+ * position, so however far behind it is, it holds no memory.
+ */
+export interface Channel {
+  /** Position of the oldest message that is still there. */
+  readonly first: number;
+  /** Position after the newest one. */
+  readonly end: number;
+  push(number: number, message: Uint8Array<ArrayBuffer>): void;
+  /** Messages from `position` on, and the position after them. */
+  chunkFrom(position: number): { bytes: Uint8Array<ArrayBuffer>; next: number };
+  /** Position of the first message above `number`; null when one of those is no longer there. */
+  positionAfter(number: number): number | null;
+}
+
+/** @param since nothing with a number up to this one is, or ever was, in the channel */
+export function createChannel(since: number): Channel {
+  const ring: { number: number; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  let end = 0;
+  /** The highest number that is no longer there. */
+  let lost = since;
+  let latestChunk = { from: -1, end: -1, next: -1, bytes: new Uint8Array(0) };
+
+  const firstPosition = () => Math.max(0, end - channelMessages);
+  const at = (position: number) => {
+    const message = ring[position % channelMessages];
+    if (!message) throw new RangeError(`The channel has no message at ${position}`);
+    return message;
+  };
+
+  return {
+    get first() {
+      return firstPosition();
+    },
+    get end() {
+      return end;
+    },
+
+    push(number, bytes) {
+      if (end >= channelMessages) lost = at(end).number;
+      ring[end % channelMessages] = { number, bytes };
+      end += 1;
+    },
+
+    chunkFrom(position) {
+      // All readers that keep up ask for the same chunk.
+      if (latestChunk.from !== position || latestChunk.end !== end) {
+        let next = position;
+        let size = 0;
+        while (next < end && size < chunkBytes) size += at(next++).bytes.length;
+        const parts = Array.from({ length: next - position }, (_, i) => at(position + i).bytes);
+        const bytes = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts, size);
+        latestChunk = { from: position, end, next, bytes };
+      }
+      return { bytes: latestChunk.bytes, next: latestChunk.next };
+    },
+
+    positionAfter(number) {
+      if (number < lost) return null;
+      let position = end;
+      while (position > firstPosition() && at(position - 1).number > number) position -= 1;
+      return position;
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { failure } from "../accounts/model.ts";
+import type { Sessions } from "../accounts/session.ts";
+import { DomainError } from "../errors.ts";
+import { type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import type { Hub } from "./hub.ts";
+
+export interface StreamRouteDeps {
+  hub: Pick<Hub, "subscribe">;
+  sessions: Pick<Sessions, "check">;
+}
+
+const example = [
+  ": open",
+  "",
+  "event: event.accepted",
+  "id: 1772368496789-42",
+  'data: {"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","ingestionTimestamp":"2026-03-01T12:34:56.789Z"}',
+  "",
+  "",
+].join("\n");
+
+/** The dashboard's stream (decisions, section 11). Whoever serves it lifts the listener's idle timeout for it. */
+export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint[] {
+  /** Asks of a stream what would be asked of a request: the token itself, its session, its account. */
+  async function isAccepted(token: string): Promise<boolean> {
+    try {
+      await sessions.check(token);
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.kind === "unauthenticated") return false;
+      throw error;
+    }
+  }
+
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/stream",
+        tag: "Stream",
+        summary: "Watch what happens in the account (server-sent events)",
+        description:
+          "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed` and " +
+          "`account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
+          "message that it names; when that is too long ago, or the reader was too slow, the message `resync` says that " +
+          "some are missing: read the lists again. A comment comes every 15 seconds. The stream ends with the session.",
+        access: "session",
+        responses: {
+          200: {
+            description: "The stream.",
+            contentType: "text/event-stream",
+            example,
+            headers: { "X-Accel-Buffering": "no: proxies pass each message on at once." },
+          },
+          429: failure(
+            "The account has 50 open streams.",
+            "too_many_streams",
+            "The account has 50 open streams, which is the limit; close one.",
+          ),
+        },
+      },
+      ({ tenant, session, headers }) => {
+        const lastEventId = headers.get("last-event-id");
+        const token = (headers.get("authorization") ?? "").slice("Bearer ".length).trim();
+        return {
+          status: 200,
+          text: hub.subscribe(tenant.id, {
+            ...(lastEventId !== null && lastEventId !== "" && { lastEventId }),
+            endsAt: session.exp * 1000,
+            stillValid: () => isAccepted(token),
+          }),
+          headers: { "Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no" },
+        };
+      },
+    ),
+  ];
+}

@@ -1,0 +1,128 @@
+import { type AccountHub, announceChange } from "../accounts/announcement.ts";
+import { failure, invalidRequest } from "../accounts/model.ts";
+import type { AddressPolicy } from "../delivery/address.ts";
+import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { Attempt, Tenant, Webhook } from "../domain.ts";
+import { notFound, rateLimited } from "../errors.ts";
+import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createLimiter } from "../lib/limiter.ts";
+import { plans } from "../plans.ts";
+import { refusalOfWork } from "../standing.ts";
+import type { Store } from "../store/store.ts";
+import * as m from "./model.ts";
+import { checkWebhooks } from "./webhooks.ts";
+
+export interface WebhookRouteDeps {
+  store: Pick<Store, "webhooks" | "replaceWebhooks">;
+  clock: Clock;
+  policy: AddressPolicy;
+  deliveries: Pick<DeliveryControl, "removeWebhooks">;
+  hub: Pick<AccountHub, "publish">;
+  /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
+  sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
+}
+
+/** Decisions, section 3. */
+const testsPerMinute = 10;
+
+const tag = "Webhooks";
+
+export function webhookRoutes({ store, clock, policy, deliveries, hub, sendTest }: WebhookRouteDeps): ErasedEndpoint[] {
+  const tests = createLimiter({ clock, limit: testsPerMinute, windowMs: 60_000, maxKeys: 10_000 });
+
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/webhooks",
+        tag,
+        summary: "List the registered webhooks",
+        access: "session",
+        responses: {
+          200: {
+            description: "The webhooks, in the order in which they were given.",
+            schema: m.webhookList,
+            example: m.webhookListExample,
+          },
+        },
+      },
+      async ({ tenant }) => ok((await store.webhooks(tenant.key)).map(m.toWebhookListEntry)),
+    ),
+
+    endpoint(
+      {
+        method: "PUT",
+        path: "/v1/tenants/webhooks",
+        tag,
+        summary: "Replace all webhooks",
+        description:
+          "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
+          "One bad entry, and nothing changes.",
+        access: "session",
+        body: m.webhookEntries,
+        bodyExample: m.webhookEntriesExample,
+        responses: {
+          200: { description: "The saved list.", schema: m.savedWebhooks, example: m.webhookEntriesExample },
+          400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
+        },
+      },
+      async ({ tenant, body }) => {
+        const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
+        const wanted = checkWebhooks(policy, body, "", limit);
+        const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
+        deliveries.removeWebhooks(removed);
+        announceChange(hub, tenant, "webhooks");
+        return ok(saved.map(m.toSavedWebhook));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/webhooks/:id/test",
+        tag,
+        summary: "Send a signed sample event to one webhook",
+        description: `Answers with the attempt once it has ended. At most ${testsPerMinute} a minute.`,
+        access: "session",
+        params: m.webhookPath,
+        limit({ tenant }) {
+          const turn = tests.take(tenant.id);
+          if (turn.ok) return;
+          throw rateLimited(
+            `An account may send ${testsPerMinute} webhook tests a minute; wait for Retry-After.`,
+            "too_many_tests",
+            turn.retryAfterSeconds,
+          );
+        },
+        responses: {
+          200: { description: "The attempt, failed or not.", schema: m.attemptBody, example: m.attemptExample },
+          402: failure(
+            "The account is suspended for an outstanding charge.",
+            "account_suspended",
+            "The account is suspended because a charge is outstanding; verify a card with POST /v1/tenants/payment-method.",
+          ),
+          403: failure(
+            "The account is suspended by the operator.",
+            "account_suspended",
+            "The account is suspended by the operator of this server; ask them to resume it.",
+          ),
+          404: failure(
+            "The account has no such webhook.",
+            "webhook_not_found",
+            "The webhook does not exist; GET /v1/tenants/webhooks lists them.",
+          ),
+        },
+      },
+      async ({ tenant, params }) => {
+        const refusal = refusalOfWork(tenant);
+        if (refusal) throw refusal;
+        const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
+        if (!webhook) {
+          throw notFound("The webhook does not exist; GET /v1/tenants/webhooks lists them.", "webhook_not_found");
+        }
+        return ok(m.toAttemptBody(await sendTest(tenant, webhook)));
+      },
+    ),
+  ];
+}

@@ -1,0 +1,40 @@
+import type { AddressPolicy } from "../delivery/address.ts";
+import { invalid } from "../errors.ts";
+import { newId } from "../lib/id.ts";
+import type { NewWebhook } from "../store/store.ts";
+import type { WebhookEntry } from "./model.ts";
+
+/**
+ * Judges a whole list of webhooks before anything of it is saved (decisions, section 9).
+ *
+ * @param field the name of the list in the request; empty when the body is the list
+ * @param limit webhooks that the plan allows
+ * @throws invalid for a bad URL, `duplicate_webhook`, `too_many_webhooks`
+ */
+export function checkWebhooks(
+  policy: AddressPolicy,
+  entries: readonly WebhookEntry[],
+  field: "webhooks" | "",
+  limit: number,
+): NewWebhook[] {
+  const indexOf = new Map<string, number>();
+  entries.forEach(({ webhook_url }, index) => {
+    const subject = `${field}[${index}].webhook_url`;
+    const verdict = policy.checkUrl(webhook_url);
+    if (!verdict.ok) throw invalid(`${subject} ${verdict.message}.`, "invalid_webhook_url");
+    // As the parser writes it: two spellings of one URL would get each event twice.
+    const first = indexOf.get(verdict.url.href);
+    if (first !== undefined) {
+      throw invalid(`${subject} must not be the same URL as ${field}[${first}].webhook_url.`, "duplicate_webhook");
+    }
+    indexOf.set(verdict.url.href, index);
+  });
+  if (entries.length > limit) {
+    const subject = field === "" ? "The body" : field;
+    throw invalid(
+      `${subject} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; leave some out or upgrade the account.`,
+      "too_many_webhooks",
+    );
+  }
+  return entries.map(({ webhook_url, name }) => ({ id: newId("wh"), url: webhook_url, name }));
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { Glob } from "bun";
+
+const root = resolve(import.meta.dir, "..");
+const src = join(root, "src");
+const files = [...new Glob("**/*.ts").scanSync(src)].filter((file) => !file.endsWith(".d.ts")).sort();
+const transpiler = new Bun.Transpiler({ loader: "ts" });
+
+/** What a file imports at run time; types alone bind nothing. */
+const importsOf = (file: string) =>
+  transpiler.scanImports(readFileSync(join(src, file), "utf8")).map(({ path }) => path);
+
+/** Its imports of our own files, relative to `src`. */
+const ownImportsOf = (file: string) =>
+  importsOf(file)
+    .filter((path) => path.startsWith("."))
+    .map((path) => relative(src, resolve(src, dirname(file), path)));
+
+const everywhereBut = (...allowed: (string | RegExp)[]) =>
+  files.filter((file) => !allowed.some((rule) => (typeof rule === "string" ? file === rule : rule.test(file))));
+
+const features = ["events", "replays", "stream", "webhooks", "accounts", "delivery", "maintenance"];
+
+describe("imports point one way", () => {
+  test("there is something to check", () => {
+    expect(files.length).toBeGreaterThan(50);
+  });
+
+  test.each(everywhereBut("api.ts", "app.ts", /^http\/openapi/))("%s does not know Elysia", (file) => {
+    expect(importsOf(file).filter((path) => path === "elysia" || path.startsWith("@elysiajs/"))).toEqual([]);
+  });
+
+  test.each(everywhereBut(/^store\/(open\.ts|sqlite\/)/))("%s does not know drizzle", (file) => {
+    expect(importsOf(file).filter((path) => path.startsWith("drizzle-orm"))).toEqual([]);
+  });
+
+  test.each(everywhereBut(/^store\//, "data-dir.ts"))("%s does not know SQLite", (file) => {
+    expect(importsOf(file).filter((path) => path === "bun:sqlite" || path.includes("store/sqlite"))).toEqual([]);
+  });
+
+  test.each(everywhereBut(/^delivery\/(transport|exchange|connection-pool|resolver)\.ts$/, /^cli\//))(
+    "%s opens no outbound connection",
+    (file) => {
+      const text = readFileSync(join(src, file), "utf8");
+      expect(importsOf(file).filter((path) => /^node:(https?|net|tls|dgram)$/.test(path))).toEqual([]);
+      expect(text).not.toMatch(/(?<![.\w])fetch\(/);
+    },
+  );
+
+  test.each(everywhereBut("main.ts", /^cli\//))("%s does not read the environment", (file) => {
+    expect(readFileSync(join(src, file), "utf8")).not.toMatch(/process\.env|Bun\.env/);
+  });
+
+  test.each(everywhereBut("main.ts"))("%s does not end the process", (file) => {
+    expect(readFileSync(join(src, file), "utf8")).not.toContain("process.exit(");
+  });
+
+  test.each(everywhereBut("lib/clock.ts"))("%s takes its time from the clock", (file) => {
+    const allowed = file === "lib/iso-time.ts" || file.startsWith("cli/");
+    const text = readFileSync(join(src, file), "utf8");
+    if (!allowed) expect(text).not.toMatch(/Date\.now\(\)|new Date\(\)|performance\.now\(\)/);
+    expect(text).not.toContain("CURRENT_TIMESTAMP");
+  });
+
+  test.each(files.filter((file) => file.startsWith("lib/")))("%s knows nothing of us", (file) => {
+    expect(ownImportsOf(file).filter((path) => !path.startsWith("lib/"))).toEqual([]);
+  });
+
+  test.each(files.filter((file) => file.startsWith("store/")))("%s knows no feature", (file) => {
+    expect(ownImportsOf(file).filter((path) => features.includes(path.split("/")[0] ?? ""))).toEqual([]);
+  });
+
+  test.each(everywhereBut("main.ts", "app.ts", /^cli\//))("%s does not build the program", (file) => {
+    expect(ownImportsOf(file)).not.toContain("app.ts");
+  });
+});

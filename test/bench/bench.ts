@@ -1,0 +1,174 @@
+import { mkdirSync } from "node:fs";
+import os from "node:os";
+import { join, resolve } from "node:path";
+import { installCleanup, removeAtEnd } from "./cleanup.ts";
+import { nowUs } from "./event.ts";
+import { asFastAsPossible, atRate, connectGenerator } from "./generator.ts";
+import { median } from "./histogram.ts";
+import { describeMachine, measureFsync, mountOf } from "./machine.ts";
+import { type Options, readOptions } from "./options.ts";
+import { clearProgress, say, sayOnStandardError } from "./output.ts";
+import { type Bench, type Phase, type PhaseResult, runPhase } from "./phase.ts";
+import { proveEverythingIsOn } from "./proof.ts";
+import { type Receiver, startReceiver } from "./receiver.ts";
+import {
+  barLine,
+  generatorWarning,
+  judgeBars,
+  machineLines,
+  phaseLine,
+  type Results,
+  ratioOf,
+  summary,
+} from "./report.ts";
+import { makeDataDir, root, type Server, startProduct, startRelay } from "./servers.ts";
+import { createApi, createTenants, openStream } from "./tenants.ts";
+
+/**
+ * `bun run bench`: Postrider with everything on beside the bare relay, on loopback, load generator and receiver included.
+ *
+ *   this process: 64 connections ──POST /v1/ingest──▶ server (a child) ──POST /hook/<n>──▶ receiver: this process
+ *
+ * At most 2,000 events are sent and not yet received, so the rate is what is delivered. One server process of each kind
+ * serves all its runs: its memory is that of a server with a history, and its code is warm.
+ */
+const ceilingSeconds = 5;
+/** Between two runs, so that what the last one left behind (checkpoints, garbage) is not charged to the next. */
+const pauseMs = 1_000;
+
+installCleanup();
+try {
+  const options = readOptions(process.argv.slice(2));
+  process.exit(typeof options === "string" ? print(options) : await bench(options));
+} catch (error) {
+  clearProgress();
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(2);
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+async function bench(options: Options): Promise<number> {
+  if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
+  if (options.json) sayOnStandardError();
+  const dataDir = chooseDataDir(options);
+  const mount = mountOf(dataDir);
+  const machine = await describeMachine(root);
+  const results: Results = {
+    machine,
+    fileSystem: `${dataDir} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY: fsync costs nothing" : ""}`,
+    fsync: measureFsync(dataDir),
+    ceiling: undefined as unknown as PhaseResult,
+    bare: [],
+    full: [],
+    half: undefined,
+    peakBytes: undefined,
+    streamMessages: 0,
+    streamFailure: undefined,
+  };
+  say(machineLines(results));
+  say("");
+
+  const receiver = startReceiver();
+  results.ceiling = await measureCeiling(options, receiver);
+  say(phaseLine("ceiling", results.ceiling));
+  await measure(options, receiver, dataDir, results);
+  receiver.close();
+
+  const warning = generatorWarning(results);
+  say(summary(results));
+  if (warning !== undefined) say(warning);
+  const bars = judgeBars(results);
+  say("");
+  for (const bar of bars) say(barLine(bar));
+  if (options.keep) say(`kept ${dataDir}`);
+  if (options.json) process.stdout.write(`${JSON.stringify({ ratio: ratioOf(results), ...results, bars })}\n`);
+  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
+}
+
+/** On a real disk: in memory an fsync costs nothing, and the product would look better than it is. */
+function chooseDataDir({ dataDir, keep }: Options): string {
+  const system = mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir();
+  const folder = makeDataDir(resolve(dataDir ?? system));
+  if (!keep) removeAtEnd(folder);
+  return folder;
+}
+
+/** What load generator and receiver can do when the server is next to nothing. */
+async function measureCeiling(options: Options, receiver: Receiver): Promise<PhaseResult> {
+  const server = await startRelay("trivial-relay.ts", receiver.port);
+  const generator = await connectGenerator(server.port, server.apiKeys);
+  const result = await runPhase(
+    { generator, receiver, meter: server.meter },
+    { ...fullLoad("ceiling", options), seconds: Math.min(ceilingSeconds, options.seconds) },
+  );
+  generator.close();
+  await server.stop();
+  return result;
+}
+
+function fullLoad(label: string, { seconds, warmupSeconds }: Options): Phase {
+  return { label, pace: () => asFastAsPossible, seconds, warmupSeconds };
+}
+
+async function measure(options: Options, receiver: Receiver, dataDir: string, results: Results): Promise<void> {
+  const bareServer = await startRelay("bare-relay.ts", receiver.port);
+  const bare = await benchOf(bareServer, receiver);
+  const product = options.bareOnly ? undefined : await prepareProduct(options, receiver, dataDir);
+
+  for (let pair = 1; pair <= options.pairs; pair++) {
+    results.bare.push(await reported(bare, fullLoad(`bare ${pair}`, options)));
+    if (product) results.full.push(await reported(product, fullLoad(`postrider ${pair}`, options)));
+  }
+  bare.generator.close();
+  await bareServer.stop();
+  if (product === undefined) return;
+
+  const targetRate = median(results.full.map(({ rate }) => rate)) / 2;
+  const half = await reported(product, {
+    label: "half load",
+    pace: (startUs) => atRate(targetRate, startUs),
+    warmupSeconds: options.warmupSeconds,
+    seconds: options.halfSeconds,
+  });
+  results.half = { ...half, targetRate };
+  results.peakBytes = product.meter.peakBytes();
+  results.streamMessages = product.stream.messages();
+  results.streamFailure = product.stream.failure();
+  product.stream.close();
+  product.generator.close();
+  await product.server.stop();
+}
+
+async function prepareProduct({ source, profileDir }: Options, receiver: Receiver, dataDir: string) {
+  if (profileDir !== undefined) mkdirSync(profileDir, { recursive: true });
+  const server = await startProduct({
+    dataDir,
+    source,
+    profileDir: profileDir === undefined ? undefined : resolve(profileDir),
+  });
+  const api = createApi(server.port);
+  const startedUs = nowUs();
+  const tenants = await createTenants(api, dataDir, receiver.port);
+  const [first] = tenants;
+  if (first === undefined) throw new Error("No tenant was created.");
+  const stream = await openStream(api, first.session);
+  await proveEverythingIsOn(api, first, receiver);
+  say(`postrider     ready with ${tenants.length} tenants after ${((nowUs() - startedUs) / 1e6).toFixed(1)} s`);
+  const apiKeys = tenants.map(({ apiKey }) => apiKey);
+  return { ...(await benchOf({ ...server, apiKeys }, receiver)), server, stream };
+}
+
+async function benchOf(server: Pick<Server, "port" | "apiKeys" | "meter">, receiver: Receiver): Promise<Bench> {
+  return { generator: await connectGenerator(server.port, server.apiKeys), receiver, meter: server.meter };
+}
+
+async function reported(bench: Bench, phase: Phase): Promise<PhaseResult> {
+  await Bun.sleep(pauseMs);
+  const result = await runPhase(bench, phase);
+  say(phaseLine(phase.label, result));
+  return result;
+}

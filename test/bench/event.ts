@@ -1,0 +1,99 @@
+/**
+ * The event that the bench sends: a payload of exactly 500 bytes that says which event it is, whose, and when it was due.
+ * All of it has a fixed width, so that a sender patches digits in bytes that it has built once.
+ */
+export const payloadBytes = 500;
+export const tenantCount = 64;
+
+const start = '{"event_type":"bench.tick","run":"';
+const runWidth = 4;
+const tenantWidth = 2;
+const seqWidth = 9;
+const dueWidth = 13;
+
+/** Offsets in the payload. */
+const runAt = start.length;
+const tenantAt = runAt + runWidth + '","tenant":"'.length;
+const seqAt = tenantAt + tenantWidth + '","seq":"'.length;
+const dueAt = seqAt + seqWidth + '","due_us":"'.length;
+const restAt = dueAt + dueWidth;
+
+/** Bytes that a relay may not change: escapes, a big integer, `1.0`, white space, a key twice. */
+const delicate = '","exact":{"big":12345678901234567890, "one":1.0,"e":"\\u00e9\\/","twice":1,"twice":2 },"filler":"';
+const rest = `${delicate}${"x".repeat(payloadBytes - restAt - delicate.length - 2)}"}`;
+
+const startBytes = Buffer.from(start);
+const restBytes = Buffer.from(rest);
+
+export const receiverPath = (tenant: number) => `/hook/${String(tenant).padStart(tenantWidth, "0")}`;
+
+/** A whole ingestion request of one tenant, of which only the digits change. */
+export interface IngestRequest {
+  readonly bytes: Buffer;
+  stamp(run: number, seq: number, dueUs: number): void;
+}
+
+export function createIngestRequest(tenant: number, port: number, apiKey: string): IngestRequest {
+  const zeros = (width: number) => "0".repeat(width);
+  const body = `{"payload":${start}${zeros(runWidth)}","tenant":"${String(tenant).padStart(tenantWidth, "0")}","seq":"${zeros(seqWidth)}","due_us":"${zeros(dueWidth)}${rest}}`;
+  const head = [
+    "POST /v1/ingest HTTP/1.1",
+    `Host: 127.0.0.1:${port}`,
+    `Authorization: Bearer ${apiKey}`,
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ];
+  const bytes = Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+  const payloadAt = bytes.indexOf(startBytes);
+  return {
+    bytes,
+    stamp(run, seq, dueUs) {
+      writeDigits(bytes, payloadAt + runAt, runWidth, run);
+      writeDigits(bytes, payloadAt + seqAt, seqWidth, seq);
+      writeDigits(bytes, payloadAt + dueAt, dueWidth, dueUs);
+    },
+  };
+}
+
+/** What a delivery says about its event. */
+export interface Received {
+  run: number;
+  tenant: number;
+  seq: number;
+  dueUs: number;
+  /** Whether the rest of the payload is byte for byte what was sent. */
+  exact: boolean;
+}
+
+const received: Received = { run: 0, tenant: 0, seq: 0, dueUs: 0, exact: false };
+
+/** Reads the event in `bytes[from, to)`; null when there is none. The result is one object, valid until the next call. */
+export function readEvent(bytes: Buffer, from: number, to: number): Received | null {
+  const at = bytes.indexOf(startBytes, from);
+  if (at === -1 || at + payloadBytes > to) return null;
+  received.run = readDigits(bytes, at + runAt, runWidth);
+  received.tenant = readDigits(bytes, at + tenantAt, tenantWidth);
+  received.seq = readDigits(bytes, at + seqAt, seqWidth);
+  received.dueUs = readDigits(bytes, at + dueAt, dueWidth);
+  received.exact = bytes.compare(restBytes, 0, restBytes.length, at + restAt, at + payloadBytes) === 0;
+  return received;
+}
+
+function writeDigits(bytes: Buffer, at: number, width: number, value: number): void {
+  let left = value;
+  for (let i = at + width - 1; i >= at; i--) {
+    const next = Math.floor(left / 10);
+    bytes[i] = 48 + left - next * 10;
+    left = next;
+  }
+}
+
+export function readDigits(bytes: Buffer, at: number, width: number): number {
+  let value = 0;
+  for (let i = at; i < at + width; i++) value = value * 10 + (bytes[i] ?? 48) - 48;
+  return value;
+}
+
+const origin = performance.now();
+/** Microseconds since the bench started, whole. */
+export const nowUs = () => Math.round((performance.now() - origin) * 1000);

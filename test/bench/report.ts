@@ -1,0 +1,141 @@
+import { median } from "./histogram.ts";
+import type { FsyncLatency, Machine } from "./machine.ts";
+import type { PhaseResult } from "./phase.ts";
+
+export interface HalfLoad extends PhaseResult {
+  targetRate: number;
+}
+
+export interface Results {
+  machine: Machine;
+  fileSystem: string;
+  fsync: FsyncLatency;
+  ceiling: PhaseResult;
+  bare: PhaseResult[];
+  full: PhaseResult[];
+  half: HalfLoad | undefined;
+  /** Of the server process over everything. */
+  peakBytes: number | undefined;
+  streamMessages: number;
+  streamFailure: string | undefined;
+}
+
+/** Each bar of the issue, with what was measured. */
+export interface Bar {
+  name: string;
+  passed: boolean;
+  measured: string;
+  wanted: string;
+}
+
+const minRatio = 0.33;
+const maxHalfLoadP99Ms = 15;
+const maxHalfLoadBytes = 200e6;
+const maxPeakBytes = 300e6;
+/** Above this share of one core the load generator may be what limits the rate. */
+const generatorLimitCores = 0.95;
+
+export const ratioOf = ({ bare, full }: Results): number =>
+  median(full.map(({ rate }) => rate)) / median(bare.map(({ rate }) => rate));
+
+/** The ratio is judged as printed neither up nor down: by its full precision. */
+export function judgeBars(results: Results): Bar[] {
+  const { half, full, peakBytes, streamFailure } = results;
+  if (half === undefined || peakBytes === undefined) return [];
+  const runs = [...full, half];
+  const sum = (field: "lost" | "wrong" | "refused") => runs.reduce((total, run) => total + run[field], 0);
+  const faults = sum("lost") + sum("wrong") + sum("refused");
+  return [
+    bar("ratio", ratioOf(results) >= minRatio, ratioOf(results).toFixed(3), `at least ${minRatio}`),
+    bar(
+      "p99 of ingestion at half load",
+      half.ingestionP99Ms < maxHalfLoadP99Ms,
+      ms(half.ingestionP99Ms),
+      `under ${maxHalfLoadP99Ms} ms`,
+    ),
+    bar(
+      `resident memory after ${half.seconds.toFixed(0)} s at half load`,
+      half.residentEndBytes < maxHalfLoadBytes,
+      mb(half.residentEndBytes),
+      `under ${mb(maxHalfLoadBytes)}`,
+    ),
+    bar("resident memory at its peak", peakBytes < maxPeakBytes, mb(peakBytes), `under ${mb(maxPeakBytes)}`),
+    bar(
+      "every event accepted, delivered, unchanged, shown",
+      faults === 0 && streamFailure === undefined,
+      `${sum("refused")} refused, ${sum("lost")} lost, ${sum("wrong")} wrong, stream ${streamFailure ?? "open"}`,
+      "none",
+    ),
+  ];
+}
+
+const bar = (name: string, passed: boolean, measured: string, wanted: string): Bar => ({
+  name,
+  passed,
+  measured,
+  wanted,
+});
+
+export const barLine = ({ name, passed, measured, wanted }: Bar) =>
+  `${passed ? "PASS" : "FAIL"}  ${name}: ${measured} (${wanted})`;
+
+/** One run, one line. */
+export function phaseLine(label: string, run: PhaseResult): string {
+  const cores = `server ${run.serverCores.toFixed(2)} cores (${run.serverCpuSeconds.toFixed(1)} s), generator ${run.generatorCores.toFixed(2)}`;
+  const counts = `accepted ${run.accepted}, lost ${run.lost}, duplicates ${run.duplicates}, wrong ${run.wrong}, refused ${run.refused}`;
+  return [
+    `${label.padEnd(14)}${run.rate.toFixed(0).padStart(6)}/s  ingestion p50 ${ms(run.ingestionP50Ms)} p99 ${ms(run.ingestionP99Ms)}`,
+    `  end to end p50 ${ms(run.endToEndP50Ms)} p99 ${ms(run.endToEndP99Ms)}`,
+    `\n${" ".repeat(23)}${cores}, resident ${mb(run.residentEndBytes)} (peak ${mb(run.residentPeakBytes)}), ${counts}`,
+  ].join("");
+}
+
+export function summary(results: Results): string {
+  const { bare, full, half, ceiling, peakBytes, streamMessages } = results;
+  const of = (runs: readonly PhaseResult[], field: "rate" | "ingestionP50Ms" | "ingestionP99Ms") =>
+    median(runs.map((run) => run[field]));
+  const endToEnd = (runs: readonly PhaseResult[]) =>
+    `p50 ${ms(median(runs.map((run) => run.endToEndP50Ms)))} p99 ${ms(median(runs.map((run) => run.endToEndP99Ms)))}`;
+  const lines = ["", `bare relay  ${of(bare, "rate").toFixed(0)} events/s (median of ${bare.length})`];
+  if (full.length > 0) {
+    lines.push(`postrider   ${of(full, "rate").toFixed(0)} events/s (median of ${full.length})`);
+    lines.push(`ratio ${ratioOf(results).toFixed(2)}`);
+    lines.push(`ingestion at full load   p50 ${ms(of(full, "ingestionP50Ms"))} p99 ${ms(of(full, "ingestionP99Ms"))}`);
+    lines.push(`end to end at full load  ${endToEnd(full)}`);
+  }
+  if (half !== undefined) {
+    lines.push(`ingestion at half load   p50 ${ms(half.ingestionP50Ms)} p99 ${ms(half.ingestionP99Ms)}`);
+    lines.push(`end to end at half load  ${endToEnd([half])}`);
+    lines.push(
+      `resident memory          ${mb(half.residentEndBytes)} after half load, ${mb(peakBytes ?? 0)} at its peak`,
+    );
+    lines.push(`stream                   ${streamMessages} messages`);
+  }
+  lines.push(`generator and receiver   ${ceiling.rate.toFixed(0)} events/s against a trivial server`);
+  return lines.join("\n");
+}
+
+/** Says so when the load generator, not the server, was the limit. */
+export function generatorWarning({ bare, full }: Results): string | undefined {
+  const busiest = Math.max(...[...bare, ...full].map(({ generatorCores }) => generatorCores));
+  if (busiest < generatorLimitCores) return undefined;
+  return `NOTE: load generator and receiver used ${busiest.toFixed(2)} of their one core: they may be the limit of that run.`;
+}
+
+export function machineLines({
+  machine,
+  fileSystem,
+  fsync,
+}: Omit<Results, "ceiling" | "bare" | "full" | "half">): string {
+  return [
+    `hardware  ${machine.hardware}`,
+    `versions  ${machine.versions}`,
+    `data      ${fileSystem}`,
+    `fsync     p50 ${ms(fsync.p50Ms)} p99 ${ms(fsync.p99Ms)} (200 × 4 KiB)`,
+    `before    ${machine.busyBefore}`,
+  ].join("\n");
+}
+
+const ms = (value: number) => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
+/** Megabytes of 10^6 bytes, the stricter reading of the bars. */
+const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;

@@ -1,0 +1,153 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { endWithUs } from "./cleanup.ts";
+import { tenantCount } from "./event.ts";
+import { type Meter, startMeter } from "./meter.ts";
+import { say, showProgress } from "./output.ts";
+
+export interface Server {
+  port: number;
+  apiKeys: readonly string[];
+  meter: Meter;
+  /** Ends it in order, after 10 s by force. */
+  stop(): Promise<void>;
+}
+
+export const root = join(import.meta.dir, "..", "..");
+const readyMs = 20_000;
+const readyPollMs = 50;
+const stopMs = 10_000;
+
+/** Starts a relay of this folder and reads its port from the first line that it prints. */
+export async function startRelay(file: "bare-relay.ts" | "trivial-relay.ts", receiverPort: number): Promise<Server> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  endWithUs(child);
+  const { value } = await child.stdout.getReader().read();
+  const port = Number(new TextDecoder().decode(value));
+  if (!(port > 0)) throw new Error(`${file} did not start.`);
+  const apiKeys = Array.from({ length: tenantCount }, (_, n) => `bare_${n}`);
+  return running(child, port, apiKeys);
+}
+
+export interface ProductOptions {
+  dataDir: string;
+  source: boolean;
+  profileDir: string | undefined;
+}
+
+/** Starts Postrider in local mode and waits until it is ready. Its keys come with the tenants. */
+export async function startProduct({ dataDir, source, profileDir }: ProductOptions): Promise<Server> {
+  const port = freePort();
+  const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
+  const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
+  const child = Bun.spawn(command, {
+    cwd: dataDir,
+    env: {
+      ...withoutOurSettings(process.env),
+      POSTRIDER_PORT: String(port),
+      POSTRIDER_DATA_DIR: join(dataDir, "data"),
+      POSTRIDER_LOG_LEVEL: "warn",
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  endWithUs(child);
+  const said = collect(child);
+  const endMs = performance.now() + readyMs;
+  while (!(await isReady(port))) {
+    if (child.exitCode !== null) throw new Error(`Postrider ended with ${child.exitCode}:\n${said()}`);
+    if (performance.now() > endMs) throw new Error(`Postrider was not ready after ${readyMs / 1000} s:\n${said()}`);
+    await Bun.sleep(readyPollMs);
+  }
+  void child.exited.then(() => {
+    if (said() !== "") say(`Postrider said:\n${said()}`);
+  });
+  return running(child, port, []);
+}
+
+function running(child: Subprocess, port: number, apiKeys: readonly string[]): Server {
+  const meter = startMeter(child.pid);
+  return {
+    port,
+    apiKeys,
+    meter,
+    async stop() {
+      meter.stop();
+      child.kill("SIGTERM");
+      const forced = setTimeout(() => child.kill("SIGKILL"), stopMs);
+      await child.exited;
+      clearTimeout(forced);
+    },
+  };
+}
+
+const keptOutputChars = 4_000;
+
+/** Reads what a child prints, so that it never waits for us, and keeps the beginning. */
+function collect(child: Subprocess<"ignore", "pipe", "pipe">): () => string {
+  let text = "";
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      if (text.length < keptOutputChars) text += decoder.decode(chunk, { stream: true });
+    }
+  };
+  void read(child.stdout).catch(() => {});
+  void read(child.stderr).catch(() => {});
+  return () => text.slice(0, keptOutputChars).trim();
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    return (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = probe;
+  probe.stop(true);
+  return port;
+}
+
+const withoutOurSettings = (env: Record<string, string | undefined>) =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("POSTRIDER_")));
+
+const sources = ["src", "web", "drizzle", "build.ts", "package.json"];
+
+/** The compiled program; built first when there is none or when a source is younger. */
+async function builtExecutable(): Promise<string> {
+  const path = join(root, "dist", "postrider");
+  const builtMs = existsSync(path) ? statSync(path).mtimeMs : 0;
+  const changedMs = Math.max(...sources.map((name) => youngestMs(join(root, name))));
+  if (builtMs >= changedMs) return path;
+  showProgress("building dist/postrider");
+  const build = Bun.spawn([process.execPath, "build.ts"], { cwd: root, stdout: "pipe", stderr: "pipe" });
+  endWithUs(build);
+  const [out, err] = await Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
+  if ((await build.exited) !== 0 || !existsSync(path)) {
+    throw new Error(`dist/postrider could not be built. Try: bun run bench --source\n${out}${err}`);
+  }
+  return path;
+}
+
+function youngestMs(path: string): number {
+  if (!existsSync(path)) return 0;
+  const { mtimeMs } = statSync(path);
+  if (!statSync(path).isDirectory()) return mtimeMs;
+  const entries = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Math.max(0, ...entries.map((entry) => statSync(join(entry.parentPath, entry.name)).mtimeMs));
+}
+
+export function makeDataDir(parent: string): string {
+  mkdirSync(parent, { recursive: true });
+  return mkdtempSync(join(parent, "postrider-bench-"));
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { buildRequest, encodeLabel } from "../../src/delivery/request.ts";
+import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
+import type { DueDelivery } from "../../src/domain.ts";
+import { encodeEventId } from "../../src/lib/id.ts";
+
+const eventSeq = Date.UTC(2026, 0, 15, 12, 0, 0, 7) * 2048;
+const eventId = encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7]));
+const material = {
+  keyId: "sk_1",
+  privateKey: importPrivateKey(generateSigningKey().privateSeed),
+  secrets: [secretBytes(generateSecret())],
+};
+
+const delivery = (changes: Partial<DueDelivery> = {}): DueDelivery => ({
+  deliveryKey: 1,
+  tenantKey: 1,
+  tenantId: "t0000000000001",
+  webhookKey: 1,
+  url: "https://shop.example/hook",
+  eventSeq,
+  eventId,
+  payload: Buffer.from('{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }'),
+  run: 1,
+  attemptsInRun: 0,
+  attempts: 0,
+  replayKey: null,
+  replayGroupId: null,
+  ...changes,
+});
+
+const now = 1_768_478_400_999;
+
+describe("buildRequest (specification, events)", () => {
+  test("wraps the payload's own bytes, in the specified order, without white space of ours", () => {
+    expect(buildRequest(delivery(), material, now).body.toString()).toBe(
+      `{"eventId":"${eventId}","tenantId":"t0000000000001","ingestionTimestamp":"2026-01-15T12:00:00.007Z",` +
+        '"payload":{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }}',
+    );
+  });
+
+  test("carries the specified headers and those of Standard Webhooks", () => {
+    const { headers } = buildRequest(delivery(), material, now);
+    expect(headers).toMatchObject({
+      "Content-Type": "application/json",
+      "Service-Event-Id": eventId,
+      "Service-Key-Id": "sk_1",
+      "webhook-id": eventId,
+      "webhook-timestamp": "1768478400",
+    });
+    expect(headers["Service-Signature"]).toMatch(/^[A-Za-z0-9+/]{86}==$/);
+    expect(headers["webhook-signature"]).toMatch(/^v1,[A-Za-z0-9+/=]{44} v1a,[A-Za-z0-9+/=]{88}$/);
+    expect(headers["Service-Replay-Group"]).toBeUndefined();
+  });
+
+  test("a replay is tagged with its label", () => {
+    const { headers } = buildRequest(delivery({ replayGroupId: "März 100%\n" }), material, now);
+    expect(headers["Service-Replay-Group"]).toBe("M%C3%A4rz%20100%25%0A");
+  });
+});
+
+describe("encodeLabel (decisions, section 8)", () => {
+  test.each([
+    ["incident-42", "incident-42"],
+    ["a b", "a%20b"],
+    ["100%", "100%25"],
+    ["日本", "%E6%97%A5%E6%9C%AC"],
+    ["a\r\nb", "a%0D%0Ab"],
+  ])("%p becomes %p", (label, encoded) => {
+    expect(encodeLabel(label)).toBe(encoded);
+  });
+
+  test("1,024 bytes are sent, more are left out", () => {
+    expect(encodeLabel("x".repeat(1024))).toHaveLength(1024);
+    expect(encodeLabel("x".repeat(1025))).toBeNull();
+    expect(encodeLabel("ü".repeat(171))).toBeNull();
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "bun:test";
+import type { NoResponseCause, Reply } from "../../src/delivery/transport.ts";
+import { judge } from "../../src/delivery/verdict.ts";
+
+const url = "https://shop.example/hook";
+const body = { ended: true, received: () => new Uint8Array(), done: Promise.resolve() };
+const responded = (status: number, retryAfter?: string): Reply => ({
+  kind: "responded",
+  status,
+  retryAfter,
+  durationMs: 1,
+  body,
+});
+const silent = (cause: NoResponseCause, detail?: string): Reply => ({
+  kind: "no-response",
+  cause,
+  durationMs: 1,
+  ...(detail !== undefined && { detail }),
+});
+
+describe("judge (specification, acknowledgement and retry rules)", () => {
+  test.each([
+    [200, "acknowledged"],
+    [204, "acknowledged"],
+    [299, "acknowledged"],
+    [300, "retryable"],
+    [301, "retryable"],
+    [399, "retryable"],
+    [400, "permanent"],
+    [404, "permanent"],
+    [410, "permanent"],
+    [428, "permanent"],
+    [429, "retryable"],
+    [430, "permanent"],
+    [499, "permanent"],
+    [500, "retryable"],
+    [503, "retryable"],
+    [599, "retryable"],
+  ] as const)("a %i answer is %s", (status, kind) => {
+    expect(judge(responded(status), url).kind).toBe(kind);
+  });
+
+  test("a failure names the HTTP status and the URL", () => {
+    expect(judge(responded(503), url)).toEqual({ kind: "retryable", reason: `HTTP 503 from ${url}` });
+  });
+
+  test.each([
+    ["timeout", `No response within 10 s from ${url}`],
+    ["refused", `Connection refused by ${url}`],
+    ["address_not_public", `The address of ${url} is not public`],
+    ["dns", `The host name of ${url} could not be resolved`],
+    ["reset", `Connection closed without an answer by ${url}`],
+  ] as const)("no answer because of %s is retryable and says so", (cause, reason) => {
+    expect(judge(silent(cause), url)).toEqual({ kind: "retryable", reason });
+  });
+
+  test("what is known of a TLS failure is said", () => {
+    expect(judge(silent("tls", "certificate has expired"), url)).toEqual({
+      kind: "retryable",
+      reason: `TLS failure with ${url} (certificate has expired)`,
+    });
+  });
+
+  test.each([
+    [429, "30"],
+    [503, "30"],
+    [500, undefined],
+    [301, undefined],
+  ] as const)("Retry-After on a %i counts as %p", (status, expected) => {
+    const verdict = judge(responded(status, "30"), url);
+    expect("retryAfter" in verdict ? verdict.retryAfter : undefined).toBe(expected as string);
+  });
+});
