@@ -21,8 +21,6 @@ export interface JanitorDeps {
   store: Store;
   clock: Clock;
   log: Log;
-  /** Records of these were failed, or rows erased: whoever counts may look again. */
-  onWork?(): void;
 }
 
 export function createJanitor({ store, clock, log }: JanitorDeps): Janitor {
@@ -45,7 +43,7 @@ export function createJanitor({ store, clock, log }: JanitorDeps): Janitor {
 
   function run(): void {
     if (stopped) return;
-    if (running) {
+    if (running !== null) {
       again = true;
       return;
     }
@@ -77,7 +75,7 @@ export function createJanitor({ store, clock, log }: JanitorDeps): Janitor {
       await running;
     },
     async whenIdle() {
-      while (running) await running;
+      while (running !== null) await running;
     },
   };
 }

@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import { failure, invalidRequest } from "../accounts/model.ts";
 import type { Replay } from "../domain.ts";
+import { isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, queryInteger, rule } from "../http/validation.ts";
-import { formatIso, parseIso } from "../lib/iso-time.ts";
+import { formatIso } from "../lib/iso-time.ts";
 
 /** Bodies, queries and answers of the replay endpoints. */
 
@@ -15,20 +16,6 @@ const replayGroupId = v.pipe(
 );
 
 const eventId = v.pipe(v.string("must be a string"), v.nonEmpty("must not be empty"));
-
-const isoTime = (role: "start" | "end") =>
-  v.pipe(
-    v.string("must be an ISO 8601 time in a string"),
-    v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
-      const ms = parseIso(dataset.value, role);
-      if (ms !== null) return ms;
-      addIssue({ message: "must be an ISO 8601 time such as 2026-03-01T12:34:56.789Z, or a date such as 2026-03-01" });
-      return NEVER;
-    }),
-    v.description(
-      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
-    ),
-  );
 
 export const singleBody = jsonObject({ eventId, replayGroupId });
 

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../lib/clock.ts";
 import { nextEventSeq } from "../lib/id.ts";
+import { createCheckpointer } from "./sqlite/checkpointer.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { credentialVerbs } from "./sqlite/credentials.ts";
 import { deliveryVerbs } from "./sqlite/deliveries.ts";
@@ -13,6 +14,7 @@ import { createQueries } from "./sqlite/queries.ts";
 import { createReader } from "./sqlite/reader.ts";
 import { createReplayLedger } from "./sqlite/replay-ledger.ts";
 import { replayVerbs } from "./sqlite/replays.ts";
+import { createRowKeys } from "./sqlite/row-keys.ts";
 import { statVerbs } from "./sqlite/stats.ts";
 import { createTenantPages } from "./sqlite/tenant-page.ts";
 import { tenantVerbs } from "./sqlite/tenants.ts";
@@ -44,10 +46,13 @@ export function openStore({
 }: StoreOptions): Store {
   const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
   const db = drizzle({ client });
+  const reader = createReader(join(dataDir, databaseFile));
+  const checkpointer = createCheckpointer(client, reader);
   const lane = createLane({
     client,
     clock,
     nextSeq: nextEventSeq,
+    betweenBatches: () => checkpointer.look(),
     ...(onCommit && { onCommit }),
     ...(commit && { commit }),
   });
@@ -56,8 +61,9 @@ export function openStore({
     db,
     lane,
     pages: createTenantPages(client),
+    rowKeys: createRowKeys(client),
     queries: createQueries(db),
-    reader: createReader(join(dataDir, databaseFile)),
+    reader,
   };
   const ledger = createReplayLedger(client);
   return {

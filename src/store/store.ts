@@ -154,6 +154,7 @@ export interface AcceptedEvents {
   readonly eventIds: readonly string[];
   /** True when an idempotency key was met again: nothing was stored, the ids are those of the first time. */
   readonly repeated: boolean;
+  /** Of the first event. */
   readonly ingestedAt: number;
   /** The deliveries to make, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
@@ -181,7 +182,9 @@ export interface RecordPage {
 export interface EventVerbs {
   /**
    * Stores events and their delivery rows, all or none, and counts them against the month's quota.
-   * @throws rate_limited `quota_exceeded`, idempotency_conflict `idempotency_key_reused`
+   * In this order: the answer of an idempotency key, the account's standing, the quota, the room on the disk.
+   * @throws idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says, rate_limited `quota_exceeded`,
+   * unavailable `storage_full`
    */
   acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;
   /** Records, the newest event first; those of one event in the order of the webhooks. */
@@ -224,21 +227,33 @@ export interface Settled {
 }
 
 export interface DeliveryVerbs {
-  /** Every webhook with pending deliveries, whenever they are due, without a walk through them. */
+  /**
+   * Every registered webhook with pending deliveries, whenever they are due, without a walk through them. Those of an
+   * account that the operator has suspended are among them.
+   */
   dueLanes(): Promise<DueLane[]>;
-  /** The deliveries of one webhook that are due, the longest waiting first, and when the next one after them is. */
+  /**
+   * The deliveries of one webhook that are due, the longest waiting first, and when the next one after them is. A removed
+   * webhook, a deleted account and one that the operator has suspended have none, and null.
+   */
   dueDeliveries(
     webhookKey: number,
     now: number,
     limit: number,
   ): Promise<{ due: DueDelivery[]; nextDueAt: number | null }>;
-  /** Logs the attempt and moves the record on, if the run is still the current one. A deleted tenant is `gone`. */
+  /**
+   * Logs the attempt and moves the record on, if the run is still the current one. A retry for a removed webhook fails.
+   * A deleted tenant is `gone`.
+   */
   settle(settlement: Settlement): Promise<Settled>;
-  /** Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. */
+  /**
+   * Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. Does nothing when
+   * the attempt or its tenant is gone.
+   */
   completeResponseBody(attemptKey: number, responseBody: Uint8Array): Promise<void>;
   /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
   failDeliveriesOfRemoved(limit: number): Promise<boolean>;
-  /** Pending deliveries in all and when the longest waiting one was due. */
+  /** Pending deliveries in all and when the longest waiting one was due, without those that pause or will be erased. */
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
 }
 
@@ -268,7 +283,10 @@ export interface ReplayVerbs {
   startReplay(tenantKey: number, replay: NewReplay, now: number, limits: { unfinished: number }): Promise<Replay>;
   /** How many events a replay would select. */
   previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number>;
-  /** Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none. */
+  /**
+   * Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none.
+   * Those of an account that the operator has suspended wait; those of a deleted one are cancelled.
+   */
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
   replays(tenantKey: number, range: { offset: number; limit: number }): Promise<{ replays: Replay[]; total: number }>;
   findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;

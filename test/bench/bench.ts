@@ -78,9 +78,8 @@ async function bench(options: Options): Promise<number> {
   await measure(options, receiver, dataDir, results);
   receiver.close();
 
-  const warning = generatorWarning(results);
   say(summary(results));
-  if (warning !== undefined) say(warning);
+  for (const warning of warnings(results)) say(warning);
   const bars = judgeBars(results);
   say("");
   for (const bar of bars) say(barLine(bar));

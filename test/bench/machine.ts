@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, unlinkSync, writeSync } f
 import os from "node:os";
 import { join } from "node:path";
 import { createHistogram } from "./histogram.ts";
+import { machineCpuSeconds } from "./meter.ts";
 
 export interface FsyncLatency {
   p50Ms: number;
@@ -94,20 +95,9 @@ const muchShare = 0.1;
 
 /** How busy the processors are with other things: a figure taken beside a compiler run is none. */
 async function busyShare(): Promise<string> {
-  const before = processorTimes();
+  const before = machineCpuSeconds();
   await Bun.sleep(busySampleMs);
-  const after = processorTimes();
-  const share = (after.busy - before.busy) / (after.total - before.total);
+  const share = (machineCpuSeconds() - before) / (busySampleMs / 1000) / os.cpus().length;
   const warning = share > muchShare ? ": SOMETHING ELSE RUNS, the figures will be too low" : "";
   return `processors ${(share * 100).toFixed(0)} % busy with other things${warning}`;
-}
-
-function processorTimes() {
-  let busy = 0;
-  let total = 0;
-  for (const { times } of os.cpus()) {
-    busy += times.user + times.sys + times.nice + times.irq;
-    total += times.user + times.sys + times.nice + times.irq + times.idle;
-  }
-  return { busy, total };
 }

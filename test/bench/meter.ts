@@ -75,3 +75,12 @@ export function ownCpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 }
+
+/** Processor seconds since the machine started that were not idle, on all cores; what a hypervisor took away counts too. */
+export function machineCpuSeconds(): number {
+  // cpu user nice system idle iowait irq softirq steal
+  const [user, nice, system, , , irq, softirq, steal] =
+    readProc("/proc/stat").split("\n", 1)[0]?.split(/ +/).slice(1) ?? [];
+  const ticks = [user, nice, system, irq, softirq, steal].reduce((sum, field) => sum + Number(field ?? 0), 0);
+  return ticks / ticksPerSecond;
+}

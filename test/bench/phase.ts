@@ -1,7 +1,7 @@
 import { nowUs } from "./event.ts";
 import { type Generator, type Pace, windowEvents } from "./generator.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
-import { type Meter, ownCpuSeconds } from "./meter.ts";
+import { type Meter, machineCpuSeconds, ownCpuSeconds } from "./meter.ts";
 import { showProgress } from "./output.ts";
 import type { Receiver } from "./receiver.ts";
 
@@ -17,7 +17,11 @@ export interface PhaseResult {
   /** Processor seconds for each second: 1 is one core. */
   serverCores: number;
   generatorCores: number;
+  /** Everything else on the machine, the kernel's share of our own input and output included. */
+  otherCores: number;
   serverCpuSeconds: number;
+  /** Processor time of the server for one delivered event, microseconds: unlike the rate, not lowered by a busy machine. */
+  serverUsPerEvent: number;
   residentEndBytes: number;
   residentPeakBytes: number;
   accepted: number;
@@ -56,21 +60,14 @@ export async function runPhase({ generator, receiver, meter }: Bench, phase: Pha
 
   ledger.ingestion.reset();
   ledger.endToEnd.reset();
-  const before = { received: ledger.received, atUs: nowUs(), server: meter.cpuSeconds(), own: ownCpuSeconds() };
+  const before = takeSnapshot(ledger, meter);
   await Promise.race([wait(phase.seconds, phase.label, ledger), generator.broken]);
-  const seconds = (nowUs() - before.atUs) / 1e6;
-  const serverCpuSeconds = meter.cpuSeconds() - before.server;
-  const generatorCpuSeconds = ownCpuSeconds() - before.own;
   const measured = {
-    seconds,
-    rate: (ledger.received - before.received) / seconds,
+    ...since(before, takeSnapshot(ledger, meter)),
     ingestionP50Ms: ledger.ingestion.percentileMs(50),
     ingestionP99Ms: ledger.ingestion.percentileMs(99),
     endToEndP50Ms: ledger.endToEnd.percentileMs(50),
     endToEndP99Ms: ledger.endToEnd.percentileMs(99),
-    serverCores: serverCpuSeconds / seconds,
-    generatorCores: generatorCpuSeconds / seconds,
-    serverCpuSeconds,
     residentEndBytes: meter.residentBytes(),
     residentPeakBytes: meter.takePhasePeak(),
   };
@@ -81,6 +78,32 @@ export async function runPhase({ generator, receiver, meter }: Bench, phase: Pha
   if (ledger.accepted === 0) throw new Error(`${phase.label}: nothing was accepted.\n${ledger.firstRefusal ?? ""}`);
   const { accepted, duplicates, wrong } = ledger;
   return { ...measured, accepted, lost: ledger.lost(), duplicates, wrong, refused };
+}
+
+const takeSnapshot = (ledger: Ledger, meter: Meter) => ({
+  atUs: nowUs(),
+  received: ledger.received,
+  server: meter.cpuSeconds(),
+  own: ownCpuSeconds(),
+  machine: machineCpuSeconds(),
+});
+
+type Snapshot = ReturnType<typeof takeSnapshot>;
+
+function since(before: Snapshot, after: Snapshot) {
+  const seconds = (after.atUs - before.atUs) / 1e6;
+  const events = after.received - before.received;
+  const serverCpuSeconds = after.server - before.server;
+  const ownSeconds = after.own - before.own;
+  return {
+    seconds,
+    rate: events / seconds,
+    serverCores: serverCpuSeconds / seconds,
+    generatorCores: ownSeconds / seconds,
+    otherCores: Math.max(0, after.machine - before.machine - serverCpuSeconds - ownSeconds) / seconds,
+    serverCpuSeconds,
+    serverUsPerEvent: (serverCpuSeconds * 1e6) / events,
+  };
 }
 
 async function wait(seconds: number, label: string, ledger: Ledger): Promise<void> {

@@ -34,6 +34,8 @@ const maxHalfLoadBytes = 200e6;
 const maxPeakBytes = 300e6;
 /** Above this share of one core the load generator may be what limits the rate. */
 const generatorLimitCores = 0.95;
+/** The kernel's part of loopback and disk is below. */
+const maxOtherCores = 0.25;
 
 export const ratioOf = ({ bare, full }: Results): number =>
   median(full.map(({ rate }) => rate)) / median(bare.map(({ rate }) => rate));
@@ -79,14 +81,20 @@ const bar = (name: string, passed: boolean, measured: string, wanted: string): B
 export const barLine = ({ name, passed, measured, wanted }: Bar) =>
   `${passed ? "PASS" : "FAIL"}  ${name}: ${measured} (${wanted})`;
 
-/** One run, one line. */
+const indent = " ".repeat(16);
+
+/** One run: rate and latencies, processors and memory, counts. */
 export function phaseLine(label: string, run: PhaseResult): string {
-  const cores = `server ${run.serverCores.toFixed(2)} cores (${run.serverCpuSeconds.toFixed(1)} s), generator ${run.generatorCores.toFixed(2)}`;
+  const cores = [
+    `server ${run.serverCores.toFixed(2)} cores (${run.serverCpuSeconds.toFixed(1)} s, ${run.serverUsPerEvent.toFixed(0)} µs an event)`,
+    `generator ${run.generatorCores.toFixed(2)}, others ${run.otherCores.toFixed(2)}`,
+    `resident ${mb(run.residentEndBytes)} (peak ${mb(run.residentPeakBytes)})`,
+  ];
   const counts = `accepted ${run.accepted}, lost ${run.lost}, duplicates ${run.duplicates}, wrong ${run.wrong}, refused ${run.refused}`;
   return [
     `${label.padEnd(14)}${run.rate.toFixed(0).padStart(6)}/s  ingestion p50 ${ms(run.ingestionP50Ms)} p99 ${ms(run.ingestionP99Ms)}`,
     `  end to end p50 ${ms(run.endToEndP50Ms)} p99 ${ms(run.endToEndP99Ms)}`,
-    `\n${" ".repeat(23)}${cores}, resident ${mb(run.residentEndBytes)} (peak ${mb(run.residentPeakBytes)}), ${counts}`,
+    `\n${indent}${cores.join(", ")}\n${indent}${counts}`,
   ].join("");
 }
 
@@ -115,11 +123,19 @@ export function summary(results: Results): string {
   return lines.join("\n");
 }
 
-/** Says so when the load generator, not the server, was the limit. */
-export function generatorWarning({ bare, full }: Results): string | undefined {
-  const busiest = Math.max(...[...bare, ...full].map(({ generatorCores }) => generatorCores));
-  if (busiest < generatorLimitCores) return undefined;
-  return `NOTE: load generator and receiver used ${busiest.toFixed(2)} of their one core: they may be the limit of that run.`;
+/** What makes the figures worth less: the load generator was the limit, or the machine was not ours alone. */
+export function warnings({ bare, full, half }: Results): string[] {
+  const runs = half === undefined ? [...bare, ...full] : [...bare, ...full, half];
+  const busiest = Math.max(...runs.map(({ generatorCores }) => generatorCores));
+  const others = Math.max(...runs.map(({ otherCores }) => otherCores));
+  const found: string[] = [];
+  if (busiest > generatorLimitCores) {
+    found.push(`NOTE: load generator and receiver used ${busiest.toFixed(2)} of one core: they may be the limit.`);
+  }
+  if (others > maxOtherCores) {
+    found.push(`NOTE: other programs used up to ${others.toFixed(2)} cores during a run: the figures are not clean.`);
+  }
+  return found;
 }
 
 export function machineLines({

@@ -3,6 +3,7 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { Lane } from "./lane.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
+import type { RowKeys } from "./row-keys.ts";
 import type { TenantPages } from "./tenant-page.ts";
 
 /** What every group of verbs is built from. */
@@ -11,6 +12,7 @@ export interface Connection {
   readonly db: BunSQLiteDatabase;
   readonly lane: Lane;
   readonly pages: TenantPages;
+  readonly rowKeys: RowKeys;
   /** Reads that are quick enough for the event loop. */
   readonly queries: Queries;
   /** The same reads on a connection in a Worker, for those that may take long. */

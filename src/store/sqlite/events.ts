@@ -29,34 +29,35 @@ export interface EventOptions {
 }
 
 export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): EventVerbs {
-  const { client, db, lane, pages, queries, reader } = connection;
+  const { client, db, lane, pages, rowKeys, queries, reader } = connection;
 
   const insertEvent = client.prepare("insert into event (seq, tenant_key, id_tail, payload) values (?1, ?2, ?3, ?4)");
   const insertPending = client.prepare(
-    `insert into delivery (tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
-     values (?1, ?2, ?3, 0, 1, 0, 0, ?4)`,
+    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
+     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
   );
   const insertUndeliverable = client.prepare(
-    `insert into delivery (tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason)
-     values (?1, ?2, 2, 1, 0, 0, ?3, '${noWebhookReason}')`,
+    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason)
+     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, '${noWebhookReason}')`,
   );
 
   function store(tx: LaneTransaction, page: TenantPage, payload: Uint8Array, deliveries: DueDelivery[]): string {
     const tenantKey = page.tenant.key;
     const seq = tx.nextEventSeq();
-    const ingestedAt = ingestedAtMs(seq);
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
     insertEvent.run(seq, tenantKey, tail, payload);
-    countEvent(page, ingestedAt);
+    countEvent(page, ingestedAtMs(seq));
     if (page.webhooks.length === 0) {
-      insertUndeliverable.run(tenantKey, seq, ingestedAt);
+      insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.now);
       page.failed += 1;
     }
     for (const webhook of page.webhooks) {
-      const { lastInsertRowid } = insertPending.run(tenantKey, seq, webhook.key, ingestedAt);
+      const deliveryKey = rowKeys.nextDelivery();
+      // Due by the clock, not by the ingestion time, which runs ahead when the clock has stepped back.
+      insertPending.run(deliveryKey, tenantKey, seq, webhook.key, tx.now);
       page.pending += 1;
-      deliveries.push(freshDelivery(Number(lastInsertRowid), page, webhook, seq, eventId, payload));
+      deliveries.push(freshDelivery(deliveryKey, page, webhook, seq, eventId, payload));
     }
     return eventId;
   }
@@ -100,7 +101,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     return found?.tenantKey === tenantKey ? found : null;
   }
 
-  async function filterOf(query: PageQuery): Promise<RecordFilter> {
+  function filterOf(query: PageQuery): RecordFilter {
     const { tenantKey, state, webhookId, from, to } = query;
     return {
       tenantKey,
@@ -118,7 +119,9 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
         if (page.gone) return refuse(accountGone());
         if (idempotency) {
           const earlier = remembered(tenantKey, idempotency.key, idempotency.fingerprint, tx.now);
-          if (Array.isArray(earlier)) return { eventIds: earlier, repeated: true, ingestedAt: tx.now, deliveries: [] };
+          if (Array.isArray(earlier)) {
+            return { eventIds: earlier, repeated: true, ingestedAt: ingestedAtOf(earlier), deliveries: [] };
+          }
           if (earlier) return earlier;
         }
         const refusal =
@@ -129,11 +132,11 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
         const deliveries: DueDelivery[] = [];
         const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
         if (idempotency) remember(tenantKey, idempotency.key, idempotency.fingerprint, eventIds, tx.now);
-        return { eventIds, repeated: false, ingestedAt: tx.now, deliveries };
+        return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
       }),
 
     async page(query) {
-      const filter = await filterOf(query);
+      const filter = filterOf(query);
       const offset = query.page * query.size;
       const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
       const paged = { filter, offset, limit: query.size };
@@ -231,6 +234,12 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
     return found ?? { pending: 0, delivered: 0, failed: 0 };
   }
+}
+
+/** The ingestion time that the first of these ids carries. */
+function ingestedAtOf([first = ""]: readonly string[]): number {
+  const id = parseEventId(first);
+  return id ? ingestedAtMs(id.seq) : 0;
 }
 
 function countEvent(page: TenantPage, ingestedAt: number): void {

@@ -44,6 +44,15 @@ export function maintenanceVerbs({
     { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
   ];
 
+  let closing: Promise<void> | null = null;
+
+  async function end(): Promise<void> {
+    await lane.close();
+    await reader.close();
+    client.run("pragma wal_checkpoint(truncate)");
+    client.close();
+  }
+
   return {
     eraseDeleted: (limit) =>
       lane.submit<boolean>(() => {
@@ -79,11 +88,9 @@ export function maintenanceVerbs({
 
     writeLagMs: () => lane.lagMs(),
 
-    async close() {
-      await lane.close();
-      reader.close();
-      client.run("pragma wal_checkpoint(truncate)");
-      client.close();
+    close() {
+      closing ??= end();
+      return closing;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../errors.ts";
 import { migrate } from "./migrations.ts";
@@ -22,11 +22,13 @@ const pragmas: readonly { name: string; set: string; reads: string | number }[] 
   { name: "temp_store", set: "memory", reads: 2 },
   { name: "secure_delete", set: "on", reads: 1 },
   { name: "cache_size", set: `-${pageCacheKib}`, reads: -pageCacheKib },
+  // Not inside a commit, but by `checkpointer.ts`.
+  { name: "wal_autocheckpoint", set: "0", reads: 0 },
   { name: "journal_size_limit", set: String(journalSizeLimitBytes), reads: journalSizeLimitBytes },
 ];
 
 export interface OpenOptions {
-  /** Folder of the database; null keeps everything in memory, for tests that need no second connection. */
+  /** Folder of the database. */
   dataDir: string;
   /** Warnings for the operator. */
   warn?(message: string): void;
@@ -42,9 +44,10 @@ export const databaseFile = "postrider.db";
  */
 export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
-  const isNew = !existsSync(path);
   let client: Database;
   try {
+    // Only this user may read it; the log beside it takes the same mode.
+    closeSync(openSync(path, "a", 0o600));
     client = new Database(path, { create: true, readwrite: true, strict: true });
   } catch (error) {
     throw new StartupError(
@@ -54,8 +57,8 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
   }
   try {
     checkVersion(client, warn);
-    // Both take effect only before the first table is made: space of erased tenants goes back to the disk.
-    if (isNew) client.run("pragma auto_vacuum = incremental");
+    // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
+    if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
     applyPragmas(client);
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
@@ -65,6 +68,10 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
     throw error;
   }
   return client;
+}
+
+function isEmpty(client: Database): boolean {
+  return client.query<{ page_count: number }, []>("pragma page_count").get()?.page_count === 0;
 }
 
 function checkVersion(client: Database, warn?: (message: string) => void): void {

@@ -1,30 +1,53 @@
 import { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { createQueries, type Queries } from "./queries.ts";
-import type { ReaderAnswer, ReaderRequest } from "./reader.ts";
+import type { ReaderAnswer, ReaderMessage, ReaderRequest } from "./reader.ts";
 
-/** The other end of `reader.ts`: the first message names the database, every further one is a query. */
+/** The other end of `reader.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;
 
-let queries: Queries | null = null;
+interface Opened {
+  reading: Database;
+  queries: Queries;
+  /** Writes nothing but what the log already holds. */
+  checkpointing: Database;
+}
 
-self.onmessage = ({ data }: MessageEvent<{ databasePath: string } | ReaderRequest>) => {
-  if ("databasePath" in data) {
-    const client = new Database(data.databasePath, { readonly: true, strict: true });
-    // A reader never waits for the writer in WAL mode; this is for the moment in which the log is reset.
-    client.run("pragma busy_timeout = 5000");
-    queries = createQueries(drizzle({ client }));
-    return;
-  }
-  self.postMessage(answer(data));
+let opened: Opened | null = null;
+
+self.onmessage = ({ data }: MessageEvent<ReaderMessage>) => {
+  if (data.kind === "open") opened = open(data.databasePath);
+  else if (data.kind === "close") close();
+  else self.postMessage(answer(data));
 };
 
-function answer({ id, name, params }: ReaderRequest): ReaderAnswer {
+function open(databasePath: string): Opened {
+  const reading = new Database(databasePath, { readonly: true, strict: true });
+  // A reader never waits for the writer in WAL mode; this is for the moment in which the log is reset.
+  reading.run("pragma busy_timeout = 5000");
+  const checkpointing = new Database(databasePath, { readwrite: true, strict: true });
+  checkpointing.run("pragma wal_autocheckpoint = 0");
+  return { reading, queries: createQueries(drizzle({ client: reading })), checkpointing };
+}
+
+function close(): void {
+  opened?.reading.close();
+  opened?.checkpointing.close();
+  opened = null;
+  process.exit();
+}
+
+function answer(request: ReaderRequest): ReaderAnswer {
   try {
-    const query = queries?.[name] as ((params: unknown) => unknown) | undefined;
-    if (!query) throw new Error(`There is no query "${name}"`);
-    return { id, result: query(params) };
+    return { id: request.id, result: work(request) };
   } catch (error) {
-    return { id, error: error instanceof Error ? error.message : String(error) };
+    return { id: request.id, error: error instanceof Error ? error.message : String(error) };
   }
+}
+
+function work(request: ReaderRequest): unknown {
+  if (!opened) throw new Error("The reader has no database");
+  if (request.kind === "checkpoint") return void opened.checkpointing.run("pragma wal_checkpoint(passive)");
+  const query = opened.queries[request.name] as (params: unknown) => unknown;
+  return query(request.params);
 }

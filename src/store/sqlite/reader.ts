@@ -1,28 +1,41 @@
+import { unavailable } from "../../errors.ts";
 import type { Queries } from "./queries.ts";
 
-/** The queries of `queries.ts`, answered by a read-only connection in a Worker. */
+/** A second thread on the same database: the queries of `queries.ts` on a read-only connection, and checkpoints. */
 export interface Reader {
   run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]): Promise<ReturnType<Queries[Name]>>;
-  close(): void;
+  /** Copies what has been committed from the log into the database file. */
+  checkpoint(): Promise<void>;
+  /** Ends the thread and its connections; what it has not answered by then is `unavailable`. */
+  close(): Promise<void>;
 }
 
-export interface ReaderRequest {
-  id: number;
-  name: keyof Queries;
-  params: unknown;
-}
+export type ReaderRequest =
+  | { id: number; kind: "query"; name: keyof Queries; params: unknown }
+  | { id: number; kind: "checkpoint" };
+
+export type ReaderMessage = { kind: "open"; databasePath: string } | { kind: "close" } | ReaderRequest;
 
 export type ReaderAnswer = { id: number; result: unknown } | { id: number; error: string };
 
-/** Starts the Worker on the first query: a server that nobody pages through deeply does without it. */
+/** A query that takes longer than this is cut off at the end: SQLite holds no state that a reader could leave behind. */
+const closingPatienceMs = 2_000;
+
+type Unnumbered<Request> = Request extends unknown ? Omit<Request, "id"> : never;
+
+/** Starts the Worker on the first request: a store that is opened for one command does without it. */
 export function createReader(databasePath: string): Reader {
   let worker: Worker | null = null;
+  let closing: Promise<void> | null = null;
   let lastId = 0;
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
 
+  function send(message: ReaderMessage): void {
+    worker?.postMessage(message);
+  }
+
   function start(): Worker {
     const started = new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {} });
-    started.postMessage({ databasePath });
     started.onmessage = ({ data }: MessageEvent<ReaderAnswer>) => {
       const waiter = waiting.get(data.id);
       waiting.delete(data.id);
@@ -31,26 +44,59 @@ export function createReader(databasePath: string): Reader {
       else waiter?.resolve(data.result);
     };
     started.onerror = (event) => {
-      for (const waiter of waiting.values()) waiter.reject(new Error(`The reader stopped: ${event.message}`));
-      waiting.clear();
-      worker = null;
+      if (worker === started) worker = null;
+      rejectAll(new Error(`The reader stopped: ${event.message}`));
     };
     return started;
   }
 
+  function rejectAll(error: Error): void {
+    for (const waiter of waiting.values()) waiter.reject(error);
+    waiting.clear();
+  }
+
+  function ask(request: Unnumbered<ReaderRequest>): Promise<unknown> {
+    if (closing) return Promise.reject(closed());
+    if (!worker) {
+      worker = start();
+      send({ kind: "open", databasePath });
+    }
+    worker.ref();
+    lastId += 1;
+    const id = lastId;
+    const answer = new Promise<unknown>((resolve, reject) => waiting.set(id, { resolve, reject }));
+    send({ ...request, id });
+    return answer;
+  }
+
+  async function end(): Promise<void> {
+    const ending = worker;
+    if (!ending) return;
+    let patience: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((resolve) => {
+      ending.addEventListener("close", () => resolve(), { once: true });
+      ending.ref();
+      send({ kind: "close" });
+      patience = setTimeout(resolve, closingPatienceMs);
+    });
+    clearTimeout(patience);
+    ending.terminate();
+    worker = null;
+    rejectAll(closed());
+  }
+
   return {
     run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]) {
-      worker ??= start();
-      worker.ref();
-      lastId += 1;
-      const request: ReaderRequest = { id: lastId, name, params };
-      const answer = new Promise<unknown>((resolve, reject) => waiting.set(request.id, { resolve, reject }));
-      worker.postMessage(request);
-      return answer as Promise<ReturnType<Queries[Name]>>;
+      return ask({ kind: "query", name, params }) as Promise<ReturnType<Queries[Name]>>;
+    },
+    async checkpoint() {
+      await ask({ kind: "checkpoint" });
     },
     close() {
-      worker?.terminate();
-      worker = null;
+      closing ??= end();
+      return closing;
     },
   };
 }
+
+const closed = () => unavailable("The server is shutting down; repeat the request.", "shutting_down");

@@ -107,7 +107,10 @@ export const signingKey = sqliteTable(
     activatesAt: integer("activates_at").notNull(),
     retiresAt: integer("retires_at"),
   },
-  (t) => [index("signing_key_by_tenant").on(t.tenantKey)],
+  (t) => [
+    index("signing_key_by_tenant").on(t.tenantKey),
+    index("signing_key_to_prune").on(t.retiresAt).where(sql`${t.retiresAt} is not null`),
+  ],
 );
 
 export const signingSecret = sqliteTable(
@@ -121,7 +124,10 @@ export const signingSecret = sqliteTable(
     createdAt: integer("created_at").notNull(),
     expiresAt: integer("expires_at"),
   },
-  (t) => [index("signing_secret_by_tenant").on(t.tenantKey)],
+  (t) => [
+    index("signing_secret_by_tenant").on(t.tenantKey),
+    index("signing_secret_to_prune").on(t.expiresAt).where(sql`${t.expiresAt} is not null`),
+  ],
 );
 
 /** Session tokens that were logged out before their end. */
@@ -199,7 +205,8 @@ export const stateFailed = 2;
 export const delivery = sqliteTable(
   "delivery",
   {
-    key: integer("key").primaryKey({ autoIncrement: true }),
+    /** From `row-keys.ts`. */
+    key: integer("key").primaryKey(),
     tenantKey: integer("tenant_key").notNull(),
     eventSeq: integer("event_seq").notNull(),
     /** Null for the record of an event that found no webhook. */
@@ -232,6 +239,7 @@ export const delivery = sqliteTable(
 export const attempt = sqliteTable(
   "attempt",
   {
+    /** From `row-keys.ts`. */
     key: integer("key").primaryKey(),
     tenantKey: integer("tenant_key").notNull(),
     eventSeq: integer("event_seq").notNull(),

@@ -115,7 +115,7 @@ export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, 
 
     async usage(tenantKey, now) {
       const found = usageOf.get({ tenantKey });
-      return { eventsThisMonth: found?.month === utcMonth(now) ? found.eventsInMonth : 0 };
+      return { eventsThisMonth: found && found.month >= utcMonth(now) ? found.eventsInMonth : 0 };
     },
 
     setTier: (tenantKey, tier) =>

@@ -1,0 +1,66 @@
+import type { Database } from "bun:sqlite";
+import type { Reader } from "./reader.ts";
+
+/**
+ * Keeps the log short without stopping the event loop for it. SQLite's own way is to copy the log back inside the commit
+ * that fills it, on this thread: FIGURES.
+ *
+ *   after a batch: log ≥ 1,000 pages ─▶ the Worker copies them ─▶ this thread copies the few that were added meanwhile
+ *                                                                  └─▶ the next batch begins at the start of the log
+ *
+ * The last step is needed because a log starts anew only when all of it has been copied as a writer begins.
+ */
+export interface Checkpointer {
+  /** To be called between batches. */
+  look(): void;
+}
+
+/** What SQLite itself takes: with 4 KiB a page, the log stays at about 4 MiB. */
+const dueAtPages = 1_000;
+
+/** 64 MiB: so far behind, this thread copies by itself. */
+const overdueAtPages = 16_384;
+
+export function createCheckpointer(client: Database, reader: Reader): Checkpointer {
+  // "noop" only tells how long the log is, and how much of it has been copied.
+  const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
+  const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
+  let isUnderWay = false;
+  let overdueAt = overdueAtPages;
+
+  /** The disk may be full or broken: then the log grows, which writers will meet and tell. */
+  function tryTo(read: () => { log: number; checkpointed: number } | null): { log: number; left: number } {
+    try {
+      const { log, checkpointed } = read() ?? { log: 0, checkpointed: 0 };
+      return { log, left: log - checkpointed };
+    } catch {
+      return { log: 0, left: 0 };
+    }
+  }
+
+  async function copyElsewhere(): Promise<void> {
+    isUnderWay = true;
+    try {
+      await reader.checkpoint();
+      if (!client.inTransaction && tryTo(() => measure.get()).left < dueAtPages) tryTo(() => copy.get());
+    } catch {
+      // The Worker could not; the next look asks again, or copies by itself.
+    } finally {
+      isUnderWay = false;
+    }
+  }
+
+  return {
+    look() {
+      const { log, left } = tryTo(() => measure.get());
+      if (log < overdueAtPages) overdueAt = overdueAtPages;
+      if (log >= overdueAt) {
+        tryTo(() => copy.get());
+        // When a reader from outside holds the log, copying again at once would be in vain.
+        overdueAt = log + dueAtPages;
+      } else if (left >= dueAtPages && !isUnderWay) {
+        void copyElsewhere();
+      }
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { Database } from "bun:sqlite";
+
+/**
+ * Keys of the rows that every event adds. They are counted here rather than by SQLite, because no key may be given twice
+ * while the process lives: an attempt that is under way holds the key of its delivery, and later that of its log entry,
+ * when the rows may have been erased with their tenant. `autoincrement` promises the same for ATMOST more.
+ */
+export interface RowKeys {
+  nextDelivery(): number;
+  nextAttempt(): number;
+}
+
+export function createRowKeys(client: Database): RowKeys {
+  const highest = (table: "delivery" | "attempt") =>
+    client.query<{ key: number | null }, []>(`select max(key) as key from ${table}`).get()?.key ?? 0;
+  let delivery = highest("delivery");
+  let attempt = highest("attempt");
+  return {
+    nextDelivery() {
+      delivery += 1;
+      return delivery;
+    },
+    nextAttempt() {
+      attempt += 1;
+      return attempt;
+    },
+  };
+}
