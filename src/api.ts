@@ -3,7 +3,7 @@ import { DomainError, notFound, unavailable } from "./errors.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { errorResponse } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
-import { describeEndpoint, openApiPlugin } from "./http/openapi.ts";
+import { describeEndpoint, documentPath, openApiPlugin } from "./http/openapi.ts";
 import type { IncomingCall } from "./http/run-endpoint.ts";
 
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
@@ -29,7 +29,7 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
     serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout: idleTimeoutSeconds },
     normalize: false,
   });
-  api.use(openApiPlugin());
+  api.use(openApiPlugin(endpoints));
 
   api.onRequest(({ request }) => {
     if (isDraining()) return shuttingDown();
@@ -37,7 +37,7 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
     return foreign ? errorResponse(foreign) : undefined;
   });
 
-  const methodsOf = createMethodTable(endpoints);
+  const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
   api.onError(({ code, error, request }) => {
     if (code !== "NOT_FOUND") return errorResponse(error);
     const path = new URL(request.url).pathname;
@@ -70,7 +70,7 @@ function shuttingDown(): Response {
 }
 
 /** The methods that a path has, for `Allow` (RFC 9110, section 10.2.1); none for an unknown path. */
-function createMethodTable(endpoints: readonly ErasedEndpoint[]): (path: string) => string[] {
+function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "path">[]): (path: string) => string[] {
   const table = endpoints.map(({ method, path }) => ({
     method,
     pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}$`),

@@ -84,15 +84,15 @@ const pageSize = queryInteger(1, 1000);
 export const isoTime = (role: "start" | "end") =>
   v.pipe(
     v.string("must be an ISO 8601 time"),
+    v.description(
+      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
+    ),
     v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
       const ms = parseIso(dataset.value, role);
       if (ms !== null) return ms;
       addIssue({ message: "must be an ISO 8601 time such as 2026-03-01T12:34:56.789Z, or a date such as 2026-03-01" });
       return NEVER;
     }),
-    v.description(
-      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
-    ),
   );
 
 const isInOrder = (from: number | undefined, to: number | undefined) =>
@@ -122,13 +122,13 @@ const minuteMs = 60_000;
 
 const bucketDuration = v.pipe(
   v.string("must be a duration"),
+  v.description("Width of a bucket: whole minutes, such as 1m, 5m or 1h."),
   v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
     const ms = parseDuration(dataset.value);
     if (ms !== null && ms % minuteMs === 0) return ms;
     addIssue({ message: "must be a duration of whole minutes such as 1m, 5m or 1h" });
     return NEVER;
   }),
-  v.description("Width of a bucket: whole minutes, such as 1m, 5m or 1h."),
 );
 
 export const statsQuery = v.pipe(

@@ -1,5 +1,352 @@
-import { Elysia } from "elysia";
-import type { ErasedEndpoint } from "./endpoint.ts";
+import { openapi } from "@elysiajs/openapi";
+import { toJsonSchema } from "@valibot/to-json-schema";
+import { type DocumentDecoration, Elysia } from "elysia";
+import { version } from "../version.ts";
+import type { Access, ErasedEndpoint, ResponseDescription, Schema } from "./endpoint.ts";
+import { securityHeaders } from "./errors.ts";
 
-export const openApiPlugin = () => new Elysia();
-export const describeEndpoint = (endpoint: ErasedEndpoint) => ({ summary: endpoint.summary, tags: [endpoint.tag] });
+/** Where the document is. */
+export const documentPath = "/openapi.json";
+
+/** What the document says beside its operations. A tag that an endpoint has and this list has not fails a test. */
+const documentation = {
+  info: {
+    title: "Postrider",
+    version,
+    license: { name: "MIT", identifier: "MIT" },
+    description: [
+      "A multi-tenant event relay with stored history: it accepts events, stores them and delivers each to every registered webhook, signed and with retries.",
+      "Every error body is `{message, code}`: one sentence for people, one stable word for programs. Times are ISO 8601 in UTC with milliseconds. Values of `state` and `status`, and fields of answers, may be added: ignore what you do not know.",
+      "An unknown path is 404 with the code `unknown_path`; a method that a path does not have is 405 with `Allow`. A server in local mode answers 403 with the code `local_mode` to everything that does not come from its own machine.",
+    ].join("\n\n"),
+  },
+  tags: [
+    { name: "Accounts", description: "Create, read, upgrade and delete a tenant." },
+    { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the password behind them." },
+    { name: "API keys", description: "The key that authorises ingestion." },
+    { name: "Ingestion", description: "Events come in here. A 202 means that they are on disk." },
+    { name: "Webhooks", description: "The https URLs to which events are delivered." },
+    { name: "Events", description: "Stored events, their deliveries, attempts and statistics." },
+    { name: "Replays", description: "Deliver stored events again, in the background." },
+    { name: "Signatures", description: "What a receiver needs to prove that a delivery is genuine." },
+    { name: "Stream", description: "What happens in the account, as it happens." },
+    { name: "Operation", description: "Probes for whatever starts and watches the server." },
+  ],
+  components: {
+    securitySchemes: {
+      session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A session token, from the login." },
+      apiKey: { type: "http", scheme: "bearer", bearerFormat: "svc_sk_…", description: "The API key of the account." },
+    },
+    schemas: {
+      Error: {
+        type: "object",
+        properties: {
+          message: { type: "string", description: "One sentence that names the field, the rule and what to do." },
+          code: { type: "string", pattern: "^[a-z][a-z0-9_]*$", description: "A stable word to branch on." },
+        },
+        required: ["message", "code"],
+      },
+    },
+  },
+};
+
+const errorSchema = { $ref: "#/components/schemas/Error" };
+
+// ---------------------------------------------------------------- the document
+
+/**
+ * Serves the document, which @elysiajs/openapi makes of the `detail` of every route. Two things are put right on the
+ * way out: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
+ * itself checks them (it does not: `run-endpoint.ts` does), and it sends no headers.
+ */
+export function openApiPlugin(endpoints: readonly ErasedEndpoint[]) {
+  let text: string | undefined;
+  const plugin = openapi({
+    provider: null,
+    specPath: documentPath,
+    openapiVersion: "3.1.0",
+    // Otherwise every path with a dot counts as a file, `jwks.json` too.
+    exclude: { staticFile: false },
+    // Typed for 3.0, where the schemas of 3.1 do not fit.
+    documentation: documentation as object,
+  });
+  return new Elysia()
+    .mapResponse(({ response }) => {
+      text ??= JSON.stringify(withParameters(response as OpenApiDocument, endpoints));
+      return new Response(text, { headers: { ...securityHeaders, "Content-Type": "application/json" } });
+    })
+    .use(plugin);
+}
+
+interface OpenApiDocument {
+  paths: Record<string, Record<string, Record<string, unknown>>>;
+}
+
+function withParameters(document: OpenApiDocument, endpoints: readonly ErasedEndpoint[]): OpenApiDocument {
+  for (const endpoint of endpoints) {
+    const operation = document.paths[templateOf(endpoint.path)]?.[endpoint.method.toLowerCase()];
+    if (operation) operation.parameters = parametersOf(endpoint);
+  }
+  return document;
+}
+
+/** `/v1/events/:id` → `/v1/events/{id}` */
+const templateOf = (path: string) => path.replace(/:([^/]+)/g, "{$1}");
+
+// ---------------------------------------------------------------- one operation
+
+/** The part of the document that one endpoint is, or the order to hide it. */
+export function describeEndpoint(endpoint: ErasedEndpoint): DocumentDecoration {
+  if (!isPublic(endpoint)) return { hide: true };
+  const { summary, description, tag, access } = endpoint;
+  const requestBody = requestBodyOf(endpoint);
+  const operation = {
+    operationId: operationIdOf(endpoint),
+    summary,
+    ...(description !== undefined && { description }),
+    tags: [tag],
+    security: security[access],
+    parameters: parametersOf(endpoint),
+    ...(requestBody && { requestBody }),
+    responses: responsesOf(endpoint),
+  };
+  // Typed for 3.0, where the schemas of 3.1 do not fit.
+  return operation as object;
+}
+
+/** The interface under /v1 and the two probes. Pages, metrics and the operator's calls are no part of it. */
+const isPublic = ({ path, access }: ErasedEndpoint) =>
+  access !== "operator" && (path.startsWith("/v1/") || path === "/healthz" || path === "/readyz");
+
+/** An empty list says that no credential is needed. */
+const security: Record<Access, Record<string, never[]>[]> = {
+  none: [],
+  session: [{ session: [] }],
+  api_key: [{ apiKey: [] }],
+  operator: [],
+};
+
+/** `GET /v1/events/:id/attempts` → `getEventsByIdAttempts`. */
+function operationIdOf({ method, path }: ErasedEndpoint): string {
+  const words = path
+    .replace(/^\/v1\//, "/")
+    .replace(/:(\w)/g, "by-$1")
+    .split(/\W+/)
+    .filter((word) => word !== "");
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+}
+
+function requestBodyOf({ body, bodyDocument, bodyExample, bodyOptional }: ErasedEndpoint) {
+  const schema = body === "bytes" ? bodyDocument : body;
+  if (schema === undefined) return undefined;
+  const media = { schema: jsonSchemaOf(schema), ...(bodyExample !== undefined && { example: bodyExample }) };
+  return { required: !bodyOptional, content: { "application/json": media } };
+}
+
+// ---------------------------------------------------------------- parameters
+
+interface Parameter {
+  name: string;
+  in: "path" | "query" | "header";
+  required: boolean;
+  description?: string;
+  schema: JsonSchema;
+}
+
+function parametersOf(endpoint: ErasedEndpoint): Parameter[] {
+  return [
+    ...parametersIn("path", endpoint.params),
+    ...parametersIn("query", endpoint.query),
+    ...(endpoint.access === "api_key" && endpoint.method === "POST" ? [idempotencyKey] : []),
+    ...(isStream(endpoint) ? [lastEventId] : []),
+  ];
+}
+
+function parametersIn(place: "path" | "query", schema: Schema | undefined): Parameter[] {
+  const { properties = {}, required = [] } = schema === undefined ? {} : jsonSchemaOf(schema);
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    ...(description !== undefined && { description }),
+    schema: rest,
+  }));
+}
+
+/** Of every ingestion (decisions, section 6). */
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Makes a repetition safe for 24 hours: the same path and bytes with the same key get the same 202, other bytes 422.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+};
+
+/** Of an event stream (HTML standard, "The Last-Event-ID header"). */
+const lastEventId: Parameter = {
+  name: "Last-Event-ID",
+  in: "header",
+  required: false,
+  description: "The id of the last message that was read: the stream goes on after it.",
+  schema: { type: "string" },
+};
+
+const isStream = ({ responses }: ErasedEndpoint) => responses[200]?.contentType === "text/event-stream";
+
+// ---------------------------------------------------------------- responses
+
+interface DocumentedResponse {
+  description: string;
+  headers?: Record<string, object>;
+  content?: Record<string, object>;
+}
+
+/** The answers that the endpoint names, and those that follow from what it takes and who may call it. */
+function responsesOf(endpoint: ErasedEndpoint): Record<string, DocumentedResponse> {
+  const all: Record<string, DocumentedResponse> = {};
+  for (const status of commonStatuses(endpoint)) all[status] = documented(status, common[status]);
+  for (const [key, own] of Object.entries(endpoint.responses)) {
+    const status = Number(key);
+    // The server can be stopping or short of disk at every endpoint, whatever else its 503 may mean.
+    const description = status === 503 ? `${own.description} Or: ${common[503].description}` : own.description;
+    all[status] = documented(status, { ...own, description });
+  }
+  return all;
+}
+
+function commonStatuses(endpoint: ErasedEndpoint): CommonStatus[] {
+  const { access, body, limit } = endpoint;
+  return [
+    ...(isChecked(endpoint) ? ([400] as const) : []),
+    ...(access === "none" ? [] : ([401] as const)),
+    ...(body === undefined ? [] : ([413, 415] as const)),
+    ...(limit === undefined ? [] : ([429] as const)),
+    500,
+    503,
+  ];
+}
+
+/** Whether something of the request can break a rule; a path parameter that may be any string cannot. */
+const isChecked = ({ body, query, params }: ErasedEndpoint) =>
+  body !== undefined ||
+  query !== undefined ||
+  parametersIn("path", params).some(({ schema }) => Object.keys(schema).some((keyword) => keyword !== "type"));
+
+function documented(status: number, { description, schema, example, contentType, headers }: ResponseDescription) {
+  const isError = status >= 400;
+  const type = contentType ?? (isError || schema !== undefined ? "application/json" : undefined);
+  const body = isError ? errorSchema : schema === undefined ? { type: "string" } : jsonSchemaOf(schema);
+  const allHeaders = { ...errorHeaders[status], ...headers };
+  return {
+    description,
+    ...(Object.keys(allHeaders).length > 0 && {
+      headers: Object.fromEntries(Object.entries(allHeaders).map(([name, text]) => [name, headerOf(name, text)])),
+    }),
+    ...(type !== undefined && { content: { [type]: { schema: body, ...(example !== undefined && { example }) } } }),
+  };
+}
+
+const headerOf = (name: string, description: string) => ({
+  description,
+  required: true,
+  schema: name === "Retry-After" ? { type: "integer", minimum: 0 } : { type: "string" },
+});
+
+const retryAfter = { "Retry-After": "Seconds after which a repetition may succeed." };
+
+/** What `errorResponse` sends with a status, whatever the endpoint. */
+const errorHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { "WWW-Authenticate": "Always `Bearer`." },
+  429: retryAfter,
+  503: retryAfter,
+};
+
+type CommonStatus = 400 | 401 | 413 | 415 | 429 | 500 | 503;
+
+const failed = (description: string, code: string, message: string) => ({ description, example: { message, code } });
+
+const common: Readonly<Record<CommonStatus, ResponseDescription>> = {
+  400: failed(
+    "The request breaks a rule; `message` names the field and the rule.",
+    "invalid_request",
+    "name must be a string.",
+  ),
+  401: failed(
+    "The credential is missing, invalid or expired.",
+    "unauthenticated",
+    "Authorization must be `Bearer <token>` with a valid token.",
+  ),
+  413: failed("The body is too large.", "body_too_large", "The body may have at most 65536 bytes."),
+  415: failed(
+    "The body is no JSON by its Content-Type, or it is encoded.",
+    "unsupported_media_type",
+    "Content-Type must be application/json.",
+  ),
+  429: failed("Too many requests.", "rate_limited", "Too many requests; wait for the seconds in Retry-After."),
+  500: failed(
+    "The server failed; the operator's log says why.",
+    "internal_error",
+    "The server failed on this request; the operator's log says why.",
+  ),
+  503: failed(
+    "The server cannot take the request now. It had no effect, so it is safe to repeat it.",
+    "shutting_down",
+    "The server is shutting down; repeat the request.",
+  ),
+};
+
+// ---------------------------------------------------------------- schemas
+
+/** JSON Schema, draft 2020-12, as far as this program writes it. */
+export interface JsonSchema {
+  type?: string | string[];
+  description?: string;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  [keyword: string]: unknown;
+}
+
+/**
+ * The JSON Schema of what a client sends or receives. A text that the model turns into something else stays a text,
+ * except that digits in a query are an integer: so they are written in a document.
+ * @throws Error for a schema or an action that nobody has thought of here
+ */
+export function jsonSchemaOf(schema: Schema): JsonSchema {
+  const { $schema: _, ...converted } = toJsonSchema(schema as Parameters<typeof toJsonSchema>[0], {
+    target: "draft-2020-12",
+    // `jsonObject` is a pipe of two schemas, about which the converter complains; the overrides throw for the rest.
+    errorMode: "ignore",
+    overrideSchema: ({ valibotSchema, jsonSchema, errors }) => {
+      // "Is an object", in front of the schema that says which.
+      if (valibotSchema.type === "custom") return jsonSchema;
+      refuse(errors);
+      return tidy(jsonSchema as JsonSchema) as typeof jsonSchema;
+    },
+    overrideAction: ({ valibotAction, jsonSchema, errors }) => {
+      const { type } = valibotAction as { type: string };
+      if (type === "transform" && isDigits(jsonSchema as JsonSchema)) {
+        const { pattern: _digits, ...rest } = jsonSchema;
+        return { ...rest, type: "integer" };
+      }
+      if (unwritten.has(type)) return jsonSchema;
+      refuse(errors);
+      return undefined;
+    },
+  }) as JsonSchema;
+  return converted;
+}
+
+/** Rules that JSON Schema has no word for. Where they matter to a client, the description tells them. */
+const unwritten: ReadonlySet<string> = new Set(["check", "raw_check", "raw_transform", "max_bytes"]);
+
+const isDigits = ({ type, pattern }: JsonSchema) => type === "string" && /^\^-\?\\d/.test(String(pattern));
+
+function tidy({ required, propertyNames, ...schema }: JsonSchema): JsonSchema {
+  if (schema.type === "integer" && typeof schema.default === "string") schema.default = Number(schema.default);
+  return { ...schema, ...(required !== undefined && required.length > 0 && { required }) };
+}
+
+function refuse(errors: readonly string[] | undefined): void {
+  if (errors !== undefined) throw new Error(`The document cannot say this: ${errors.join(" ")}`);
+}

@@ -3,24 +3,15 @@ import os from "node:os";
 import { join, resolve } from "node:path";
 import { installCleanup, removeAtEnd } from "./cleanup.ts";
 import { nowUs } from "./event.ts";
-import { asFastAsPossible, atRate, connectGenerator } from "./generator.ts";
+import { asFastAsPossible, atRate } from "./generator.ts";
 import { median } from "./histogram.ts";
 import { describeMachine, measureFsync, mountOf } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { clearProgress, say, sayOnStandardError } from "./output.ts";
-import { type Bench, type Phase, type PhaseResult, runPhase } from "./phase.ts";
+import { type Phase, type PhaseResult, runPhase } from "./phase.ts";
 import { proveEverythingIsOn } from "./proof.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import {
-  barLine,
-  generatorWarning,
-  judgeBars,
-  machineLines,
-  phaseLine,
-  type Results,
-  ratioOf,
-  summary,
-} from "./report.ts";
+import { barLine, judgeBars, machineLines, phaseLine, type Results, ratioOf, summary, warnings } from "./report.ts";
 import { makeDataDir, root, type Server, startProduct, startRelay } from "./servers.ts";
 import { createApi, createTenants, openStream } from "./tenants.ts";
 
@@ -99,12 +90,8 @@ function chooseDataDir({ dataDir, keep }: Options): string {
 /** What load generator and receiver can do when the server is next to nothing. */
 async function measureCeiling(options: Options, receiver: Receiver): Promise<PhaseResult> {
   const server = await startRelay("trivial-relay.ts", receiver.port);
-  const generator = await connectGenerator(server.port, server.apiKeys);
-  const result = await runPhase(
-    { generator, receiver, meter: server.meter },
-    { ...fullLoad("ceiling", options), seconds: Math.min(ceilingSeconds, options.seconds) },
-  );
-  generator.close();
+  const seconds = Math.min(ceilingSeconds, options.seconds);
+  const result = await runPhase(server, receiver, { ...fullLoad("ceiling", options), seconds });
   await server.stop();
   return result;
 }
@@ -114,31 +101,34 @@ function fullLoad(label: string, { seconds, warmupSeconds }: Options): Phase {
 }
 
 async function measure(options: Options, receiver: Receiver, dataDir: string, results: Results): Promise<void> {
-  const bareServer = await startRelay("bare-relay.ts", receiver.port);
-  const bare = await benchOf(bareServer, receiver);
+  const bare = await startRelay("bare-relay.ts", receiver.port);
   const product = options.bareOnly ? undefined : await prepareProduct(options, receiver, dataDir);
+  const run = async (server: Server, phase: Phase) => {
+    await Bun.sleep(pauseMs);
+    const result = await runPhase(server, receiver, phase);
+    say(phaseLine(phase.label, result));
+    return result;
+  };
 
   for (let pair = 1; pair <= options.pairs; pair++) {
-    results.bare.push(await reported(bare, fullLoad(`bare ${pair}`, options)));
-    if (product) results.full.push(await reported(product, fullLoad(`postrider ${pair}`, options)));
+    results.bare.push(await run(bare, fullLoad(`bare ${pair}`, options)));
+    if (product) results.full.push(await run(product.server, fullLoad(`postrider ${pair}`, options)));
   }
-  bare.generator.close();
-  await bareServer.stop();
+  await bare.stop();
   if (product === undefined) return;
 
   const targetRate = median(results.full.map(({ rate }) => rate)) / 2;
-  const half = await reported(product, {
+  const half = await run(product.server, {
     label: "half load",
     pace: (startUs) => atRate(targetRate, startUs),
     warmupSeconds: options.warmupSeconds,
     seconds: options.halfSeconds,
   });
   results.half = { ...half, targetRate };
-  results.peakBytes = product.meter.peakBytes();
+  results.peakBytes = product.server.meter.peakBytes();
   results.streamMessages = product.stream.messages();
   results.streamFailure = product.stream.failure();
   product.stream.close();
-  product.generator.close();
   await product.server.stop();
 }
 
@@ -158,16 +148,5 @@ async function prepareProduct({ source, profileDir }: Options, receiver: Receive
   await proveEverythingIsOn(api, first, receiver);
   say(`postrider     ready with ${tenants.length} tenants after ${((nowUs() - startedUs) / 1e6).toFixed(1)} s`);
   const apiKeys = tenants.map(({ apiKey }) => apiKey);
-  return { ...(await benchOf({ ...server, apiKeys }, receiver)), server, stream };
-}
-
-async function benchOf(server: Pick<Server, "port" | "apiKeys" | "meter">, receiver: Receiver): Promise<Bench> {
-  return { generator: await connectGenerator(server.port, server.apiKeys), receiver, meter: server.meter };
-}
-
-async function reported(bench: Bench, phase: Phase): Promise<PhaseResult> {
-  await Bun.sleep(pauseMs);
-  const result = await runPhase(bench, phase);
-  say(phaseLine(phase.label, result));
-  return result;
+  return { server: { ...server, apiKeys }, stream };
 }

@@ -1,5 +1,5 @@
 import { nowUs } from "./event.ts";
-import { type Generator, type Pace, windowEvents } from "./generator.ts";
+import { connectGenerator, type Pace, windowEvents } from "./generator.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Meter, machineCpuSeconds, ownCpuSeconds } from "./meter.ts";
 import { showProgress } from "./output.ts";
@@ -38,9 +38,10 @@ export interface Phase {
   seconds: number;
 }
 
-export interface Bench {
-  generator: Generator;
-  receiver: Receiver;
+/** What a load is put on. */
+export interface Target {
+  port: number;
+  apiKeys: readonly string[];
   meter: Meter;
 }
 
@@ -50,9 +51,15 @@ const drainPollMs = 20;
 const progressMs = 250;
 let lastRun = 0;
 
-/** Warms up, measures, stops the load and waits until everything accepted has come. */
-export async function runPhase({ generator, receiver, meter }: Bench, phase: Phase): Promise<PhaseResult> {
+/** Connects, warms up, measures, stops the load and waits until everything accepted has come. */
+export async function runPhase(
+  { port, apiKeys, meter }: Target,
+  receiver: Receiver,
+  phase: Phase,
+): Promise<PhaseResult> {
   const ledger = createLedger(++lastRun);
+  // For each run anew: a server cuts connections that were quiet while another one was measured.
+  const generator = await connectGenerator(port, apiKeys);
   receiver.attach(ledger, generator.pump);
   meter.takePhasePeak();
   generator.start(ledger, phase.pace(nowUs()));
@@ -74,6 +81,7 @@ export async function runPhase({ generator, receiver, meter }: Bench, phase: Pha
 
   generator.stop();
   await Promise.race([drain(ledger), generator.broken]);
+  generator.close();
   const refused = [...ledger.refused.values()].reduce((sum, count) => sum + count, 0);
   if (ledger.accepted === 0) throw new Error(`${phase.label}: nothing was accepted.\n${ledger.firstRefusal ?? ""}`);
   const { accepted, duplicates, wrong } = ledger;

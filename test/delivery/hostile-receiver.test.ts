@@ -21,7 +21,6 @@ import {
   type HostileReceiverOptions,
   head,
   never,
-  startDeafReceiver,
   startHostileReceiver,
   trickle,
   write,
@@ -311,31 +310,6 @@ test("a receiver where nothing listens refuses the connection", async () => {
     const reply = await transport.send({ url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
     expectReply(reply, noResponse("refused"));
   }
-});
-
-// Elsewhere a full queue of connections is answered with a reset, or is not full so soon.
-describe.if(process.platform === "linux")("a receiver that does not take the connection", () => {
-  let deaf: Awaited<ReturnType<typeof startDeafReceiver>>;
-  beforeAll(async () => {
-    deaf = await startDeafReceiver();
-  });
-  afterAll(() => deaf.close());
-
-  test.concurrent.each(["http", "https"])("uses up the time over %s", async (scheme) => {
-    const reply = await transport.send({ url: `${scheme}://127.0.0.1:${deaf.port}/hook`, headers: {}, body });
-    expectReply(reply, noResponse("timeout"));
-    expectElapsed(reply.durationMs, true);
-  });
-
-  test("leaves the answer to the next address of its name, after half a second", async () => {
-    const receiver = await startHostileReceiver({ host: "::1", port: deaf.port });
-    const patient = createTransport({ policy, clock: systemClock });
-    const reply = await patient.send({ url: `http://localhost:${deaf.port}/hook`, headers: {}, body });
-    expectReply(reply, responded(200));
-    expect(reply.durationMs).toBeWithin(450, 1_500);
-    patient.close();
-    receiver.close();
-  });
 });
 
 test("after all of them the process still delivers, and nothing was thrown unseen", async () => {

@@ -1,11 +1,11 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type net from "node:net";
 import { createAddressPolicy } from "../../src/delivery/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createAuthority } from "../support/certificates.ts";
-import { bodyOf, expectReply, noResponse, responded } from "../support/expect-reply.ts";
-import { answerOk, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
+import { bodyOf, expectElapsed, expectReply, noResponse, responded, testTimeoutMs } from "../support/expect-reply.ts";
+import { answerOk, head, startDeafReceiver, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { startNameServer } from "../support/name-server.ts";
 
 const authority = createAuthority("Test authority");
@@ -177,6 +177,30 @@ describe("an address", () => {
     const reply = await transport.send(requestTo("http://receiver.example/"));
     expectReply(reply, noResponse("dns", "name does not exist"));
     names.close();
+  });
+});
+
+// Elsewhere a full queue of connections is answered with a reset, or is not full so soon.
+describe.if(process.platform === "linux")("an address that does not take the connection", () => {
+  let deaf: Awaited<ReturnType<typeof startDeafReceiver>>;
+  beforeAll(async () => {
+    deaf = await startDeafReceiver();
+  });
+  afterAll(() => deaf.close());
+
+  test.concurrent.each(["http", "https"])("uses up the time over %s", async (scheme) => {
+    const transport = newTransport({ timeoutMs: testTimeoutMs });
+    const reply = await transport.send(requestTo(`${scheme}://127.0.0.1:${deaf.port}/hook`));
+    expectReply(reply, noResponse("timeout"));
+    expectElapsed(reply.durationMs, true);
+  });
+
+  test("leaves the answer to the next address of its name, after half a second", async () => {
+    const receiver = await startHostileReceiver({ host: "::1", port: deaf.port });
+    const reply = await newTransport().send(requestTo(`http://localhost:${deaf.port}/hook`));
+    expectReply(reply, responded(200));
+    expect(reply.durationMs).toBeWithin(450, 1_500);
+    receiver.close();
   });
 });
 

@@ -29,7 +29,7 @@ CREATE TABLE `attempt` (
 --> statement-breakpoint
 CREATE INDEX `attempt_by_event` ON `attempt` (`tenant_key`,`event_seq`);--> statement-breakpoint
 CREATE TABLE `delivery` (
-	`key` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`key` integer PRIMARY KEY NOT NULL,
 	`tenant_key` integer NOT NULL,
 	`event_seq` integer NOT NULL,
 	`webhook_key` integer,
@@ -131,6 +131,7 @@ CREATE TABLE `signing_key` (
 );
 --> statement-breakpoint
 CREATE INDEX `signing_key_by_tenant` ON `signing_key` (`tenant_key`);--> statement-breakpoint
+CREATE INDEX `signing_key_to_prune` ON `signing_key` (`retires_at`) WHERE "signing_key"."retires_at" is not null;--> statement-breakpoint
 CREATE TABLE `signing_secret` (
 	`key` integer PRIMARY KEY NOT NULL,
 	`tenant_key` integer NOT NULL,
@@ -141,6 +142,7 @@ CREATE TABLE `signing_secret` (
 );
 --> statement-breakpoint
 CREATE INDEX `signing_secret_by_tenant` ON `signing_secret` (`tenant_key`);--> statement-breakpoint
+CREATE INDEX `signing_secret_to_prune` ON `signing_secret` (`expires_at`) WHERE "signing_secret"."expires_at" is not null;--> statement-breakpoint
 CREATE TABLE `stat` (
 	`tenant_key` integer NOT NULL,
 	`minute` integer NOT NULL,

@@ -18,6 +18,10 @@ export interface Checkpointer {
 /** What SQLite itself takes: with 4 KiB a page, the log stays at about 4 MiB. */
 const dueAtPages = 1_000;
 
+/** So few are copied faster than another round takes. */
+const fewPages = 100;
+const rounds = 4;
+
 /** 64 MiB: so far behind, this thread copies by itself. */
 const overdueAtPages = 16_384;
 
@@ -41,8 +45,12 @@ export function createCheckpointer(client: Database, reader: Reader): Checkpoint
   async function copyElsewhere(): Promise<void> {
     isUnderWay = true;
     try {
-      await reader.checkpoint();
-      if (!client.inTransaction && tryTo(() => measure.get()).left < dueAtPages) tryTo(() => copy.get());
+      // While the Worker copies, the log grows; each time around it has less to do.
+      for (let round = 0; round < rounds; round++) {
+        await reader.checkpoint();
+        if (tryTo(() => measure.get()).left <= fewPages) break;
+      }
+      if (!client.inTransaction && tryTo(() => measure.get()).left <= dueAtPages) tryTo(() => copy.get());
     } catch {
       // The Worker could not; the next look asks again, or copies by itself.
     } finally {

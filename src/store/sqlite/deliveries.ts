@@ -14,7 +14,7 @@ export const webhookRemovedReason = "The webhook was removed before the delivery
  * the store goes through the query builder.
  */
 export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): DeliveryVerbs {
-  const { client, lane, pages } = connection;
+  const { client, lane, pages, rowKeys } = connection;
 
   // One seek per webhook that has anything pending: `min` over the partial index, then the next webhook after it.
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
@@ -26,19 +26,23 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     )
     select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
            (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
-    from lane join webhook on webhook.key = lane.webhook_key`);
+    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+    where webhook.removed_at is null and tenant.deleted_at is null`);
+
+  // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
+  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; url: string }, [number]>(`
+    select tenant.key as tenantKey, tenant.id as tenantId, webhook.url
+    from webhook join tenant on tenant.key = webhook.tenant_key
+    where webhook.key = ?1
+      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
 
   const selectDue = client.prepare<DueRow, [number, number, number]>(`
-    select d.key, d.tenant_key as tenantKey, tenant.id as tenantId, d.event_seq as eventSeq, d.run,
-           d.attempts_in_run as attemptsInRun, d.attempts, d.replay_key as replayKey, replay.label as replayGroupId,
-           event.id_tail as idTail, event.payload, webhook.url
+    select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
+           d.replay_key as replayKey, replay.label as replayGroupId, event.id_tail as idTail, event.payload
     from delivery d
     join event on event.seq = d.event_seq
-    join webhook on webhook.key = d.webhook_key
-    join tenant on tenant.key = d.tenant_key
     left join replay on replay.key = d.replay_key
     where d.state = 0 and d.webhook_key = ?1 and d.next_attempt_at <= ?2
-      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
     order by d.next_attempt_at, d.key
     limit ?3`);
 
@@ -67,12 +71,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
 
   const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
 
+  // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
   const insertAttempt = client.prepare(
-    `insert into attempt (tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error, response_body, replay_key)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+    `insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error,
+       response_body, replay_key)
+     values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12)`,
   );
 
-  const updateBody = client.prepare("update attempt set response_body = ?2 where key = ?1");
+  const updateBody = client.prepare(
+    `update attempt set response_body = ?2
+     where key = ?1 and exists (select 1 from tenant where tenant.key = attempt.tenant_key and deleted_at is null)`,
+  );
 
   const selectDraining = client.prepare<{ key: number }, []>(
     "select key from webhook where removed_at is not null and drained = 0 order by removed_at limit 1",
@@ -86,7 +95,8 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
   );
 
   const selectPending = client.prepare<{ pending: number | null }, []>(
-    "select sum(pending) as pending from tenant_usage",
+    `select sum(pending) as pending from tenant_usage join tenant on tenant.key = tenant_usage.tenant_key
+     where tenant.deleted_at is null and tenant.operator_suspended_at is null`,
   );
   const selectOldestDue = client.prepare<{ at: number | null }, []>(`
     with recursive lane (webhook_key) as (
@@ -96,13 +106,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       from lane where lane.webhook_key is not null
     )
     select min((select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)) as at
-    from lane`);
+    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+    where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
 
   function log({ delivery, attempt }: Settlement): number {
-    const { lastInsertRowid } = insertAttempt.run(
+    const key = rowKeys.nextAttempt();
+    insertAttempt.run(
+      key,
       delivery.tenantKey,
       delivery.eventSeq,
       delivery.webhookKey,
+      delivery.deliveryKey,
       delivery.attempts + 1,
       attempt.startedAt,
       attempt.durationMs,
@@ -111,7 +125,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       attempt.responseBody,
       delivery.replayKey,
     );
-    return Number(lastInsertRowid);
+    return key;
   }
 
   function settleCurrentRun(tx: LaneTransaction, page: TenantPage, settlement: Settlement): boolean {
@@ -129,9 +143,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       );
       return changes > 0;
     }
-    const isDelivered = next.kind === "delivered";
-    const state = isDelivered ? stateDelivered : stateFailed;
-    const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
+    const { isDelivered, state, reason } = endOf(settlement);
     if (updateCurrentRun.run(deliveryKey, run, state, null, tx.now, attempt.startedAt, reason).changes > 0) {
       page.pending -= 1;
       page[isDelivered ? "delivered" : "failed"] += 1;
@@ -143,16 +155,14 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
 
   /** The record is not pending in this run any more: a newer run has begun, or it was failed as its webhook went. */
   function settleOtherwise(tx: LaneTransaction, page: TenantPage, settlement: Settlement): Settled["kind"] {
-    const { delivery, attempt, next } = settlement;
+    const { delivery, attempt } = settlement;
     const found = selectState.get(delivery.deliveryKey);
     if (!found) return "gone";
     if (found.run !== delivery.run || found.errorReason !== webhookRemovedReason) {
       countLateAttempt.run(delivery.deliveryKey);
       return "superseded";
     }
-    const isDelivered = next.kind === "delivered";
-    const state = isDelivered ? stateDelivered : stateFailed;
-    const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
+    const { isDelivered, state, reason } = endOf(settlement);
     updateFailedRun.run(delivery.deliveryKey, delivery.run, state, tx.now, attempt.startedAt, reason);
     if (isDelivered) {
       page.failed -= 1;
@@ -166,8 +176,12 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
 
     async dueDeliveries(webhookKey, now, limit) {
+      const receiver = selectReceiver.get(webhookKey);
+      if (!receiver) return { due: [], nextDueAt: null };
       const rows = selectDue.all(webhookKey, now, limit);
-      const due = rows.map((row) => toDueDelivery(row, webhookKey));
+      const due = rows.map(({ key, idTail, ...row }): DueDelivery => {
+        return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row };
+      });
       const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now)?.at ?? null);
       return { due, nextDueAt };
     },
@@ -199,7 +213,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
           if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
         }
         if (waiting.length < limit) markDrained.run(webhook.key);
-        return true;
+        return selectDraining.get() !== null;
       }),
 
     async queueDepth() {
@@ -208,10 +222,15 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
   };
 }
 
+/** How the run ends when it does: a retry is none for a webhook that was removed. */
+function endOf({ attempt, next }: Settlement): { isDelivered: boolean; state: number; reason: string | null } {
+  if (next.kind === "delivered") return { isDelivered: true, state: stateDelivered, reason: null };
+  const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
+  return { isDelivered: false, state: stateFailed, reason };
+}
+
 interface DueRow {
   key: number;
-  tenantKey: number;
-  tenantId: string;
   eventSeq: number;
   run: number;
   attemptsInRun: number;
@@ -220,9 +239,4 @@ interface DueRow {
   replayGroupId: string | null;
   idTail: Uint8Array;
   payload: Uint8Array;
-  url: string;
-}
-
-function toDueDelivery({ key, idTail, ...row }: DueRow, webhookKey: number): DueDelivery {
-  return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...row };
 }

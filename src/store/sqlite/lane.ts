@@ -92,6 +92,8 @@ export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, c
   const commitNow = () => void commitStatement.run();
   const runCommit = commit ? () => commit(commitNow) : commitNow;
 
+  // The row of a new database. Without it no commit would leave a mark.
+  client.run("insert or ignore into lane (id, batch, last_event_seq) select 1, 0, coalesce(max(seq), 0) from event");
   let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
   let queue: Waiting[] = [];
   let scheduled = false;

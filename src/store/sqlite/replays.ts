@@ -50,7 +50,7 @@ interface RecordState {
  *      └──────────────────────┴── cancel ──▶ cancelled
  */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger): ReplayVerbs {
-  const { client, lane, pages, reader } = connection;
+  const { client, lane, pages, rowKeys, reader } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, phase, from_seq, to_seq, cursor_seq, selected, created_at)
@@ -95,9 +95,13 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
     `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3
      where key = ?1`,
   );
+  // Attempts of an earlier record for the same URL, removed and registered again, go on counting.
   const insertRecord = client.prepare(
-    `insert into delivery (tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key)
-     values (?1, ?2, ?3, 0, 1, 0, 0, ?4, ?5)`,
+    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key)
+     values (?1, ?2, ?3, ?4, 0, 1, 0,
+       (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
+        where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
+       ?6, ?7)`,
   );
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
   const advance = client.prepare(
@@ -120,10 +124,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
     let queued = 0;
     let skipped = 0;
     let added = 0;
-    for (const { key: webhookKey } of page.webhooks) {
+    for (const { key: webhookKey, url } of page.webhooks) {
       const record = records.find((candidate) => candidate.webhookKey === webhookKey);
       if (!record) {
-        insertRecord.run(tenantKey, eventSeq, webhookKey, tx.now, replay.key);
+        insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, webhookKey, url, tx.now, replay.key);
         page.pending += 1;
         added += 1;
       } else if (replay.kind === "failed" && record.state === stateDelivered) {

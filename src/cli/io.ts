@@ -1,0 +1,22 @@
+/** What a command has of the world: its arguments' environment, two streams and a person. Tests give their own. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Writes one line, or several, to standard output. */
+  out(text: string): void;
+  /** Writes one line to standard error. */
+  err(line: string): void;
+  /** A person reads standard output. */
+  readonly isTerminal: boolean;
+  /** Asks the person for one line; null when there is nobody to answer. */
+  ask(question: string): Promise<string | null>;
+  /** The next signal that asks the program to end. From the first call on, signals no longer end it by themselves. */
+  nextSignal(): Promise<EndSignal>;
+}
+
+export type EndSignal = "SIGINT" | "SIGTERM";
+
+/** What a shell reports for a program that a signal has ended: 128 and the signal's number. */
+export const signalExitCode: Readonly<Record<EndSignal, number>> = { SIGINT: 130, SIGTERM: 143 };
+
+/** Exit codes of all commands. */
+export const exitCode = { ok: 0, failed: 1, usage: 2 } as const;

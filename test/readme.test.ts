@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { settings } from "../src/config.ts";
+import { startTestApp, type TestApp } from "./support/test-app.ts";
+
+const readme = readFileSync(join(import.meta.dir, "..", "README.md"), "utf8");
+
+/** The code block under `<!-- example: name -->`, as written. */
+function example(name: string): string {
+  const block = readme.split(`<!-- example: ${name} -->`)[1]?.match(/```\w+\n([\s\S]*?)```/)?.[1];
+  if (block === undefined) throw new Error(`README.md has no example "${name}"`);
+  return block;
+}
+
+describe("the README", () => {
+  test("lists every setting, as config.ts describes it", () => {
+    const rows = Object.values(settings).map(({ env, default: value, doc, ...rest }) => {
+      const flag = "flag" in rest && rest.flag !== undefined ? `, \`${rest.flag}\`` : "";
+      return `| \`${env}\`${flag} | ${value === "" ? "" : `\`${value}\``} | ${doc} |`;
+    });
+    const table = ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
+    const written = readme.split("<!-- settings -->")[1]?.split("<!-- /settings -->")[0]?.trim();
+    expect(written).toBe(table);
+  });
+
+  test("names every dependency and says what it is for", () => {
+    const { dependencies, devDependencies } = JSON.parse(
+      readFileSync(join(import.meta.dir, "..", "package.json"), "utf8"),
+    );
+    const table = readme.split("## Dependencies")[1] ?? "";
+    for (const name of [...Object.keys(dependencies), ...Object.keys(devDependencies)]) {
+      expect(table).toContain(`\`${name}\``);
+    }
+  });
+
+  test("every file in its map of src exists", async () => {
+    const map = readme.split("## The journey of an event")[1]?.split("## Configuration")[0] ?? "";
+    for (const [, name] of map.matchAll(/[├└]─ ([a-z.]+(?:\.ts|\/))/g)) {
+      const path = join(import.meta.dir, "..", "src", name ?? "");
+      const exists = name?.endsWith("/") ? readdirExists(path) : await Bun.file(path).exists();
+      expect({ name, exists }).toEqual({ name, exists: true });
+    }
+  });
+});
+
+const readdirExists = (path: string) => [...new Bun.Glob("*").scanSync({ cwd: path, onlyFiles: false })].length > 0;
+
+describe("the README's examples, as written", () => {
+  let server: TestApp;
+  let folder: string;
+  const processes: Bun.Subprocess[] = [];
+
+  beforeAll(async () => {
+    server = await startTestApp();
+    folder = mkdtempSync(join(tmpdir(), "postrider-readme-"));
+  });
+
+  afterAll(async () => {
+    for (const child of processes) child.kill();
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A program of the README; only addresses are this run's own. */
+  function run(command: string[], env: Record<string, string> = {}) {
+    const child = Bun.spawn(command, {
+      cwd: folder,
+      env: { ...process.env, ...env },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    processes.push(child);
+    return child;
+  }
+
+  /** Reads a program's output until a text appears in it. */
+  async function outputWith(child: Bun.Subprocess<"ignore", "pipe", "pipe">, text: string): Promise<string> {
+    let output = "";
+    // The stream stays open: a program whose output nobody takes any more is ended by its next line.
+    const reader = child.stdout.getReader();
+    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+      output += new TextDecoder().decode(piece.value);
+      if (output.includes(text)) return output;
+    }
+    throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
+  }
+
+  const freePort = () => {
+    const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+    const { port } = probe;
+    probe.stop(true);
+    return Number(port);
+  };
+
+  async function listening(port: number): Promise<void> {
+    for (let tries = 0; tries < 600; tries += 1) {
+      try {
+        await Bun.connect({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
+        return;
+      } catch {
+        await Bun.sleep(50);
+      }
+    }
+    throw new Error(`Nothing listens on ${port}`);
+  }
+
+  test("the three commands make an account, a webhook and a delivered, signed event", async () => {
+    const port = freePort();
+    const here = (text: string) => text.replaceAll("http://localhost:8080", server.url).replaceAll("9000", String(port));
+    const receiver = run(["bash", "-c", `exec ${here(example("receiver"))}`]);
+    await listening(port);
+    const shell = run(["bash", "-euo", "pipefail", "-c", `${here(example("quickstart"))}\n${here(example("inspect"))}`]);
+    const received = await outputWith(receiver as never, "order.created");
+    expect(received).toContain('"payload":{"event_type": "order.created", "total": 12.50}}');
+    expect(received).toMatch(/^[A-Za-z0-9+/]{86}== \{/);
+    const output = await new Response(shell.stdout).text();
+    expect(output).toContain('"status":"accepted"');
+    expect(output).toContain("202 Accepted");
+    expect(await shell.exited).toBe(0);
+  });
+
+  test.each([
+    ["receiver.ts", (file: string) => [process.execPath, file]],
+    ["receiver.py", (file: string) => ["python3", file]],
+    ["receiver.go", (file: string) => ["go", "run", file]],
+  ] as const)(
+    "%s verifies a real delivery",
+    async (name, command) => {
+      const file = join(folder, name);
+      writeFileSync(file, example(name));
+      const port = freePort();
+      const account = await server.account({ webhooks: [{ webhook_url: `http://127.0.0.1:${port}/hook` }] });
+      const secret = (await account.get("/v1/tenants/signing-secret")).body.secret;
+      const program = run([...command(file)], {
+        PORT: String(port),
+        SIGNING_SECRET: secret,
+        JWKS_URL: `${server.url}/v1/tenants/${account.id}/jwks.json`,
+      });
+      await listening(port);
+      const { body } = await account.ingest({ hello: "world" });
+      expect(await outputWith(program as never, body.eventId)).toContain(`verified ${body.eventId}`);
+      const forged = await fetch(`http://127.0.0.1:${port}/hook`, {
+        method: "POST",
+        headers: {
+          "service-signature": Buffer.alloc(64).toString("base64"),
+          "service-key-id": "sk_0",
+          "webhook-id": "evt_0",
+          "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
+          "webhook-signature": `v1,${Buffer.alloc(32).toString("base64")}`,
+        },
+        body: '{"eventId":"evt_0"}',
+      });
+      expect(forged.status).toBe(401);
+    },
+    60_000,
+  );
+});
