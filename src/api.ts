@@ -9,11 +9,11 @@ import type { IncomingCall } from "./http/run-endpoint.ts";
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
 export const listenerBodyLimit = 8 * 2 ** 20;
 
-/**
- * A quiet connection is cut after this many seconds: a request that is written slowly has this long between two pieces.
- * Streams are exempt.
- */
+/** A quiet connection is cut after this many seconds: a request that is written slowly has this long between two pieces. */
 const idleTimeoutSeconds = 30;
+
+/** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
+const streamIdleTimeoutSeconds = 60;
 
 export interface ApiOptions {
   endpoints: readonly ErasedEndpoint[];
@@ -51,7 +51,7 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
       endpoint.method,
       endpoint.path,
       ({ request, params, server }) => {
-        if (isStream) server?.timeout(request, 0);
+        if (isStream) server?.timeout(request, streamIdleTimeoutSeconds);
         const socketAddress = server?.requestIP(request)?.address ?? "";
         return run(endpoint, { request, params, socketAddress });
       },

@@ -132,6 +132,10 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       dispatcher.stopTenant(tenantKey);
       janitor.wake();
     },
+    resumeTenant(tenantKey) {
+      dispatcher.resumeTenant(tenantKey);
+      replayer.wake();
+    },
   };
 
   const codec = jwt({ name: "jwt", secret: dataDir.secrets.sessionSecret, alg: "HS256" }).decorator

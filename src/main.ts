@@ -1,1 +1,66 @@
-export const x = Promise.resolve(1);
+import { createInterface } from "node:readline";
+import type { EndSignal, Io } from "./cli/io.ts";
+
+/** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
+const requiredBun = "1.4.5";
+
+/** argv → command → exit code. The only place that ends the process. */
+async function main(): Promise<number> {
+  if (typeof Bun === "undefined" || Bun.version !== requiredBun) {
+    const found = typeof Bun === "undefined" ? `Node ${process.version}` : `Bun ${Bun.version}`;
+    process.stderr.write(`postrider: This is ${found}, and Postrider runs on Bun ${requiredBun} exactly. Try: npm start\n`);
+    return 1;
+  }
+  // Loaded only now: another runtime would fail on what they import before it could say why.
+  const { runCommand } = await import("./cli/run.ts");
+  return runCommand(process.argv.slice(2), io);
+}
+
+const io: Io = {
+  env: process.env,
+  out: createLineWriter(),
+  err: (line) => process.stderr.write(`${line}\n`),
+  isTerminal: process.stdout.isTTY === true,
+  ask: askOnTerminal,
+  nextSignal: () =>
+    new Promise<EndSignal>((resolve) => {
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
+    }),
+};
+
+/** Lines of one turn of the loop go out in one write: under load the log has thousands a second. */
+function createLineWriter(): (text: string) => void {
+  let lines: string[] = [];
+  // A reader that has gone (`postrider help | head -1`) is no fault of ours.
+  process.stdout.on("error", () => {});
+  const flush = () => {
+    const text = lines.join("");
+    lines = [];
+    process.stdout.write(text);
+  };
+  return (text) => {
+    if (lines.push(`${text}\n`) === 1) setImmediate(flush);
+  };
+}
+
+function askOnTerminal(question: string): Promise<string | null> {
+  if (process.stdin.isTTY !== true) return Promise.resolve(null);
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  return new Promise((resolve) => {
+    terminal.on("close", () => resolve(null));
+    terminal.question(question, (answer) => {
+      resolve(answer);
+      terminal.close();
+    });
+  });
+}
+
+/** Waits for what was written last: a pipe may take it later than the process would end. */
+function end(code: number): void {
+  setImmediate(() => process.stdout.write("", () => process.stderr.write("", () => process.exit(code))));
+}
+
+main().then(end, (error: unknown) => {
+  process.stderr.write(`postrider: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`);
+  end(1);
+});

@@ -6,6 +6,8 @@ export interface CommandForm {
   readonly words: readonly string[];
   /** Names of what must follow, such as `ID`. */
   readonly operands: readonly string[];
+  /** Name of what may follow the operands, any number of words. */
+  readonly restName?: string;
   readonly flags: readonly Flag[];
 }
 
@@ -124,7 +126,7 @@ function checkOperands(given: readonly string[], form: CommandForm): void {
   const missing = form.operands[given.length];
   if (missing !== undefined) throw new UsageError(`${described(form)} needs ${missing}. Try: ${spell(form)}`);
   const extra = given[form.operands.length];
-  if (extra === undefined) return;
+  if (extra === undefined || form.restName !== undefined) return;
   throw new UsageError(`"${extra}" is one word too many for ${described(form)}. Try: ${spell(form)}`);
 }
 

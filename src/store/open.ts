@@ -9,7 +9,7 @@ import { deliveryVerbs } from "./sqlite/deliveries.ts";
 import { eventVerbs } from "./sqlite/events.ts";
 import { createLane, type LaneOptions } from "./sqlite/lane.ts";
 import { maintenanceVerbs } from "./sqlite/maintenance.ts";
-import { databaseFile, openDatabase } from "./sqlite/open.ts";
+import { canCheckpointElsewhere, databaseFile, openDatabase } from "./sqlite/open.ts";
 import { createQueries } from "./sqlite/queries.ts";
 import { createReader } from "./sqlite/reader.ts";
 import { createReplayLedger } from "./sqlite/replay-ledger.ts";
@@ -47,12 +47,12 @@ export function openStore({
   const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
   const db = drizzle({ client });
   const reader = createReader(join(dataDir, databaseFile));
-  const checkpointer = createCheckpointer(client, reader);
+  const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader) : null;
   const lane = createLane({
     client,
     clock,
     nextSeq: nextEventSeq,
-    betweenBatches: () => checkpointer.look(),
+    betweenBatches: () => checkpointer?.look(),
     ...(onCommit && { onCommit }),
     ...(commit && { commit }),
   });

@@ -7,6 +7,11 @@ import { migrate } from "./migrations.ts";
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
 const oldestSafeSqlite = "3.51.3";
 
+/** Whether another connection may copy the log back while this one commits; false only with the library of an old macOS. */
+export function canCheckpointElsewhere(client: Database): boolean {
+  return Bun.semver.order(sqliteVersion(client), oldestSafeSqlite) >= 0;
+}
+
 /** 8 MiB. With 64 MiB the resident memory under load peaked at 339 MB, with 8 at 259 MB, at the same rate. */
 const pageCacheKib = 8 * 1024;
 
@@ -22,10 +27,11 @@ const pragmas: readonly { name: string; set: string; reads: string | number }[] 
   { name: "temp_store", set: "memory", reads: 2 },
   { name: "secure_delete", set: "on", reads: 1 },
   { name: "cache_size", set: `-${pageCacheKib}`, reads: -pageCacheKib },
-  // Not inside a commit, but by `checkpointer.ts`.
-  { name: "wal_autocheckpoint", set: "0", reads: 0 },
   { name: "journal_size_limit", set: String(journalSizeLimitBytes), reads: journalSizeLimitBytes },
 ];
+
+/** `checkpointer.ts` does it, outside of commits. */
+const noCheckpointInCommits = { name: "wal_autocheckpoint", set: "0", reads: 0 };
 
 export interface OpenOptions {
   /** Folder of the database. */
@@ -75,18 +81,18 @@ function isEmpty(client: Database): boolean {
 }
 
 function checkVersion(client: Database, warn?: (message: string) => void): void {
-  const { version } = client.query<{ version: string }, []>("select sqlite_version() as version").get() ?? {
-    version: "0",
-  };
-  if (Bun.semver.order(version, oldestSafeSqlite) >= 0) return;
-  const message = `SQLite ${version} is older than ${oldestSafeSqlite}, which fixed a loss of commits`;
+  if (canCheckpointElsewhere(client)) return;
+  const message = `SQLite ${sqliteVersion(client)} is older than ${oldestSafeSqlite}, which fixed a loss of commits`;
   // On macOS the system's library is used, which the program cannot replace; one process owns the file, so it warns.
   if (process.platform !== "darwin") throw new StartupError(`${message}. Try: run the released executable.`);
   warn?.(message);
 }
 
+const sqliteVersion = (client: Database) =>
+  client.query<{ version: string }, []>("select sqlite_version() as version").get()?.version ?? "0";
+
 function applyPragmas(client: Database): void {
-  for (const { name, set, reads } of pragmas) {
+  for (const { name, set, reads } of canCheckpointElsewhere(client) ? [...pragmas, noCheckpointInCommits] : pragmas) {
     client.run(`pragma ${name} = ${set}`);
     const row = client.query<Record<string, string | number>, []>(`pragma ${name}`).get();
     const found = row ? Object.values(row)[0] : undefined;

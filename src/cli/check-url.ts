@@ -1,0 +1,106 @@
+import { type Config, loadConfig } from "../config.ts";
+import { type AddressPolicy, type AddressVerdict, createAddressPolicy, literalIn, portOf } from "../delivery/address.ts";
+import { createResolver } from "../delivery/resolver.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Command, jsonFlag, settingFlags } from "./command.ts";
+import { exitCode, type Io } from "./io.ts";
+import { createStyle } from "./style.ts";
+import { formatTable, plainText } from "./table.ts";
+
+/** What the server would say of a webhook URL, and why. */
+interface Report {
+  url: string;
+  allowed: boolean;
+  mode: "local" | "public";
+  /** The rule that refuses the URL, the name's resolution or one of its addresses. */
+  rule: string | null;
+  /** One sentence. */
+  reason: string;
+  /** What would be dialled; none when the URL is refused as text. */
+  addresses: AddressReport[];
+}
+
+interface AddressReport {
+  address: string;
+  allowed: boolean;
+  rule: string | null;
+}
+
+export const checkUrlCommand: Command = {
+  words: ["check-url"],
+  operands: ["URL"],
+  flags: [jsonFlag, ...settingFlags],
+  summary: "Explain whether deliveries may go to a URL",
+  details: `Judges the URL, resolves its host and judges every address, by the settings that the server
+would have. Exit code 0: deliveries may go there. 1: they may not.`,
+  async run({ operands: [url = ""], flags }, io) {
+    const report = await examine(url, loadConfig(io.env, flags));
+    io.out(flags.has("--json") ? JSON.stringify(report) : forPeople(report, io));
+    return report.allowed ? exitCode.ok : exitCode.failed;
+  },
+};
+
+async function examine(input: string, config: Config): Promise<Report> {
+  const mode = config.localMode ? "local" : "public";
+  const policy = policyOf(config);
+  const asText = policy.checkUrl(input);
+  if (!asText.ok) {
+    const reason = `webhook_url ${asText.message}.`;
+    return { url: input, allowed: false, mode, rule: asText.rule, reason, addresses: [] };
+  }
+  const found = await addressesOf(asText.url, config);
+  if (typeof found === "string") {
+    const reason = `The host cannot be resolved: ${found}.`;
+    return { url: input, allowed: false, mode, rule: "host_unresolved", reason, addresses: [] };
+  }
+  return { url: input, mode, ...judgeAddresses(found, asText.url, policy) };
+}
+
+/** One address that is refused refuses the URL: a name must not lead to the inside some of the time. */
+function judgeAddresses(addresses: readonly string[], url: URL, policy: AddressPolicy) {
+  const verdicts = addresses.map((address) => ({ address, verdict: policy.checkAddress(address, url) }));
+  const refused = verdicts.find(({ verdict }) => !verdict.ok)?.verdict;
+  const isRefused = refused !== undefined && !refused.ok;
+  return {
+    allowed: !isRefused,
+    rule: isRefused ? refused.rule : null,
+    reason: isRefused ? `webhook_url ${refused.message}.` : "Deliveries may go there.",
+    addresses: verdicts.map(({ address, verdict }) => ({ address, allowed: verdict.ok, rule: ruleOf(verdict) })),
+  };
+}
+
+const ruleOf = (verdict: AddressVerdict) => (verdict.ok ? null : verdict.rule);
+
+/** The addresses that a delivery would find; text when it would find none. */
+async function addressesOf(url: URL, { dnsServers }: Config): Promise<readonly string[] | string> {
+  const literal = literalIn(url.hostname);
+  if (literal !== undefined) return [literal];
+  const resolver = createResolver({ clock: systemClock, dnsServers });
+  try {
+    return await resolver.resolve(url.hostname);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    resolver.close();
+  }
+}
+
+function policyOf({ localMode, allowTargets, host, port, publicUrl }: Config): AddressPolicy {
+  const outside = publicUrl === null ? { host: "localhost", port } : asListener(new URL(publicUrl));
+  return createAddressPolicy({ localMode, allowTargets, ownListeners: [{ host, port }, outside] });
+}
+
+const asListener = (url: URL) => ({ host: url.hostname, port: portOf(url) });
+
+function forPeople({ url, allowed, mode, reason, rule, addresses }: Report, io: Io): string {
+  const style = createStyle(io);
+  const word = (yes: boolean) => (yes ? "allowed" : "refused");
+  const verdict = allowed ? style.good(word(true)) : style.bad(word(false));
+  const lines = [`${verdict}  ${plainText(url)}`, `  ${reason}`];
+  if (rule !== null) lines.push(style.faint(`  Rule ${rule}, in ${mode} mode.`));
+  if (addresses.length > 0) {
+    const rows = addresses.map((each) => [each.address, word(each.allowed), each.rule ?? ""]);
+    lines.push("", formatTable(["address", "verdict", "rule"], rows, style).replace(/^/gm, "  "));
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,84 @@
+import { settings } from "../config.ts";
+import { version } from "../version.ts";
+import { spell, spellFlag, UsageError } from "./arguments.ts";
+import type { Command } from "./command.ts";
+import { exitCode } from "./io.ts";
+import { nearest } from "./nearest.ts";
+import { createStyle, type Style } from "./style.ts";
+
+/** The help of every command and of every setting, made from what the parsers themselves read. */
+export function createHelpCommand(all: () => readonly Command[]): Command {
+  return {
+    words: ["help"],
+    operands: [],
+    flags: [],
+    restName: "COMMAND",
+    summary: "Show this, or what one command does",
+    async run({ operands }, io) {
+      const style = createStyle(io);
+      io.out(operands.length === 0 ? overview(all(), style) : pagesFor(operands, all(), style));
+      return exitCode.ok;
+    },
+  };
+}
+
+function overview(commands: readonly Command[], style: Style): string {
+  const width = Math.max(...commands.map((command) => usage(command).length));
+  return [
+    `${style.bold("Postrider")} ${version}: a multi-tenant event relay with stored history`,
+    "",
+    style.bold("Commands"),
+    ...commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}`),
+    "",
+    style.bold("Settings"),
+    "  Each is an environment variable, the frequent ones are flags of `postrider serve` too.",
+    ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
+  ].join("\n");
+}
+
+const usage = (command: Command) => [spell(command), ...(command.restName ? [`[${command.restName}]`] : [])].join(" ");
+
+function settingLines(
+  { env, flag, default: byDefault, doc, example }: (typeof settings)[keyof typeof settings] & { flag?: string },
+  style: Style,
+): string[] {
+  const names = flag === undefined ? env : `${env}, ${flag}`;
+  const value = byDefault === "" ? `empty by default; for example ${example}` : `default ${byDefault}`;
+  return [`  ${style.bold(names)}  ${style.faint(`(${value})`)}`, ...wrap(doc, 92).map((line) => `      ${line}`)];
+}
+
+function pagesFor(words: readonly string[], commands: readonly Command[], style: Style): string {
+  const found = commands.filter((command) => words.every((word, i) => command.words[i] === word));
+  if (found.length > 0) return found.map((command) => page(command, style)).join("\n\n");
+  const given = words.join(" ");
+  const names = [...new Set(commands.flatMap(({ words: [first = "", ...more] }) => [first, [first, ...more].join(" ")]))];
+  const meant = nearest(given, names);
+  throw new UsageError(`There is no command "${given}". Try: postrider help${meant === null ? "" : ` ${meant}`}`);
+}
+
+function page(command: Command, style: Style): string {
+  const flags = command.flags.map((flag) => ({ left: spellFlag(flag), lines: wrap(flag.doc, 72) }));
+  const width = Math.max(0, ...flags.map(({ left }) => left.length));
+  return [
+    `${style.bold(usage(command))}${flags.length > 0 ? " [flags]" : ""}`,
+    `  ${command.summary}.`,
+    ...(command.details ? ["", ...command.details.split("\n").map((line) => `  ${line}`)] : []),
+    ...(flags.length > 0 ? [""] : []),
+    ...flags.flatMap(({ left, lines }) =>
+      lines.map((line, i) => `  ${(i === 0 ? left : "").padEnd(width)}  ${line}`.trimEnd()),
+    ),
+  ].join("\n");
+}
+
+/** Breaks at spaces. */
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

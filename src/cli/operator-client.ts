@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { operatorTokenFile, readServerFile, type ServerFile } from "../data-dir.ts";
+import { StartupError } from "../errors.ts";
+import { type Answer, call } from "./http-client.ts";
+
+/** Speaks to the server that runs on a data directory, with that directory's operator token. */
+export interface OperatorClient {
+  /** @throws StartupError with the server's own words when it refuses */
+  send(method: string, path: string, body?: unknown): Promise<unknown>;
+}
+
+/** @throws StartupError when no server runs on the folder */
+export function createOperatorClient(dataDir: string): OperatorClient {
+  const server = readServerFile(dataDir);
+  // What listens on the port of a server that has died may be anybody's, and the token is not for them.
+  if (server === null || !isAlive(server)) throw notRunning(dataDir);
+  const token = readToken(dataDir);
+  const base = dialable(server.url);
+
+  return {
+    async send(method, path, body) {
+      let answer: Answer;
+      try {
+        answer = await call(`${base}${path}`, { method, body, headers: { Authorization: `Bearer ${token}` } });
+      } catch (error) {
+        if (isRefused(error)) throw notRunning(dataDir);
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: look at its log.`);
+      }
+      if (answer.status >= 200 && answer.status < 300) return answer.json;
+      throw new StartupError(wordsOf(answer));
+    },
+  };
+}
+
+const notRunning = (dataDir: string) =>
+  new StartupError(
+    `No server runs on the data directory ${dataDir}. ` +
+      "Try: start it with postrider serve, or name its folder with --data-dir.",
+  );
+
+function isAlive({ pid }: ServerFile): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // It lives, and belongs to another user.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+function readToken(dataDir: string): string {
+  const path = join(dataDir, operatorTokenFile);
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    throw new StartupError(`${path} cannot be read. Try: run the command as the user that runs the server.`);
+  }
+}
+
+/** "Every interface" can be listened on everywhere, but not be dialled everywhere. */
+const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+
+const isRefused = (error: unknown) =>
+  error instanceof Error && "code" in error && (error.code === "ECONNREFUSED" || error.code === "ConnectionRefused");
+
+function wordsOf({ status, json }: Answer): string {
+  const message = typeof json === "object" && json !== null && "message" in json ? json.message : null;
+  return typeof message === "string" ? message : `The server answered ${status}. Try: look at its log.`;
+}

@@ -1,0 +1,44 @@
+import { StartupError } from "../errors.ts";
+import { parseArguments, UsageError } from "./arguments.ts";
+import { checkUrlCommand } from "./check-url.ts";
+import type { Command } from "./command.ts";
+import { demoCommand } from "./demo/demo.ts";
+import { createHelpCommand } from "./help.ts";
+import { exitCode, type Io } from "./io.ts";
+import { serveCommand } from "./serve.ts";
+import { tenantCommands } from "./tenant.ts";
+import { versionCommand } from "./version.ts";
+
+/** In the order of the help. */
+const commands: readonly Command[] = [
+  serveCommand,
+  demoCommand,
+  ...tenantCommands,
+  checkUrlCommand,
+  versionCommand,
+  createHelpCommand(() => commands),
+];
+
+/** Runs one command line, without the program's name. What the operator can mend is one line on standard error. */
+export async function runCommand(argv: readonly string[], io: Io): Promise<number> {
+  try {
+    const { form, operands, flags } = parseArguments(translate(argv), commands);
+    return await form.run({ operands, flags }, io);
+  } catch (error) {
+    if (!(error instanceof UsageError || error instanceof StartupError)) throw error;
+    io.err(`postrider: ${error.message}`);
+    return error instanceof UsageError ? exitCode.usage : exitCode.failed;
+  }
+}
+
+/** What every program understands: `--version`, `--help`, and `--help` behind a command. */
+function translate(argv: readonly string[]): readonly string[] {
+  const isHelp = (word: string) => word === "--help" || word === "-h";
+  if (argv[0] === "--version" || argv[0] === "-v") return ["version"];
+  const end = argv.indexOf("--");
+  const own = end === -1 ? argv : argv.slice(0, end);
+  if (!own.some(isHelp)) return argv;
+  const words = own.slice(0, own.findIndex(isHelp)).filter((word) => !word.startsWith("-"));
+  const isKnown = commands.some((command) => words.every((word, i) => command.words[i] === word));
+  return ["help", ...(isKnown ? words : words.slice(0, 1))];
+}

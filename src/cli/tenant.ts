@@ -1,0 +1,172 @@
+import { loadConfig } from "../config.ts";
+import type { Flag } from "./arguments.ts";
+import { UsageError } from "./arguments.ts";
+import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { exitCode, type Io } from "./io.ts";
+import { nearest } from "./nearest.ts";
+import { createOperatorClient, type OperatorClient } from "./operator-client.ts";
+import { createStyle } from "./style.ts";
+import { formatPairs, formatTable, plainText } from "./table.ts";
+
+/** `postrider tenant …`: the operator's hand on the accounts, by the running server, whose caches thus stay true. */
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Invocation {
+  client: OperatorClient;
+  /** The path of the tenant that is named, or of all. */
+  path: string;
+  operands: readonly string[];
+  flags: ReadonlyMap<string, string>;
+  io: Io;
+  /** Prints JSON for programs, else what `forPeople` makes of it. */
+  print(value: unknown, forPeople: () => string): void;
+}
+
+interface Verb {
+  verb: string;
+  operands?: readonly string[];
+  flags?: readonly Flag[];
+  summary: string;
+  details?: string;
+  run(invocation: Invocation): Promise<number>;
+}
+
+const tiers = ["free", "pro", "business", "enterprise"];
+
+const tierFlag: Flag = { name: "--tier", value: "TIER", doc: `One of ${tiers.join(", ")}; free when not given.` };
+const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
+const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 when not given." };
+
+const verbs: readonly Verb[] = [
+  {
+    verb: "create",
+    flags: [
+      tierFlag,
+      { name: "--name", value: "NAME", doc: "Display name; needed on paid tiers." },
+      { name: "--email", value: "ADDRESS", doc: "Contact address and, on paid tiers, login; needed there." },
+    ],
+    summary: "Create an account; its password is shown once",
+    async run({ client, flags, print, io }) {
+      const body = {
+        ...(flags.has("--tier") && { tier: checkTier(flags.get("--tier") ?? "") }),
+        ...(flags.has("--name") && { name: flags.get("--name") }),
+        ...(flags.has("--email") && { email: flags.get("--email") }),
+      };
+      const created = (await client.send("POST", "/operator/tenants", body)) as Fields;
+      print(created, () => `${pairs(created, io)}\n\nThe password is not shown again.`);
+      return exitCode.ok;
+    },
+  },
+  {
+    verb: "list",
+    flags: [pageFlag, sizeFlag],
+    summary: "List the accounts, the newest first",
+    async run({ client, flags, print, io }) {
+      const query = new URLSearchParams();
+      if (flags.has("--page")) query.set("page", flags.get("--page") ?? "");
+      if (flags.has("--size")) query.set("size", flags.get("--size") ?? "");
+      const list = (await client.send("GET", `/operator/tenants?${query}`)) as { tenants: Fields[]; total: number };
+      print(list, () => tenantTable(list, io));
+      return exitCode.ok;
+    },
+  },
+  forOne("show", "Show an account", "GET", ""),
+  {
+    verb: "set-tier",
+    operands: ["ID", "TIER"],
+    summary: `Put an account on a tier (${tiers.join(", ")}), in force at once`,
+    async run({ client, path, operands, print, io }) {
+      const changed = (await client.send("PUT", `${path}/tier`, { tier: checkTier(operands[1] ?? "") })) as Fields;
+      print(changed, () => pairs(changed, io));
+      return exitCode.ok;
+    },
+  },
+  forOne("suspend", "Suspend an account: it takes no events, its deliveries pause", "POST", "/suspend"),
+  forOne("resume", "End the operator's suspension of an account", "POST", "/resume"),
+  forOne("reset-password", "Give an account a new password; its sessions end", "POST", "/reset-password"),
+  {
+    verb: "delete",
+    operands: ["ID"],
+    flags: [{ name: "--yes", doc: "Do not ask. Needed where nobody can answer." }],
+    summary: "Delete an account and all its data; it cannot be undone",
+    async run({ client, path, operands: [id = ""], flags, print, io }) {
+      const tenant = (await client.send("GET", path)) as Fields;
+      if (!flags.has("--yes") && !(await isConfirmed(id, tenant, io))) return exitCode.failed;
+      await client.send("DELETE", path);
+      print({ tenant_id: id, deleted: true }, () => `${id} is deleted.`);
+      return exitCode.ok;
+    },
+  },
+];
+
+export const tenantCommands: readonly Command[] = verbs.map(
+  ({ verb, operands: operandNames = [], flags: ownFlags = [], summary, run }) => ({
+    words: ["tenant", verb],
+    operands: operandNames,
+    flags: [...ownFlags, jsonFlag, dataDirFlag],
+    summary,
+    async run({ operands, flags }, io) {
+      const { dataDir } = loadConfig(io.env, flags);
+      return run({
+        client: createOperatorClient(dataDir),
+        path: `/operator/tenants/${encodeURIComponent(operands[0] ?? "")}`,
+        operands,
+        flags,
+        io,
+        print: (value, forPeople) => io.out(flags.has("--json") ? JSON.stringify(value) : forPeople()),
+      });
+    },
+  }),
+);
+
+/** A verb that is one request about one account, and shows the answer. */
+function forOne(verb: string, summary: string, method: string, suffix: string): Verb {
+  return {
+    verb,
+    operands: ["ID"],
+    summary,
+    async run({ client, path, print, io }) {
+      const answer = (await client.send(method, `${path}${suffix}`)) as Fields;
+      print(answer, () => pairs(answer, io));
+      return exitCode.ok;
+    },
+  };
+}
+
+function checkTier(given: string): string {
+  if (tiers.includes(given)) return given;
+  throw new UsageError(`"${given}" is not a tier. Try: ${nearest(given, tiers) ?? tiers.join(", ")}`);
+}
+
+async function isConfirmed(id: string, tenant: Fields, io: Io): Promise<boolean> {
+  const name = plainText(String(tenant.tenant_name));
+  const answer = await io.ask(`This deletes ${id} (${name}) with all its events. Type the id to confirm: `);
+  if (answer?.trim() === id) return true;
+  io.err(
+    answer === null
+      ? "Nothing was deleted, as nobody confirmed it. Try: --yes"
+      : "Nothing was deleted: that is not the id.",
+  );
+  return false;
+}
+
+function pairs(fields: Fields, io: Io): string {
+  return formatPairs(
+    Object.entries(fields).map(([name, value]) => [name, cell(value)]),
+    createStyle(io),
+  );
+}
+
+function tenantTable({ tenants, total }: { tenants: readonly Fields[]; total: number }, io: Io): string {
+  const columns = ["tenant_id", "tier", "status", "created_at", "email", "tenant_name"];
+  const rows = tenants.map((tenant) => columns.map((column) => cell(tenant[column])));
+  const style = createStyle(io);
+  return `${formatTable(columns, rows, style)}\n${style.faint(`${tenants.length} of ${total}`)}`;
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  if (Array.isArray(value)) return value.length === 0 ? "–" : value.map(cell).join(", ");
+  return plainText(String(value));
+}

@@ -1,0 +1,239 @@
+import { describe, expect, test } from "bun:test";
+import type { Delivered, Route } from "../../src/delivery/deliver.ts";
+import { createDispatcher } from "../../src/delivery/dispatcher.ts";
+import type { DueDelivery } from "../../src/domain.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import type { Store } from "../../src/store/store.ts";
+
+const settled: Delivered = { kind: "settled", answered: true, next: { kind: "delivered" }, connectionFree: null };
+
+const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): DueDelivery => ({
+  deliveryKey,
+  tenantKey: webhookKey,
+  tenantId: `t${webhookKey}`,
+  webhookKey,
+  url: `https://shop.example/${webhookKey}`,
+  eventSeq: deliveryKey,
+  eventId: `evt_${deliveryKey}`,
+  payload: new Uint8Array(payloadBytes),
+  run: 1,
+  attemptsInRun: 0,
+  attempts: 0,
+  replayKey: null,
+  replayGroupId: null,
+});
+
+/** A table of pending deliveries, and attempts that end when the test says so. */
+function setUp({ concurrency = 16, table = [] as DueDelivery[] } = {}) {
+  const pending = new Map(table.map((delivery) => [delivery.deliveryKey, delivery]));
+  const inFlight = new Map<number, { delivery: DueDelivery; route: Route; end(result?: Delivered): void }>();
+  const startedKeys: number[] = [];
+  let onStart = () => {};
+  const store = {
+    async dueLanes() {
+      const keys = new Set([...pending.values()].map(({ webhookKey }) => webhookKey));
+      return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: webhookKey, firstDueAt: 0 }));
+    },
+    async dueDeliveries(webhookKey: number, now: number, limit: number) {
+      const due: DueDelivery[] = [];
+      for (const delivery of pending.values()) {
+        if (due.length === limit) break;
+        if (delivery.webhookKey === webhookKey) due.push(delivery);
+      }
+      return { due, nextDueAt: due.length === limit ? now : null };
+    },
+  } as unknown as Store;
+  const dispatcher = createDispatcher({
+    store,
+    clock: systemClock,
+    log: silentLog,
+    webhookConcurrency: concurrency,
+    deliver: (delivery, route) =>
+      new Promise((resolve) => {
+        startedKeys.push(delivery.deliveryKey);
+        inFlight.set(delivery.deliveryKey, {
+          delivery,
+          route,
+          end(result = settled) {
+            inFlight.delete(delivery.deliveryKey);
+            if (result.kind === "settled" && result.next?.kind !== "retry") pending.delete(delivery.deliveryKey);
+            resolve(result);
+          },
+        });
+        onStart();
+      }),
+  });
+  /** Resolves when this many attempts are in flight. */
+  const whenInFlight = (count: number) =>
+    new Promise<void>((resolve) => {
+      onStart = () => inFlight.size >= count && resolve();
+      onStart();
+    });
+  const endAll = () => {
+    for (const attempt of [...inFlight.values()]) attempt.end();
+  };
+  return { dispatcher, inFlight, startedKeys, pending, whenInFlight, endAll };
+}
+
+const range = (count: number, webhookKey = 1) =>
+  Array.from({ length: count }, (_, i) => deliveryOf(webhookKey * 1_000_000 + i, webhookKey));
+
+describe("the dispatcher", () => {
+  test("sends a fresh delivery at once, without a look at the table", async () => {
+    const { dispatcher, startedKeys, endAll } = setUp();
+    await dispatcher.start();
+    dispatcher.offer([deliveryOf(1)]);
+    expect(startedKeys).toEqual([1]);
+    endAll();
+    await dispatcher.whenIdle();
+  });
+
+  test("finds everything pending at its start", async () => {
+    const { dispatcher, pending, endAll, whenInFlight } = setUp({ table: [...range(3, 1), ...range(2, 2)] });
+    await dispatcher.start();
+    await whenInFlight(5);
+    endAll();
+    await dispatcher.whenIdle();
+    expect(pending.size).toBe(0);
+  });
+
+  test("makes no more attempts to one webhook at a time than it may", async () => {
+    const { dispatcher, inFlight } = setUp({ concurrency: 4 });
+    await dispatcher.start();
+    dispatcher.offer(range(10));
+    expect(inFlight.size).toBe(4);
+  });
+
+  test("makes one attempt at a time after no answer, and all again after the next answer", async () => {
+    const { dispatcher, inFlight, whenInFlight } = setUp({ concurrency: 4 });
+    await dispatcher.start();
+    dispatcher.offer(range(12));
+    const noAnswer: Delivered = { ...settled, answered: false, next: { kind: "failed" } };
+    for (const attempt of [...inFlight.values()]) attempt.end(noAnswer);
+    await whenInFlight(1);
+    await Promise.resolve();
+    expect(inFlight.size).toBe(1);
+    for (const attempt of [...inFlight.values()]) attempt.end();
+    await whenInFlight(4);
+    expect(inFlight.size).toBe(4);
+  });
+
+  test("serves webhooks in turn, so a backlog of one does not hold up another", async () => {
+    const { dispatcher, startedKeys, whenInFlight } = setUp({ concurrency: 100, table: range(2000, 1) });
+    await dispatcher.start();
+    await whenInFlight(100);
+    dispatcher.offer([deliveryOf(7, 2)]);
+    expect(startedKeys.at(-1)).toBe(7);
+  });
+
+  test("what is fresh and what is stored take turns", async () => {
+    const { dispatcher, startedKeys, inFlight, whenInFlight } = setUp({ concurrency: 1, table: range(50, 1) });
+    await dispatcher.start();
+    await whenInFlight(1);
+    const fresh = Array.from({ length: 5 }, (_, i) => deliveryOf(i + 1, 1));
+    dispatcher.offer(fresh);
+    for (let i = 0; i < 10; i += 1) {
+      for (const attempt of [...inFlight.values()]) attempt.end();
+      await whenInFlight(1);
+    }
+    const freshStarted = startedKeys.filter((key) => key <= 5);
+    expect(freshStarted.length).toBeGreaterThanOrEqual(4);
+    expect(startedKeys.length - freshStarted.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test("a backlog of a million deliveries stays in the table, but for a bounded window", async () => {
+    const { dispatcher, whenInFlight } = setUp({ table: range(1_000_000) });
+    await dispatcher.start();
+    await whenInFlight(16);
+    expect(dispatcher.held).toBeLessThan(200);
+    dispatcher.offer(range(20_000, 2));
+    expect(dispatcher.held).toBeLessThan(600);
+  });
+
+  test("a delivery that is held is not loaded a second time", async () => {
+    const table = range(40);
+    const { dispatcher, startedKeys, endAll, whenInFlight } = setUp({ concurrency: 100, table });
+    await dispatcher.start();
+    dispatcher.offer(table.slice(0, 10));
+    await whenInFlight(40);
+    expect(new Set(startedKeys).size).toBe(startedKeys.length);
+    endAll();
+    await dispatcher.whenIdle();
+    expect(startedKeys).toHaveLength(40);
+  });
+
+  test("a retry is made when its time has come", async () => {
+    const { dispatcher, inFlight, startedKeys, whenInFlight } = setUp({ table: [deliveryOf(1)] });
+    await dispatcher.start();
+    await whenInFlight(1);
+    const at = Date.now() + 30;
+    for (const attempt of [...inFlight.values()]) attempt.end({ ...settled, next: { kind: "retry", at } });
+    expect(inFlight.size).toBe(0);
+    await whenInFlight(1);
+    expect(Date.now()).toBeGreaterThanOrEqual(at);
+    expect(startedKeys).toEqual([1, 1]);
+  });
+
+  test("no attempt starts to a webhook that was removed; one in flight goes on", async () => {
+    const { dispatcher, inFlight, startedKeys } = setUp({ concurrency: 1 });
+    await dispatcher.start();
+    dispatcher.offer(range(3));
+    dispatcher.removeWebhooks([1]);
+    const [attempt] = [...inFlight.values()];
+    expect(attempt?.route.signal.aborted).toBe(false);
+    expect(attempt?.route.isClosed()).toBe(true);
+    attempt?.end();
+    await dispatcher.whenIdle();
+    expect(startedKeys).toHaveLength(1);
+  });
+
+  test("the attempts of a deleted account are broken off", async () => {
+    const { dispatcher, inFlight } = setUp();
+    await dispatcher.start();
+    dispatcher.offer(range(3, 5));
+    dispatcher.stopTenant(5);
+    expect([...inFlight.values()].map(({ route }) => route.signal.aborted)).toEqual([true, true, true]);
+  });
+
+  test("a paused account waits, and goes on where it was", async () => {
+    const { dispatcher, inFlight, endAll, pending, whenInFlight } = setUp({ table: range(4, 5) });
+    dispatcher.pauseTenant(5);
+    await dispatcher.start();
+    dispatcher.offer([deliveryOf(9, 6)]);
+    expect([...inFlight.keys()]).toEqual([9]);
+    endAll();
+    dispatcher.resumeTenant(5);
+    await whenInFlight(4);
+    endAll();
+    await dispatcher.whenIdle();
+    expect(pending.size).toBe(0);
+  });
+
+  test("nothing starts while the store takes no writes", async () => {
+    const { dispatcher, inFlight } = setUp();
+    await dispatcher.start();
+    dispatcher.stall(true);
+    dispatcher.offer(range(3));
+    expect(inFlight.size).toBe(0);
+    dispatcher.stall(false);
+    expect(inFlight.size).toBe(3);
+  });
+
+  test("stopping waits for what is in flight and starts nothing more", async () => {
+    const { dispatcher, startedKeys, endAll } = setUp({ concurrency: 2 });
+    await dispatcher.start();
+    dispatcher.offer(range(5));
+    const stopped = dispatcher.stop(10_000);
+    endAll();
+    expect(await stopped).toBe(0);
+    expect(startedKeys).toHaveLength(2);
+  });
+
+  test("stopping gives up on attempts that do not end in time and counts them", async () => {
+    const { dispatcher } = setUp();
+    await dispatcher.start();
+    dispatcher.offer(range(2));
+    expect(await dispatcher.stop(10)).toBe(2);
+  });
+});

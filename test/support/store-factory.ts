@@ -1,0 +1,182 @@
+import type { DeliveryState, DueDelivery, Replay, ReplayKind, Tenant } from "../../src/domain.ts";
+import { DomainError } from "../../src/errors.ts";
+import { newId, newTenantId } from "../../src/lib/id.ts";
+import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";
+import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+
+/** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
+export interface TestBackend {
+  open(options: { clock: FakeClock; hasRoom(): boolean }): Store;
+  /** Rows of each table, whoever they belong to. */
+  countRows(): Record<string, number>;
+  remove(): void;
+}
+
+export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+const randomBytes = (length: number) => crypto.getRandomValues(new Uint8Array(length));
+
+export const newApiKeyRow = (hash = randomBytes(32)) => ({ id: newId("key"), hash, sealed: randomBytes(60) });
+export const newSigningKeyRow = () => ({ id: newId("sk"), publicKey: randomBytes(32), sealedSeed: randomBytes(60) });
+export const newWebhooks = (...urls: string[]): NewWebhook[] => urls.map((url) => ({ id: newId("wh"), url, name: "" }));
+
+/** A tenant in which only the interesting fields are given; `urls` are its webhooks. */
+export function newTenant({ urls = [], ...given }: Partial<NewTenant> & { urls?: string[] } = {}): NewTenant {
+  const tier = given.tier ?? "enterprise";
+  return {
+    id: newTenantId(),
+    name: "Test",
+    email: "test@example.com",
+    loginEmail: null,
+    tier,
+    enforcedTier: tier,
+    passwordHash: "hash",
+    apiKey: newApiKeyRow(),
+    signingKey: newSigningKeyRow(),
+    sealedSigningSecret: randomBytes(60),
+    webhooks: newWebhooks(...urls),
+    ...given,
+  };
+}
+
+export const newReplay = (kind: ReplayKind, given: Partial<NewReplay> = {}): NewReplay => ({
+  id: newId("rpl"),
+  kind,
+  label: `the ${kind} replay`,
+  ...given,
+});
+
+export type Outcome = "delivered" | "failed" | "retry";
+
+/** The settlement of an attempt that began now; a retry comes after a minute. */
+export function settlementOf(delivery: DueDelivery, outcome: Outcome, now: number): Settlement {
+  const isDelivered = outcome === "delivered";
+  return {
+    delivery,
+    attempt: {
+      startedAt: now,
+      durationMs: 12,
+      statusCode: isDelivered ? 204 : 503,
+      error: isDelivered ? null : `HTTP 503 from ${delivery.url}`,
+      responseBody: bytes("answer"),
+    },
+    next: outcome === "retry" ? { kind: outcome, at: now + 60_000 } : { kind: outcome },
+  };
+}
+
+/** The kind or code of the `DomainError` with which a promise is rejected; "fulfilled" when it is not. */
+export async function refusalOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "fulfilled";
+  } catch (error) {
+    if (error instanceof DomainError) return `${error.kind} ${error.code}`;
+    throw error;
+  }
+}
+
+/** A store under test with the verbs shortened to what a test has to say. */
+export function createWorld(backend: TestBackend) {
+  const clock = createFakeClock();
+  const disk = { hasRoom: true };
+  const open = () => backend.open({ clock, hasRoom: () => disk.hasRoom });
+  let store = open();
+
+  const world = {
+    clock,
+    disk,
+    backend,
+    get store() {
+      return store;
+    },
+    /** Closes the store and opens it again, as a restart does. */
+    async reopen() {
+      await store.close();
+      store = open();
+    },
+    async end() {
+      await store.close();
+      backend.remove();
+    },
+
+    tenant: (given?: Parameters<typeof newTenant>[0]) => store.createTenant(newTenant(given), clock.now()),
+    setUrls: (tenant: Tenant, ...urls: string[]) =>
+      store.replaceWebhooks(tenant.key, newWebhooks(...urls), 10, clock.now()),
+    accept: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
+      store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")], ...given }),
+    /** Many events, whose payload nobody looks at. */
+    async acceptMany(tenant: Tenant, count: number) {
+      const eventIds: string[] = [];
+      for (let left = count; left > 0; left -= 1000) {
+        const payloads = Array.from({ length: Math.min(left, 1000) }, () => bytes("{}"));
+        eventIds.push(...(await world.accept(tenant, { payloads })).eventIds);
+      }
+      return eventIds;
+    },
+    /** One event and its only delivery. */
+    async delivery(tenant: Tenant): Promise<DueDelivery> {
+      const [delivery] = (await world.accept(tenant)).deliveries;
+      if (!delivery) throw new Error("The tenant has no webhook");
+      return delivery;
+    },
+    settle: (delivery: DueDelivery, outcome: Outcome) => store.settle(settlementOf(delivery, outcome, clock.now())),
+    /** Accepts an event and ends the run of each of its deliveries. */
+    async event(tenant: Tenant, ...outcomes: Outcome[]) {
+      const { eventIds, deliveries } = await world.accept(tenant);
+      for (const [i, outcome] of outcomes.entries()) {
+        const delivery = deliveries[i];
+        if (delivery) await world.settle(delivery, outcome);
+      }
+      return eventIds[0] ?? "";
+    },
+    /** All deliveries of the tenant that are due. */
+    async due(tenant: Tenant): Promise<DueDelivery[]> {
+      const lanes = (await store.dueLanes()).filter(({ tenantKey }) => tenantKey === tenant.key);
+      const pages = await Promise.all(
+        lanes.map(({ webhookKey }) => store.dueDeliveries(webhookKey, clock.now(), 10_000)),
+      );
+      return pages.flatMap(({ due }) => due);
+    },
+    page: (tenant: Tenant, given: Partial<Parameters<Store["page"]>[0]> = {}) =>
+      store.page({ tenantKey: tenant.key, page: 0, size: 1000, ...given }),
+    /** "STATE url" of each record of an event. */
+    async records(tenant: Tenant, eventId: string) {
+      const records = await store.records(tenant.key, eventId);
+      return records.map(({ state, targetWebhook }) => `${state} ${targetWebhook}`.trim());
+    },
+    /** The totals as the store counts them, after a look that a recount (of up to 1,000 records) says the same. */
+    async totals(tenant: Tenant): Promise<Record<DeliveryState, number>> {
+      const { records, total } = await world.page(tenant);
+      const states = ["PENDING", "DELIVERED", "FAILED"] as const;
+      const counted = await Promise.all(states.map(async (state) => (await world.page(tenant, { state })).total));
+      const recounted = states.map((state) => records.filter((record) => record.state === state).length);
+      if (counted.join() !== recounted.join() || total !== records.length) {
+        throw new Error(`The counters say ${counted} of ${total}, the records are ${recounted} of ${records.length}`);
+      }
+      const [PENDING = 0, DELIVERED = 0, FAILED = 0] = counted;
+      return { PENDING, DELIVERED, FAILED };
+    },
+
+    startReplay: (tenant: Tenant, kind: ReplayKind, given: Partial<NewReplay> = {}) =>
+      store.startReplay(tenant.key, newReplay(kind, given), clock.now(), { unfinished: 11 }),
+    replayEvent: (tenant: Tenant, eventId: string) =>
+      store.replayEvent(tenant.key, newReplay("single", { eventId }), clock.now()),
+    /** Queues all that waits to be replayed; the replays in the order in which their batches came. */
+    async queueAll(limit = 100): Promise<Replay[]> {
+      const turns: Replay[] = [];
+      for (;;) {
+        const batch = await store.queueReplayBatch(limit, clock.now());
+        if (!batch) return turns;
+        turns.push(batch.replay);
+      }
+    },
+    async replay(tenant: Tenant, id: string): Promise<Replay> {
+      const found = await store.findReplay(tenant.key, id);
+      if (!found) throw new Error(`There is no replay ${id}`);
+      return found;
+    },
+  };
+  return world;
+}
+
+export type World = ReturnType<typeof createWorld>;
