@@ -41,6 +41,7 @@ import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
+import { withKeyCache } from "./store/key-cache.ts";
 import { openStore } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { createHub } from "./stream/hub.ts";
@@ -223,7 +224,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
 
   function openStoreIn({ path, release }: typeof dataDir): Store {
     try {
-      return openStore({
+      const opened = openStore({
         dataDir: path,
         clock,
         hasRoom,
@@ -231,6 +232,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
         warn: (message) => log.write("warn", "storage.warning", { message }),
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
+      return withKeyCache(opened);
     } catch (error) {
       release();
       throw error;

@@ -8,7 +8,9 @@ const requiredBun = "1.4.5";
 async function main(): Promise<number> {
   if (typeof Bun === "undefined" || Bun.version !== requiredBun) {
     const found = typeof Bun === "undefined" ? `Node ${process.version}` : `Bun ${Bun.version}`;
-    process.stderr.write(`postrider: This is ${found}, and Postrider runs on Bun ${requiredBun} exactly. Try: npm start\n`);
+    process.stderr.write(
+      `postrider: This is ${found}, and Postrider runs on Bun ${requiredBun} exactly. Try: npm start\n`,
+    );
     return 1;
   }
   // Loaded only now: another runtime would fail on what they import before it could say why.
@@ -45,7 +47,7 @@ function createLineWriter(): (text: string) => void {
 
 function askOnTerminal(question: string): Promise<string | null> {
   if (process.stdin.isTTY !== true) return Promise.resolve(null);
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
     terminal.on("close", () => resolve(null));
     terminal.question(question, (answer) => {

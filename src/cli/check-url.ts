@@ -1,5 +1,11 @@
 import { type Config, loadConfig } from "../config.ts";
-import { type AddressPolicy, type AddressVerdict, createAddressPolicy, literalIn, portOf } from "../delivery/address.ts";
+import {
+  type AddressPolicy,
+  type AddressVerdict,
+  createAddressPolicy,
+  literalIn,
+  portOf,
+} from "../delivery/address.ts";
 import { createResolver } from "../delivery/resolver.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";

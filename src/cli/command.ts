@@ -17,7 +17,11 @@ export const settingFlags: readonly Flag[] = Object.values(settings).flatMap(({ 
 );
 
 /** `--data-dir`, for commands that look for the running server. */
-export const dataDirFlag: Flag = { name: "--data-dir", value: "DIR", doc: "Folder of the server's data (POSTRIDER_DATA_DIR)." };
+export const dataDirFlag: Flag = {
+  name: "--data-dir",
+  value: "DIR",
+  doc: "Folder of the server's data (POSTRIDER_DATA_DIR).",
+};
 
 export const jsonFlag: Flag = { name: "--json", doc: "Print one JSON value, for programs." };
 

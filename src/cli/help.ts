@@ -51,7 +51,9 @@ function pagesFor(words: readonly string[], commands: readonly Command[], style:
   const found = commands.filter((command) => words.every((word, i) => command.words[i] === word));
   if (found.length > 0) return found.map((command) => page(command, style)).join("\n\n");
   const given = words.join(" ");
-  const names = [...new Set(commands.flatMap(({ words: [first = "", ...more] }) => [first, [first, ...more].join(" ")]))];
+  const names = [
+    ...new Set(commands.flatMap(({ words: [first = "", ...more] }) => [first, [first, ...more].join(" ")])),
+  ];
   const meant = nearest(given, names);
   throw new UsageError(`There is no command "${given}". Try: postrider help${meant === null ? "" : ` ${meant}`}`);
 }

@@ -28,7 +28,8 @@ interface Verb {
   operands?: readonly string[];
   flags?: readonly Flag[];
   summary: string;
-  details?: string;
+  /** @throws UsageError before any server is asked */
+  check?(given: Pick<Invocation, "operands" | "flags">): void;
   run(invocation: Invocation): Promise<number>;
 }
 
@@ -47,9 +48,10 @@ const verbs: readonly Verb[] = [
       { name: "--email", value: "ADDRESS", doc: "Contact address and, on paid tiers, login; needed there." },
     ],
     summary: "Create an account; its password is shown once",
+    check: ({ flags }) => checkTier(flags.get("--tier") ?? "free"),
     async run({ client, flags, print, io }) {
       const body = {
-        ...(flags.has("--tier") && { tier: checkTier(flags.get("--tier") ?? "") }),
+        ...(flags.has("--tier") && { tier: flags.get("--tier") }),
         ...(flags.has("--name") && { name: flags.get("--name") }),
         ...(flags.has("--email") && { email: flags.get("--email") }),
       };
@@ -76,8 +78,9 @@ const verbs: readonly Verb[] = [
     verb: "set-tier",
     operands: ["ID", "TIER"],
     summary: `Put an account on a tier (${tiers.join(", ")}), in force at once`,
-    async run({ client, path, operands, print, io }) {
-      const changed = (await client.send("PUT", `${path}/tier`, { tier: checkTier(operands[1] ?? "") })) as Fields;
+    check: ({ operands: [, tier = ""] }) => checkTier(tier),
+    async run({ client, path, operands: [, tier], print, io }) {
+      const changed = (await client.send("PUT", `${path}/tier`, { tier })) as Fields;
       print(changed, () => pairs(changed, io));
       return exitCode.ok;
     },
@@ -101,12 +104,13 @@ const verbs: readonly Verb[] = [
 ];
 
 export const tenantCommands: readonly Command[] = verbs.map(
-  ({ verb, operands: operandNames = [], flags: ownFlags = [], summary, run }) => ({
+  ({ verb, operands: operandNames = [], flags: ownFlags = [], summary, check, run }) => ({
     words: ["tenant", verb],
     operands: operandNames,
     flags: [...ownFlags, jsonFlag, dataDirFlag],
     summary,
     async run({ operands, flags }, io) {
+      check?.({ operands, flags });
       const { dataDir } = loadConfig(io.env, flags);
       return run({
         client: createOperatorClient(dataDir),
@@ -134,8 +138,8 @@ function forOne(verb: string, summary: string, method: string, suffix: string): 
   };
 }
 
-function checkTier(given: string): string {
-  if (tiers.includes(given)) return given;
+function checkTier(given: string): void {
+  if (tiers.includes(given)) return;
   throw new UsageError(`"${given}" is not a tier. Try: ${nearest(given, tiers) ?? tiers.join(", ")}`);
 }
 

@@ -167,10 +167,10 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
-    queue.release(delivery.deliveryKey);
+    const isOvertaken = queue.release(delivery.deliveryKey);
     if (result.kind === "aborted") return null;
     queue.answered(result.answered);
-    if (result.kind === "superseded") expect(queue, clock.now());
+    if (isOvertaken || result.kind === "superseded") expect(queue, clock.now());
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
     return result.connectionFree;
   }

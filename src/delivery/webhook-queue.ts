@@ -23,11 +23,15 @@ export interface WebhookQueue {
   wantsLoad(now: number): boolean;
   /** False when the delivery is held already. */
   addFresh(delivery: DueDelivery): boolean;
+  /** As `addFresh`. A newer run takes the place of one that waits; one in flight is noted, for `release`. */
   addStored(delivery: DueDelivery): boolean;
   /** The next one to send, fresh and stored ones in turn: a replay must not hold up what is new. */
   next(): DueDelivery | null;
-  /** An attempt has ended. */
-  release(deliveryKey: number): void;
+  /**
+   * An attempt has ended. True when the table had a newer run of it already as it was read last: a replay that was
+   * committed right behind the attempt's own settlement, while the delivery was still held, would be lost otherwise.
+   */
+  release(deliveryKey: number): boolean;
   /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
   answered(answered: boolean): void;
   /** Lets go of what waits. */
@@ -40,7 +44,10 @@ export interface WebhookQueue {
 export function createWebhookQueue(webhookKey: number, tenantKey: number, concurrency: number): WebhookQueue {
   let fresh: DueDelivery[] = [];
   let stored: DueDelivery[] = [];
-  const held = new Set<number>();
+  /** Deliveries that are held, and the run of each. */
+  const held = new Map<number, number>();
+  /** Those in flight of which the table has a newer run. */
+  const overtaken = new Set<number>();
   const aborter = new AbortController();
   let limit = concurrency;
   let proven = false;
@@ -48,10 +55,21 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
 
   const add = (list: DueDelivery[], delivery: DueDelivery) => {
     if (held.has(delivery.deliveryKey)) return false;
-    held.add(delivery.deliveryKey);
+    held.set(delivery.deliveryKey, delivery.run);
     list.push(delivery);
     return true;
   };
+
+  function overtake(newer: DueDelivery): void {
+    for (const list of [fresh, stored]) {
+      const at = list.findIndex(({ deliveryKey }) => deliveryKey === newer.deliveryKey);
+      if (at < 0) continue;
+      list[at] = newer;
+      held.set(newer.deliveryKey, newer.run);
+      return;
+    }
+    overtaken.add(newer.deliveryKey);
+  }
 
   const queue: WebhookQueue = {
     webhookKey,
@@ -75,13 +93,20 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
     addFresh: (delivery) => add(fresh, delivery),
-    addStored: (delivery) => add(stored, delivery),
+    addStored(delivery) {
+      const heldRun = held.get(delivery.deliveryKey);
+      if (heldRun !== undefined && heldRun < delivery.run) overtake(delivery);
+      return add(stored, delivery);
+    },
     next() {
       const takeFresh = fresh.length > 0 && (stored.length === 0 || !lastWasFresh);
       lastWasFresh = takeFresh;
       return (takeFresh ? fresh : stored).shift() ?? null;
     },
-    release: (deliveryKey) => void held.delete(deliveryKey),
+    release(deliveryKey) {
+      held.delete(deliveryKey);
+      return overtaken.delete(deliveryKey);
+    },
     answered(answered) {
       proven = answered;
       limit = answered ? concurrency : 1;

@@ -143,4 +143,4 @@ function weightOf(item: string): [coding: string, weight: number] {
 
 /** RFC 9110, section 13.1.2: tags are compared weakly. */
 const namesTag = (header: string | null, tag: string) =>
-  header !== null && header.split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//, "") === tag);
+  (header ?? "").split(",").some((item) => item.trim() === "*" || item.trim().replace(/^W\//, "") === tag);

@@ -2,7 +2,7 @@ import { openapi } from "@elysiajs/openapi";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { type DocumentDecoration, Elysia } from "elysia";
 import { version } from "../version.ts";
-import type { Access, ErasedEndpoint, ResponseDescription, Schema } from "./endpoint.ts";
+import { type Access, type ErasedEndpoint, type ResponseDescription, type Schema, smallBodyBytes } from "./endpoint.ts";
 import { securityHeaders } from "./errors.ts";
 
 /** Where the document is. */
@@ -205,7 +205,7 @@ interface DocumentedResponse {
 /** The answers that the endpoint names, and those that follow from what it takes and who may call it. */
 function responsesOf(endpoint: ErasedEndpoint): Record<string, DocumentedResponse> {
   const all: Record<string, DocumentedResponse> = {};
-  for (const status of commonStatuses(endpoint)) all[status] = documented(status, common[status]);
+  for (const status of commonStatuses(endpoint)) all[status] = documented(status, commonOf(status, endpoint));
   for (const [key, own] of Object.entries(endpoint.responses)) {
     const status = Number(key);
     // The server can be stopping or short of disk at every endpoint, whatever else its 503 may mean.
@@ -266,7 +266,16 @@ type CommonStatus = 400 | 401 | 413 | 415 | 429 | 500 | 503;
 
 const failed = (description: string, code: string, message: string) => ({ description, example: { message, code } });
 
-const common: Readonly<Record<CommonStatus, ResponseDescription>> = {
+function commonOf(status: CommonStatus, { maxBodyBytes = smallBodyBytes }: ErasedEndpoint): ResponseDescription {
+  if (status !== 413) return common[status];
+  return failed(
+    `The body has more than ${maxBodyBytes} bytes.`,
+    "body_too_large",
+    `The body may have at most ${maxBodyBytes} bytes.`,
+  );
+}
+
+const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> = {
   400: failed(
     "The request breaks a rule; `message` names the field and the rule.",
     "invalid_request",
@@ -277,7 +286,6 @@ const common: Readonly<Record<CommonStatus, ResponseDescription>> = {
     "unauthenticated",
     "Authorization must be `Bearer <token>` with a valid token.",
   ),
-  413: failed("The body is too large.", "body_too_large", "The body may have at most 65536 bytes."),
   415: failed(
     "The body is no JSON by its Content-Type, or it is encoded.",
     "unsupported_media_type",
@@ -304,6 +312,7 @@ export interface JsonSchema {
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];
+  propertyNames?: object;
   [keyword: string]: unknown;
 }
 
@@ -342,9 +351,11 @@ const unwritten: ReadonlySet<string> = new Set(["check", "raw_check", "raw_trans
 
 const isDigits = ({ type, pattern }: JsonSchema) => type === "string" && /^\^-\?\\d/.test(String(pattern));
 
-function tidy({ required, propertyNames, ...schema }: JsonSchema): JsonSchema {
+/** Without what says nothing: that no field is required, that names of fields are texts. */
+function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSchema {
   if (schema.type === "integer" && typeof schema.default === "string") schema.default = Number(schema.default);
-  return { ...schema, ...(required !== undefined && required.length > 0 && { required }) };
+  const namesAreChecked = propertyNames !== undefined && Object.keys(propertyNames).some((word) => word !== "type");
+  return { ...schema, ...(required.length > 0 && { required }), ...(namesAreChecked && { propertyNames }) };
 }
 
 function refuse(errors: readonly string[] | undefined): void {

@@ -28,7 +28,7 @@ The bare relay and Postrider with everything on, in alternating pairs on loopbac
   --json             print one JSON object, and the words to standard error
   --no-gate          exit with 0 also when a bar is missed
   --bare             only the ceiling and the bare relay
-  --profile DIR      (with --source) write a CPU profile of the server there and sum it up
+  --profile DIR      (with --source) only Postrider at full load; its CPU profile is written there and summed up
 `;
 
 export function readOptions(args: readonly string[]): Options | string {

@@ -22,6 +22,8 @@ export interface PhaseResult {
   serverCpuSeconds: number;
   /** Processor time of the server for one delivered event, microseconds: unlike the rate, not lowered by a busy machine. */
   serverUsPerEvent: number;
+  /** From the end of the load until everything accepted had come. */
+  drainSeconds: number;
   residentEndBytes: number;
   residentPeakBytes: number;
   accepted: number;
@@ -80,12 +82,14 @@ export async function runPhase(
   };
 
   generator.stop();
+  const stoppedUs = nowUs();
   await Promise.race([drain(ledger), generator.broken]);
+  const drainSeconds = (nowUs() - stoppedUs) / 1e6;
   generator.close();
   const refused = [...ledger.refused.values()].reduce((sum, count) => sum + count, 0);
   if (ledger.accepted === 0) throw new Error(`${phase.label}: nothing was accepted.\n${ledger.firstRefusal ?? ""}`);
   const { accepted, duplicates, wrong } = ledger;
-  return { ...measured, accepted, lost: ledger.lost(), duplicates, wrong, refused };
+  return { ...measured, drainSeconds, accepted, lost: ledger.lost(), duplicates, wrong, refused };
 }
 
 const takeSnapshot = (ledger: Ledger, meter: Meter) => ({

@@ -44,9 +44,7 @@ export interface ProductOptions {
 export async function startProduct({ dataDir, source, profileDir }: ProductOptions): Promise<Server> {
   const port = freePort();
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
-  const command = source
-    ? [process.execPath, ...profiling, process.env.BENCH_MAIN ?? join(root, "src/main.ts")]
-    : [await builtExecutable()];
+  const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
   const child = Bun.spawn(command, {
     cwd: dataDir,
     env: {

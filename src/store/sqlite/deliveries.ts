@@ -9,6 +9,13 @@ import type { TenantPage } from "./tenant-page.ts";
 
 export const webhookRemovedReason = "The webhook was removed before the delivery succeeded";
 
+/** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
+const pendingWebhooks = `
+  select min(webhook_key) from delivery where state = 0
+  union all
+  select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
+  from lane where lane.webhook_key is not null`;
+
 /**
  * The queue. These statements run for every delivery, so they are prepared SQL with positional parameters; the rest of
  * the store goes through the query builder.
@@ -16,14 +23,8 @@ export const webhookRemovedReason = "The webhook was removed before the delivery
 export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): DeliveryVerbs {
   const { client, lane, pages, rowKeys } = connection;
 
-  // One seek per webhook that has anything pending: `min` over the partial index, then the next webhook after it.
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
-    with recursive lane (webhook_key) as (
-      select min(webhook_key) from delivery where state = 0
-      union all
-      select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
-      from lane where lane.webhook_key is not null
-    )
+    with recursive lane (webhook_key) as (${pendingWebhooks})
     select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
            (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
     from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
@@ -94,20 +95,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     `update delivery set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = '${webhookRemovedReason}' where key = ?1`,
   );
 
-  const selectPending = client.prepare<{ pending: number | null }, []>(
-    `select sum(pending) as pending from tenant_usage join tenant on tenant.key = tenant_usage.tenant_key
-     where tenant.deleted_at is null and tenant.operator_suspended_at is null`,
-  );
-  const selectOldestDue = client.prepare<{ at: number | null }, []>(`
-    with recursive lane (webhook_key) as (
-      select min(webhook_key) from delivery where state = 0
-      union all
-      select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
-      from lane where lane.webhook_key is not null
+  // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
+  const selectDepth = client.prepare<{ pending: number | null; oldestDueAt: number | null }, []>(`
+    with recursive lane (webhook_key) as (${pendingWebhooks}),
+    active (tenant_key, first_due_at) as (
+      select tenant.key,
+             (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
+      from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+      where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
     )
-    select min((select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)) as at
-    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-    where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
+    select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
+           (select min(first_due_at) from active) as oldestDueAt`);
 
   function log({ delivery, attempt }: Settlement): number {
     const key = rowKeys.nextAttempt();
@@ -217,7 +215,8 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       }),
 
     async queueDepth() {
-      return { pending: selectPending.get()?.pending ?? 0, oldestDueAt: selectOldestDue.get()?.at ?? null };
+      const depth = selectDepth.get();
+      return { pending: depth?.pending ?? 0, oldestDueAt: depth?.oldestDueAt ?? null };
     },
   };
 }

@@ -45,6 +45,13 @@ const recoveryPauseMs = 500;
 /** Most jobs in one commit. More would let the first wait for the last without making a job cheaper. */
 const batchLimit = 512;
 
+/**
+ * After a commit the lane rests for twice the time that it took, so that syncing takes a third of the event loop at most,
+ * and no longer than this: the wait is part of every ingestion's latency.
+ */
+const restPerWork = 2;
+const longestRestMs = 4;
+
 interface Waiting {
   job: Job<unknown>;
   resolve(value: unknown): void;
@@ -97,6 +104,8 @@ export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, c
   let { batch, last_event_seq: lastSeq } = readMark.get() ?? { batch: 0, last_event_seq: 0 };
   let queue: Waiting[] = [];
   let scheduled = false;
+  /** On the monotonic clock. A lone write after a pause goes at once; under load more of them share a commit. */
+  let restUntil = 0;
   let closed = false;
   /** Set while the outcome of a commit is not known: nothing may be written, and new work is turned away. */
   let recovering: { since: number } | null = null;
@@ -161,7 +170,9 @@ export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, c
       else for (const job of jobs) writeAlone(job);
       return;
     }
-    const durationMs = clock.monotonicMs() - startedAt;
+    const endedAt = clock.monotonicMs();
+    const durationMs = endedAt - startedAt;
+    restUntil = endedAt + Math.min(durationMs * restPerWork, longestRestMs);
     answer(jobs, written);
     onCommit?.({ jobs: jobs.length, durationMs });
   }
@@ -225,7 +236,9 @@ export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, c
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    setImmediate(flush);
+    const restMs = restUntil - clock.monotonicMs();
+    if (restMs <= 0) setImmediate(flush);
+    else clock.after(restMs, flush);
   }
 
   return {

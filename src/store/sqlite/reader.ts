@@ -56,7 +56,7 @@ export function createReader(databasePath: string): Reader {
   }
 
   function ask(request: Unnumbered<ReaderRequest>): Promise<unknown> {
-    if (closing) return Promise.reject(closed());
+    if (closing !== null) return Promise.reject(closed());
     if (!worker) {
       worker = start();
       send({ kind: "open", databasePath });

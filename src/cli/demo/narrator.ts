@@ -1,0 +1,42 @@
+import { formatDuration } from "../../lib/duration.ts";
+import type { Io } from "../io.ts";
+import { createStyle } from "../style.ts";
+
+/** Tells the story of the demo, a step a line, with the time that the step has taken. */
+export interface Narrator {
+  chapter(title: string): void;
+  /** Runs one step and prints what it returns; prints why it failed, and throws it on. */
+  step<T extends string | { said: string }>(label: string, run: () => T | Promise<T>): Promise<T>;
+  /** A line between the steps. */
+  note(label: string, text: string): void;
+  end(didHold: boolean, text: string): void;
+}
+
+const labelWidth = 11;
+const textWidth = 70;
+
+export function createNarrator(io: Io, monotonicMs: () => number): Narrator {
+  const style = createStyle(io);
+  const label = (name: string) => style.faint(name.padEnd(labelWidth));
+  const good = style.good("✓");
+  const bad = style.bad("✗");
+
+  return {
+    chapter: (title) => io.out(`\n${style.bold(title)}`),
+    async step(name, run) {
+      const startedAt = monotonicMs();
+      try {
+        const result = await run();
+        const took = formatDuration(monotonicMs() - startedAt);
+        const said = typeof result === "string" ? result : result.said;
+        io.out(`  ${good} ${label(name)} ${said.padEnd(textWidth)} ${style.faint(took.padStart(7))}`);
+        return result;
+      } catch (error) {
+        io.out(`  ${bad} ${label(name)} ${error instanceof Error ? error.message : error}`);
+        throw error;
+      }
+    },
+    note: (name, text) => io.out(`  ${style.faint("·")} ${label(name)} ${text}`),
+    end: (didHold, text) => io.out(`\n${didHold ? good : bad} ${style.bold(text)}`),
+  };
+}

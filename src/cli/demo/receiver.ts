@@ -1,0 +1,43 @@
+/** One delivery as it came in: the bytes, not what a parser makes of them. */
+export interface Received {
+  readonly eventId: string;
+  readonly headers: Headers;
+  readonly body: Uint8Array;
+  /** What it was answered. */
+  readonly status: number;
+}
+
+/** The tenant's side of the demo: a real HTTP server on loopback that keeps what it gets. */
+export interface DemoReceiver {
+  readonly url: string;
+  /** All that came in for an event, oldest first. */
+  received(eventId: string): readonly Received[];
+  stop(): Promise<void>;
+}
+
+/** @param answer the status for the nth delivery (from 1) of an event of a type */
+export function startDemoReceiver(answer: (eventType: string, nth: number) => number): DemoReceiver {
+  const all: Received[] = [];
+  const received = (eventId: string) => all.filter((each) => each.eventId === eventId);
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const body = new Uint8Array(await request.arrayBuffer());
+      const eventId = request.headers.get("service-event-id") ?? "";
+      const status = answer(eventTypeIn(body), received(eventId).length + 1);
+      all.push({ eventId, headers: request.headers, body, status });
+      return new Response(null, { status });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/orders`,
+    received,
+    stop: () => server.stop(true),
+  };
+}
+
+function eventTypeIn(body: Uint8Array): string {
+  const { payload } = JSON.parse(new TextDecoder().decode(body)) as { payload?: { event_type?: string } };
+  return payload?.event_type ?? "";
+}

@@ -1,0 +1,187 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
+import { ingestOne } from "./support.ts";
+
+/** Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrade, payment method, deletion. */
+
+const { any, stringMatching } = expect;
+
+interface World {
+  server: TestApp;
+  /** One account for each tier. */
+  of: Record<"free" | "pro" | "business" | "enterprise", TestAccount>;
+}
+
+const goodPassword = "Corr3ct#Horse";
+const server = useServer();
+const of = {} as World["of"];
+
+beforeAll(async () => {
+  for (const tier of ["free", "pro", "business", "enterprise"] as const) {
+    of[tier] = await server().account();
+    await of[tier].setTier(tier);
+  }
+  await makePaid("taken@example.com");
+});
+
+const world = (): World => ({ server: server(), of });
+
+const makePaid = (email: string): Promise<Answer> =>
+  server().request("POST", "/operator/tenants", {
+    token: server().operatorToken,
+    body: { tier: "pro", name: "Ada Ltd", email, password: goodPassword },
+  });
+
+const target = { tier: "pro", email: "new@example.com", password: goodPassword };
+
+/** Whatever is asked, for now nothing of the account changes. */
+function row(tier: keyof World["of"], body: unknown, answer: Pick<Scenario<World>, "status" | "body">): Scenario<World> {
+  let before: unknown;
+  return {
+    section: "spec: Tenant tier and activation moves",
+    given: async ({ of }) => void (before = (await of[tier].get("/v1/tenants/me")).body),
+    request: ({ of }) => of[tier].post("/v1/tenants/upgrade", body),
+    ...answer,
+    exact: true,
+    never: () => [goodPassword, "argon2"],
+    then: async ({ of }) => expect((await of[tier].get("/v1/tenants/me")).body).toEqual(before),
+  };
+}
+
+const refusal = (tier: keyof World["of"], body: unknown, code: string, message: RegExp) =>
+  row(tier, body, { status: 400, body: { message: stringMatching(message), code } });
+
+const noPayments = { status: 503, body: { message: any(String), code: "payments_unavailable" } };
+
+scenarios<World>("POST /v1/tenants/upgrade", world, {
+  "free to pro": { ...row("free", target, noPayments), headers: { "Retry-After": /^\d+$/ } },
+  "free to business": row("free", { ...target, tier: "business" }, noPayments),
+  "pro to business needs neither e-mail nor password": row("pro", { tier: "business" }, noPayments),
+  "pro to pro": refusal("pro", { tier: "pro" }, "not_an_upgrade", /^tier must be higher than "pro"/),
+  "business to pro": refusal("business", { tier: "pro" }, "not_an_upgrade", /downgrades are not supported/),
+  "business to business": refusal("business", { tier: "business" }, "not_an_upgrade", /^tier must be higher/),
+  "enterprise to business": refusal("enterprise", { tier: "business" }, "not_an_upgrade", /^tier must be higher/),
+  "without a tier": refusal("free", { ...target, tier: undefined }, "field_required", /^tier is required/),
+  "to free": refusal("pro", { tier: "free" }, "invalid_request", /^tier must be "pro" or "business"/),
+  "to enterprise": refusal("free", { ...target, tier: "enterprise" }, "invalid_request", /^tier must/),
+  "to an unknown tier": refusal("free", { ...target, tier: "gold" }, "invalid_request", /^tier must/),
+  "to a number": refusal("free", { ...target, tier: 2 }, "invalid_request", /^tier must/),
+  "from free without an e-mail": refusal("free", { ...target, email: undefined }, "field_required", /^email is required/),
+  "from free without a password": refusal("free", { ...target, password: undefined }, "field_required", /^password is/),
+  "with a bad e-mail": refusal("free", { ...target, email: "ada" }, "invalid_request", /^email must/),
+  "with a taken e-mail": refusal("free", { ...target, email: "TAKEN@example.com" }, "email_taken", /^email /),
+  "with a list": refusal("free", [target], "invalid_request", /^The body must be a JSON object/),
+  ...Object.fromEntries(
+    Object.entries({
+      "8 characters": "Abc12#x",
+      uppercase: "abcdef1#",
+      lowercase: "ABCDEF1#",
+      digit: "Abcdefg#",
+      special: "Abcdefg1",
+    }).map(([rule, password]) => [
+      `with a password that misses ${rule}`,
+      refusal("free", { ...target, password }, "weak_password", new RegExp(`^password must have .*${rule}`)),
+    ]),
+  ),
+});
+
+const paymentMethod = (tier: keyof World["of"], status: number, code: string): Scenario<World> => ({
+  section: "decisions 12",
+  request: ({ of }) => of[tier].post("/v1/tenants/payment-method"),
+  status,
+  exact: true,
+  body: { message: any(String), code },
+});
+
+scenarios<World>("POST /v1/tenants/payment-method", world, {
+  "on free there is nothing to pay": paymentMethod("free", 400, "no_paid_plan"),
+  "enterprise is invoiced": paymentMethod("enterprise", 400, "no_paid_plan"),
+  "on pro, while payments do not exist": paymentMethod("pro", 503, "payments_unavailable"),
+  "on business, too": paymentMethod("business", 503, "payments_unavailable"),
+});
+
+// ---------------------------------------------------------------- deletion
+
+let gone: TestAccount;
+let eventId: string;
+let webhookId: string;
+let secondToken: string;
+let streamEnded: Promise<string>;
+
+async function watch(token: string): Promise<string> {
+  const response = await fetch(`${server().url}/v1/stream`, { headers: { Authorization: `Bearer ${token}` } });
+  return response.text();
+}
+
+scenarios<World>("DELETE /v1/tenants", world, {
+  "deletes the account at once": {
+    section: "spec: Accounts",
+    async given({ server }) {
+      const { tenant_id: id } = (await makePaid("gone@example.com")).body;
+      const logIn = async () =>
+        (await server.request("POST", "/v1/tenants/auth/login", { body: { loginId: id, password: goodPassword } })).body.token;
+      const jwt = await logIn();
+      secondToken = await logIn();
+      const { body: keys } = await server.request("GET", "/v1/tenants/api-keys", { token: jwt });
+      gone = { ...of.free, id, jwt, password: goodPassword, apiKey: keys[0].key };
+      gone.ingest = (payload) => server.request("POST", "/v1/ingest", { token: gone.apiKey, body: { payload } });
+      eventId = await ingestOne(gone, { secret: "of the deleted" });
+      const body = [{ webhook_url: "https://example.com/gone" }];
+      await server.request("PUT", "/v1/tenants/webhooks", { token: jwt, body });
+      webhookId = (await server.request("GET", "/v1/tenants/webhooks", { token: jwt })).body[0].id;
+      streamEnded = watch(jwt);
+    },
+    request: ({ server }) => server.request("DELETE", "/v1/tenants", { token: gone.jwt }),
+    status: 204,
+    async then(_, { text }) {
+      expect(text).toBe("");
+      // Resolves when the server has closed the stream.
+      await streamEnded;
+    },
+  },
+});
+
+describe("after the deletion (decisions, section 4)", () => {
+  test("every endpoint refuses its tokens and its key", async () => {
+    for (const { method, path, access } of server().app.endpoints) {
+      if (access !== "session" && access !== "api_key") continue;
+      const concrete = path.replace("webhooks/:id", `webhooks/${webhookId}`).replace(":id", eventId).replace(":state", "FAILED");
+      const tokens = access === "session" ? [gone.jwt, secondToken] : [gone.apiKey];
+      for (const token of tokens) {
+        const { status, text } = await server().request(method, concrete, { token });
+        expect([method, path, status]).toEqual([method, path, 401]);
+        for (const secret of [gone.id, "of the deleted", "gone@example.com"]) expect(text).not.toContain(secret);
+      }
+    }
+  });
+
+  const notFound: Record<string, () => Promise<Answer>> = {
+    status: () => server().request("GET", `/v1/tenants/${gone.id}/status`),
+    jwks: () => server().request("GET", `/v1/tenants/${gone.id}/jwks.json`),
+    "the event for others": () => of.pro.get(`/v1/events/${eventId}`),
+    "a single replay by others": () =>
+      of.pro.post("/v1/events/replays/single", { eventId, replayGroupId: "after the deletion" }),
+    "the operator's view": () =>
+      server().request("GET", `/operator/tenants/${gone.id}`, { token: server().operatorToken }),
+  };
+
+  test.each(Object.entries(notFound))("%s is 404", async (_, request) => {
+    expect((await request()).status).toBe(404);
+  });
+
+  test.each(["id", "e-mail"])("no login with its %s", async (by) => {
+    const loginId = by === "id" ? gone.id : "gone@example.com";
+    const body = { loginId, password: goodPassword };
+    const answer = await server().request("POST", "/v1/tenants/auth/login", { body });
+    expect([answer.status, answer.body.code]).toEqual([401, "wrong_credentials"]);
+  });
+
+  test("its e-mail is free", async () => {
+    expect((await makePaid("gone@example.com")).status).toBe(201);
+  });
+
+  test("the others stay", async () => {
+    for (const account of Object.values(of)) expect((await account.get("/v1/tenants/me")).status).toBe(200);
+  });
+});

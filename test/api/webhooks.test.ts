@@ -1,0 +1,297 @@
+import { afterAll, beforeAll, expect } from "bun:test";
+import nacl from "tweetnacl";
+import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
+import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "./support.ts";
+
+/** Specification, "Webhooks"; decisions, sections 1 (local mode) and 9. The inbox does not exist yet. */
+
+const { any, stringMatching } = expect;
+
+interface World {
+  server: TestApp;
+  /** Business: two webhooks. */
+  ada: TestAccount;
+  eve: TestAccount;
+}
+
+const clock = createTravelClock();
+const ownPort = await closedPort();
+const nobodysPort = await closedPort();
+const server = useServer({ clock, env: { POSTRIDER_PORT: String(ownPort) } });
+let ada: TestAccount;
+let eve: TestAccount;
+let hooks: Hooks;
+
+beforeAll(async () => {
+  hooks = await startHooks();
+  ada = await server().account();
+  await ada.setTier("business");
+  eve = await server().account();
+  await put(eve, [{ webhook_url: "https://eve.example.com/hook", name: "Eve" }]);
+});
+afterAll(() => hooks.stop());
+
+const world = (): World => ({ server: server(), ada, eve });
+
+const put = (account: TestAccount, body: unknown): Promise<Answer> => account.put("/v1/tenants/webhooks", body);
+
+const list = async (account: TestAccount): Promise<{ id: string; url: string; name: string }[]> =>
+  (await account.get("/v1/tenants/webhooks")).body;
+
+const a = { webhook_url: "https://example.com/a", name: "A" };
+const b = { webhook_url: "https://example.com/b", name: "B" };
+const c = { webhook_url: "https://example.com/c", name: "C" };
+
+/** The list is saved and answered in the order sent, and the other tenant's stays. */
+function saved(body: { webhook_url: string; name?: string }[], section = "spec: Webhooks"): Scenario<World> {
+  return {
+    section,
+    request: ({ ada }) => put(ada, body),
+    status: 200,
+    exact: true,
+    body: body.map(({ webhook_url, name = "" }) => ({ webhook_url, name })),
+    never: ({ eve }) => [eve.id, "eve.example.com"],
+    async then({ ada, eve }) {
+      expect(await list(ada)).toEqual(
+        body.map(({ webhook_url: url, name = "" }) => ({ id: stringMatching(/^wh_[0-9a-z]{26}$/), url, name })),
+      );
+      expect(await list(eve)).toEqual([{ id: any(String), url: "https://eve.example.com/hook", name: "Eve" }]);
+    },
+  };
+}
+
+/** 400 with exactly this code, a sentence that names the field, and nothing has changed. */
+function refusal(body: unknown, code: string, message: RegExp, section = "decisions 9"): Scenario<World> {
+  let before: unknown;
+  return {
+    section,
+    given: async ({ ada }) => void (before = await list(ada)),
+    request: ({ ada }) => put(ada, body),
+    status: 400,
+    exact: true,
+    body: { message: stringMatching(message), code },
+    never: ({ eve }) => [eve.id, "eve.example.com"],
+    then: async ({ ada }) => expect(await list(ada)).toEqual(before as unknown[]),
+  };
+}
+
+scenarios<World>("GET /v1/tenants/webhooks", world, {
+  "a new account has none": {
+    section: "spec: Webhooks",
+    request: ({ ada }) => ada.get("/v1/tenants/webhooks"),
+    status: 200,
+    exact: true,
+    body: [],
+    headers: { "Cache-Control": "no-store" },
+  },
+});
+
+let ids: string[];
+const onTier = (tier: string, entries: unknown[]): Scenario<World> => ({
+  ...refusal(entries, "too_many_webhooks", /^The body must have at most \d entr/, "spec: Limits"),
+  async given({ ada }) {
+    await put(ada, []);
+    await ada.setTier(tier);
+  },
+  async then({ ada }) {
+    expect(await list(ada)).toEqual([]);
+    expect((await put(ada, entries.slice(1))).status).toBe(200);
+    expect(await list(ada)).toHaveLength(entries.length - 1);
+    await ada.setTier("business");
+  },
+});
+
+const rename = { ...a, name: "Renamed" };
+
+scenarios<World>("PUT /v1/tenants/webhooks", world, {
+  "one entry": saved([a]),
+  "without a name it is empty": saved([{ webhook_url: a.webhook_url }], "spec: Webhook entry"),
+  "two in the order sent": saved([b, a]),
+  "in another order, each URL with its id": {
+    ...saved([a, b], "decisions 9"),
+    given: async ({ ada }) => void (ids = (await list(ada)).map(({ id }) => id)),
+    then: async ({ ada }) => expect((await list(ada)).map(({ id }) => id)).toEqual([ids[1] ?? "", ids[0] ?? ""]),
+  },
+  "another name for a URL, with the same id": {
+    ...saved([rename, b], "decisions 9"),
+    then: async ({ ada }) => expect((await list(ada)).map(({ id }) => id)).toEqual([ids[1] ?? "", ids[0] ?? ""]),
+  },
+  "a URL left out is removed": saved([b]),
+  "registered again it is a new one": {
+    ...saved([a, b]),
+    then: async ({ ada }) => {
+      const [first, second] = (await list(ada)).map(({ id }) => id);
+      expect([first === ids[1], second === ids[0]]).toEqual([false, true]);
+    },
+  },
+  "an empty array removes all": saved([]),
+  "saved as given": saved([{ webhook_url: "https://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }], "decisions 9"),
+  "2,048 characters": saved([{ webhook_url: `https://example.com/${"x".repeat(2028)}` }], "decisions 9"),
+  "a name of 200 characters": saved([{ ...a, name: "n".repeat(200) }], "decisions 9"),
+  "a name of other letters": saved([{ ...a, name: "Ñandú 🦤 <b>" }], "decisions 9"),
+  "unknown fields are ignored": {
+    ...saved([a]),
+    request: ({ ada }) => put(ada, [{ ...a, id: "wh_mine", url: "https://other.example.com" }]),
+  },
+  "two on free": onTier("free", [a, b]),
+  "two on pro": onTier("pro", [a, b]),
+  "three on business": onTier("business", [a, b, c]),
+  "four on enterprise": onTier("enterprise", [a, b, c, { webhook_url: "https://example.com/d" }]),
+});
+
+const notPublic = "must have a public address, not a private, local or reserved one.";
+const badUrls: Record<string, [url: string, rule: string]> = {
+  "http and a public name": ["http://example.com/hook", "must start with"],
+  "http and a public address": ["http://93.184.215.14/hook", "must start with"],
+  "another scheme": ["ftp://example.com/hook", "must start with"],
+  "no scheme": ["example.com/hook", "must start with"],
+  "a relative URL": ["/hook", "must start with"],
+  "nothing": ["", "must start with"],
+  "no host": ["https://", "must be a valid URL"],
+  "a user": ["https://ada@example.com/hook", "must not contain a user name or password."],
+  "a user and a password": ["https://ada:secret@example.com/hook", "must not contain a user name or password."],
+  "a fragment": ["https://example.com/hook#part", "must not contain a fragment"],
+  "an empty fragment": ["https://example.com/hook#", "must not contain a fragment"],
+  "a space": ["https://example.com/a b", "must not contain spaces"],
+  "a line break": ["https://example.com/\nhook", "must not contain spaces or control characters"],
+  "a backslash": ["https://example.com\\@10.0.0.1/", "must not contain a backslash"],
+  "a private address": ["https://10.0.0.1/hook", notPublic],
+  "another private address": ["https://192.168.1.1/hook", notPublic],
+  "a private address in hexadecimal": ["https://0x0a000001/hook", notPublic],
+  "a private address as IPv6": ["https://[::ffff:10.0.0.1]/hook", notPublic],
+  "a unique local address": ["https://[fd12::1]/hook", notPublic],
+  "the metadata service": ["https://169.254.169.254/latest", notPublic],
+  "every interface": ["https://0.0.0.0/hook", notPublic],
+  "a name of one label": ["https://intranet/hook", "must have a full public host name"],
+  "an internal name": ["https://db.internal/hook", "must have a public host name"],
+  "a loopback name that is not localhost": ["https://a.localhost/hook", "must have a public host name"],
+  "a port of another protocol": ["https://example.com:25/hook", "must not use a port of another protocol"],
+  "2,049 characters": [`https://example.com/${"x".repeat(2029)}`, "must be at most 2,048 characters long."],
+  "this server": [`http://127.0.0.1:${ownPort}/v1/ingest`, "must not be an address of this server itself."],
+  "this server by name": [`http://localhost:${ownPort}/`, "must not be an address of this server itself."],
+  "this server by name, over https": [`https://localhost:${ownPort}/`, "must not be an address of this server itself."],
+  "this server over IPv6": [`http://[::1]:${ownPort}/`, "must not be an address of this server itself."],
+  "this server by another loopback address": [`http://127.0.0.2:${ownPort}/`, "must not be an address of this server"],
+};
+
+const asPattern = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+scenarios<World>("PUT /v1/tenants/webhooks", world, {
+  ...Object.fromEntries(
+    Object.entries(badUrls).map(([name, [webhook_url, rule]]) => [
+      `a URL with ${name}`,
+      refusal([a, { webhook_url }], "invalid_webhook_url", new RegExp(`^\\[1\\]\\.webhook_url ${asPattern(rule)}`)),
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["localhost", "127.0.0.1", "127.0.0.2", "[::1]"].flatMap((host) =>
+      ["http", "https"].map((scheme) => [
+        `${scheme}://${host} in local mode`,
+        saved([{ webhook_url: `${scheme}://${host}:${nobodysPort}/hook` }], "decisions 1"),
+      ]),
+    ),
+  ),
+  "the same URL twice": refusal([a, a], "duplicate_webhook", /^\[1\]\.webhook_url must not be the same/),
+  "the same URL under two names": refusal([a, { ...a, name: "Z" }], "duplicate_webhook", /^\[1\]\.webhook_url/),
+  "the same URL in two spellings": refusal(
+    [a, { webhook_url: "https://EXAMPLE.com:443/x/../a" }],
+    "duplicate_webhook",
+    /^\[1\]\.webhook_url must not be the same/,
+  ),
+  "a name of 201 characters": refusal([{ ...a, name: "n".repeat(201) }], "invalid_request", /^\[0\]\.name must have at/),
+  "a name that is a number": refusal([{ ...a, name: 7 }], "invalid_request", /^\[0\]\.name must be a string/),
+  "a name that is null": refusal([{ ...a, name: null }], "invalid_request", /^\[0\]\.name must be a string/),
+  "no URL": refusal([{ name: "A" }], "field_required", /^\[0\]\.webhook_url is required\.$/),
+  "the field name of the list": refusal([{ url: a.webhook_url }], "field_required", /^\[0\]\.webhook_url is required/),
+  "a URL that is a number": refusal([{ webhook_url: 7 }], "invalid_request", /^\[0\]\.webhook_url must be a string/),
+  "a URL that is null": refusal([{ webhook_url: null }], "invalid_request", /^\[0\]\.webhook_url must be a string/),
+  "an entry that is a text": refusal([a.webhook_url], "invalid_request", /^\[0\] must be a JSON object/),
+  "an entry that is a list": refusal([[a]], "invalid_request", /^\[0\] must be a JSON object/),
+  "an entry that is null": refusal([a, null], "invalid_request", /^\[1\] must be a JSON object/),
+  "an object": refusal(a, "invalid_request", /^The body must be an array/),
+  "an object around the list": refusal({ webhooks: [a] }, "invalid_request", /^The body must be an array/),
+  "a text": refusal('"https://example.com/hook"', "invalid_request", /^The body must be an array/),
+  "null": refusal("null", "invalid_request", /^The body must be an array/),
+});
+
+let hook: Hook;
+let hookId: string;
+
+const attempt = { number: 1, startedAt: stringMatching(isoPattern), durationMs: any(Number), replayGroupId: null };
+const testOf = (account: TestAccount, id: string) => account.post(`/v1/tenants/webhooks/${id}/test`);
+
+scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
+  "sends one signed event and answers with the attempt": {
+    section: "decisions 9",
+    async given({ ada }) {
+      hook = hooks.hook((response) => response.writeHead(201).end("thank you"));
+      await put(ada, [{ webhook_url: hook.url }, { webhook_url: `http://127.0.0.1:${nobodysPort}/` }]);
+      hookId = (await list(ada))[0]?.id ?? "";
+    },
+    request: ({ ada }) => testOf(ada, hookId),
+    status: 200,
+    exact: true,
+    body: () => ({ ...attempt, targetWebhook: hook.url, statusCode: 201, error: null, responseBody: "thank you" }),
+    async then({ server, ada }) {
+      const [request] = await hook.whenReceived(1);
+      const { keys } = (await server.request("GET", `/v1/tenants/${ada.id}/jwks.json`)).body;
+      const signature = Buffer.from(String(request?.headers["service-signature"]), "base64");
+      const isGenuine = nacl.sign.detached.verify(request?.body ?? Buffer.alloc(0), signature, Buffer.from(keys[0].x, "base64url"));
+      expect([hook.received.length, request?.headers["service-key-id"], isGenuine]).toEqual([1, keys[0].kid, true]);
+      expect(JSON.parse(request?.text ?? "")).toMatchObject({ tenantId: ada.id, payload: any(Object) });
+      expect((await ada.get("/v1/events")).body).toEqual({ events: [], total: 0 });
+    },
+  },
+  "a failed attempt is an answer, too": {
+    section: "decisions 9",
+    given: async () => void (hook.answer = 503),
+    request: ({ ada }) => testOf(ada, hookId),
+    status: 200,
+    exact: true,
+    body: () => ({ ...attempt, targetWebhook: hook.url, statusCode: 503, error: `HTTP 503 from ${hook.url}`, responseBody: "" }),
+    then: () => expect(hook.received).toHaveLength(2),
+  },
+  "of a webhook that nobody serves": {
+    section: "decisions 9",
+    request: async ({ ada }) => testOf(ada, (await list(ada))[1]?.id ?? ""),
+    status: 200,
+    exact: true,
+    body: {
+      ...attempt,
+      targetWebhook: `http://127.0.0.1:${nobodysPort}/`,
+      statusCode: null,
+      error: `Connection refused by http://127.0.0.1:${nobodysPort}/`,
+      responseBody: "",
+    },
+  },
+  "another tenant's webhook is not found": {
+    section: "spec: Authentication",
+    request: ({ eve }) => testOf(eve, hookId),
+    status: 404,
+    exact: true,
+    body: { message: any(String), code: "webhook_not_found" },
+    never: ({ ada }) => [ada.id, hook.url, hookId],
+  },
+  "an unknown webhook": {
+    section: "spec: Errors",
+    request: ({ eve }) => testOf(eve, "wh_00000000000000000000000000"),
+    status: 404,
+    exact: true,
+    body: { message: any(String), code: "webhook_not_found" },
+  },
+  "the eleventh within a minute": {
+    section: "decisions 3",
+    given: ({ eve }) => Promise.all(Array.from({ length: 8 }, () => testOf(eve, "wh_0"))),
+    request: ({ eve }) => testOf(eve, "wh_0"),
+    status: 429,
+    exact: true,
+    body: { message: any(String), code: "too_many_tests" },
+    headers: { "Retry-After": /^(60|[1-5]?[0-9])$/ },
+    async then({ eve, ada }, { headers }) {
+      expect((await testOf(ada, hookId)).status).toBe(200);
+      clock.travel(Number(headers.get("Retry-After")) * 1000);
+      expect((await testOf(eve, "wh_0")).status).toBe(404);
+    },
+  },
+});

@@ -1,0 +1,515 @@
+import { Database } from "bun:sqlite";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/api";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openStore, type StoreOptions } from "../../src/store/open.ts";
+import type { Connection } from "../../src/store/sqlite/connection.ts";
+import { deliveryVerbs } from "../../src/store/sqlite/deliveries.ts";
+import { eventVerbs } from "../../src/store/sqlite/events.ts";
+import type { Lane } from "../../src/store/sqlite/lane.ts";
+import { maintenanceVerbs } from "../../src/store/sqlite/maintenance.ts";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
+import { createQueries } from "../../src/store/sqlite/queries.ts";
+import { createReader } from "../../src/store/sqlite/reader.ts";
+import { createReplayLedger } from "../../src/store/sqlite/replay-ledger.ts";
+import { replayVerbs } from "../../src/store/sqlite/replays.ts";
+import { createRowKeys } from "../../src/store/sqlite/row-keys.ts";
+import * as schema from "../../src/store/sqlite/schema.ts";
+import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
+import { storeContract } from "../contract/store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
+
+function sqliteBackend(): TestBackend {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-store-"));
+  return {
+    open: (options) => openStore({ dataDir, ...options }),
+    countRows() {
+      const client = new Database(join(dataDir, databaseFile), { readonly: true });
+      const tables = client
+        .query<{ name: string }, []>("select name from sqlite_schema where type = 'table' and name not like 'sqlite%'")
+        .all();
+      const rows = tables.map(({ name }) => [name, client.query(`select 1 from ${name}`).all().length] as const);
+      client.close();
+      return Object.fromEntries(rows);
+    },
+    remove: () => rmSync(dataDir, { recursive: true }),
+  };
+}
+
+storeContract("SQLite", sqliteBackend);
+
+/** An open database in a folder of its own, with the store on top of it when a test asks for one. */
+function sqliteStore(options: Partial<StoreOptions> = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-"));
+  const path = join(dataDir, databaseFile);
+  const store = openStore({ dataDir, clock: systemClock, ...options });
+  cleanups.push(async () => {
+    await store.close();
+    rmSync(dataDir, { recursive: true });
+  });
+  return { store, path };
+}
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+function emptyDir() {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-"));
+  cleanups.push(() => rmSync(dataDir, { recursive: true }));
+  return dataDir;
+}
+
+const folder = join(import.meta.dir, "../../drizzle/sqlite");
+
+describe("opening", () => {
+  const opened = (options: Partial<Parameters<typeof openDatabase>[0]> = {}) => {
+    const client = openDatabase({ dataDir: emptyDir(), ...options });
+    cleanups.unshift(() => client.close());
+    return client;
+  };
+  const pragma = (client: Database, name: string) =>
+    Object.values(client.query<Record<string, unknown>, []>(`pragma ${name}`).get() ?? {})[0];
+
+  test.each([
+    ["journal_mode", "wal"],
+    ["synchronous", 2],
+    ["foreign_keys", 1],
+    ["busy_timeout", 5000],
+    ["trusted_schema", 0],
+    ["secure_delete", 1],
+    ["auto_vacuum", 2],
+    ["wal_autocheckpoint", 0],
+    ["mmap_size", 0],
+  ])("%s is %p", (name, value) => {
+    expect(pragma(opened(), name)).toBe(value);
+  });
+
+  test("the file is for this user alone", () => {
+    const dataDir = emptyDir();
+    opened({ dataDir });
+    for (const name of readdirSync(dataDir))
+      expect([name, statSync(join(dataDir, name)).mode & 0o77]).toEqual([name, 0]);
+  });
+
+  test("a database of a newer program is refused with what to do", () => {
+    const dataDir = emptyDir();
+    const client = openDatabase({ dataDir });
+    client.run(`pragma user_version = ${migrations.length + 1}`);
+    client.close();
+    expect(() => openDatabase({ dataDir })).toThrow(/newer Postrider.*Try: run that version or a later one/);
+  });
+
+  test("a folder that is not there is refused with what to do", () => {
+    expect(() => openDatabase({ dataDir: join(emptyDir(), "none") })).toThrow(/cannot be opened.*Try: /);
+  });
+
+  test("what is no database is refused and left as it is", () => {
+    const dataDir = emptyDir();
+    writeFileSync(join(dataDir, databaseFile), "not a database, but long enough to be taken for one".repeat(100));
+    expect(() => openDatabase({ dataDir })).toThrow();
+    expect(readFileSync(join(dataDir, databaseFile), "utf8")).toStartWith("not a database");
+  });
+});
+
+describe("migrations", () => {
+  test("the list is the folder, in its order", async () => {
+    const journal = await Bun.file(join(folder, "migrations/meta/_journal.json")).json();
+    const tags = journal.entries.map(({ tag }: { tag: string }) => tag);
+    expect(migrations.map(({ name }) => name)).toEqual(tags);
+    const files = readdirSync(join(folder, "migrations")).filter((name) => name.endsWith(".sql"));
+    expect(files.toSorted()).toEqual(tags.map((tag: string) => `${tag}.sql`));
+    for (const { name, sql } of migrations) {
+      expect(sql).toBe(await Bun.file(join(folder, "migrations", `${name}.sql`)).text());
+    }
+  });
+
+  test("the schema has no change that was not generated", async () => {
+    const { entries } = await Bun.file(join(folder, "migrations/meta/_journal.json")).json();
+    const last = String(entries.length - 1).padStart(4, "0");
+    const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
+    const today = await generateSQLiteDrizzleJson({ ...schema }, generated.prevId);
+    expect(await generateSQLiteMigration(generated, today)).toEqual([]);
+  });
+
+  const parentAndChild = {
+    name: "0000_family",
+    sql: `create table parent (id integer primary key, name text);
+--> statement-breakpoint
+create table child (id integer primary key, parent_id integer not null references parent(id) on delete cascade);
+--> statement-breakpoint
+insert into parent values (1, 'a'), (2, 'b');
+--> statement-breakpoint
+insert into child values (10, 1), (11, 1), (20, 2);`,
+  };
+  /** As drizzle-kit writes it. */
+  const rebuild = (rows: string) => ({
+    name: "0001_rebuild",
+    sql: `PRAGMA foreign_keys=OFF;--> statement-breakpoint
+CREATE TABLE __new_parent (id integer primary key, name text not null);
+--> statement-breakpoint
+INSERT INTO __new_parent(id, name) SELECT id, name FROM parent ${rows};--> statement-breakpoint
+DROP TABLE parent;--> statement-breakpoint
+ALTER TABLE __new_parent RENAME TO parent;--> statement-breakpoint
+PRAGMA foreign_keys=ON;`,
+  });
+  const family = () => {
+    const client = new Database(":memory:", { strict: true });
+    cleanups.push(() => client.close());
+    client.run("pragma foreign_keys = on");
+    migrate(client, [parentAndChild]);
+    return client;
+  };
+  const count = (client: Database, table: string) => client.query(`select 1 from ${table}`).all().length;
+
+  test("a rebuilt parent keeps the children that would go with it", () => {
+    const client = family();
+    migrate(client, [parentAndChild, rebuild("")]);
+    expect([count(client, "parent"), count(client, "child")]).toEqual([2, 3]);
+    expect(client.query("pragma foreign_keys").get()).toEqual({ foreign_keys: 1 });
+    expect(client.query("pragma user_version").get()).toEqual({ user_version: 2 });
+  });
+
+  test("one that loses the row of a child is rolled back whole, with what to do", () => {
+    const client = family();
+    expect(() => migrate(client, [parentAndChild, rebuild("where id = 1")])).toThrow(
+      /0001_rebuild: 1 rows would lose.*unchanged. Try: /,
+    );
+    expect([count(client, "parent"), count(client, "child")]).toEqual([2, 3]);
+    expect(client.query("pragma foreign_keys").get()).toEqual({ foreign_keys: 1 });
+    expect(client.query("pragma user_version").get()).toEqual({ user_version: 1 });
+  });
+});
+
+describe("query plans", () => {
+  /** The plans of every statement that `run` sends, with the statement. */
+  function plansOf(run: (client: Database) => void): string[] {
+    const dataDir = emptyDir();
+    const client = openDatabase({ dataDir });
+    cleanups.unshift(() => client.close());
+    const statements: string[] = [];
+    const recording = new Proxy(client, {
+      get(target, name) {
+        const value = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        if (name !== "prepare" && name !== "query") return value.bind(target);
+        return (sql: string, ...rest: unknown[]) => {
+          statements.push(sql);
+          return value.call(target, sql, ...rest);
+        };
+      },
+    });
+    run(recording);
+    return statements.map((sql) => {
+      const numbered = [...sql.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number));
+      const length = Math.max(0, ...numbered) || [...sql.matchAll(/\?/g)].length;
+      const steps = client
+        .prepare<{ detail: string }, null[]>(`explain query plan ${sql}`)
+        .all(...Array(length).fill(null));
+      return steps.map(({ detail }) => detail).join("; ");
+    });
+  }
+
+  const filter = { tenantKey: 1 };
+  const inRange = { ...filter, fromSeq: 1, toSeq: 2 };
+  const ofWebhooks = { ...inRange, webhookKeys: [1] };
+  const byTenant = "USING COVERING INDEX delivery_by_tenant (tenant_key=?";
+  const byState = "USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?";
+
+  test.each([
+    ["list", filter, byTenant],
+    ["list in a range", inRange, byTenant],
+    ["list of a webhook", ofWebhooks, byTenant],
+    ["state list", { ...filter, state: 2 }, byState],
+    ["state list in a range", { ...inRange, state: 2 }, byState],
+  ])("the %s walks its covering index, without sorting", (_, filter, index) => {
+    const [keys, ...joined] = plansOf((client) => {
+      const queries = createQueries(drizzle({ client }));
+      queries.page({ filter, offset: 0, limit: 10 });
+    });
+    expect(keys).toContain(index);
+    expect(keys).not.toContain("TEMP B-TREE");
+    expect(joined).toEqual([]);
+  });
+
+  test.each([
+    [
+      "countEvents",
+      { tenantKey: 1, fromSeq: 1, toSeq: 2 },
+      "COVERING INDEX event_by_tenant (tenant_key=? AND seq>? AND seq<?)",
+    ],
+    [
+      "countFailedEvents",
+      { tenantKey: 1, toSeq: 2 },
+      "COVERING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq<?)",
+    ],
+    ["countUpTo", { filter, limit: 5 }, "COVERING INDEX delivery_by"],
+  ] as const)("%s stays inside an index", (name, params, index) => {
+    const [plan] = plansOf((client) => {
+      const queries = createQueries(drizzle({ client }));
+      (queries[name] as (params: unknown) => unknown)(params);
+    });
+    expect(plan).toContain(index);
+    expect(plan).not.toContain("TEMP B-TREE");
+  });
+
+  test("no statement that is prepared for the queue, replays and erasure scans or sorts a table that grows", () => {
+    const plans = plansOf((client) => {
+      const connection = connectionTo(client);
+      const ledger = createReplayLedger(client);
+      deliveryVerbs(connection, ledger);
+      replayVerbs(connection, ledger);
+      eventVerbs(connection, { hasRoom: () => true });
+      maintenanceVerbs(connection);
+    });
+    expect(plans.length).toBeGreaterThan(50);
+    expect(plans.filter((plan) => plan.includes("delivery_due")).length).toBe(5);
+    const growing =
+      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
+    expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
+    expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
+  });
+
+  test("removing the rows of a tenant looks for children by index only", () => {
+    const client = openDatabase({ dataDir: emptyDir() });
+    cleanups.unshift(() => client.close());
+    const tables = client.query<{ name: string }, []>("select name from sqlite_schema where type = 'table'").all();
+    for (const { name } of tables) {
+      const keys = client
+        .query<{ id: number; from: string }, []>(
+          `select id, "from" from pragma_foreign_key_list('${name}') order by id, seq`,
+        )
+        .all();
+      for (const columns of Map.groupBy(keys, ({ id }) => id).values()) {
+        const where = columns.map(({ from }) => `${from} = 1`).join(" and ");
+        const plan = client
+          .query<{ detail: string }, []>(`explain query plan select 1 from ${name} where ${where}`)
+          .get();
+        expect([name, plan?.detail]).toEqual([name, expect.stringContaining("SEARCH")]);
+      }
+    }
+  });
+
+  /** Enough to prepare statements: nothing is run. */
+  function connectionTo(client: Database): Connection {
+    const db = drizzle({ client });
+    const lane: Lane = { submit: () => Promise.reject(), lagMs: () => 0, close: async () => {} };
+    const reader = createReader("");
+    const pages = createTenantPages(client);
+    return { client, db, lane, pages, rowKeys: createRowKeys(client), queries: createQueries(db), reader };
+  }
+});
+
+describe("group commit", () => {
+  const payloads = [bytes("{}")];
+
+  test("jobs that arrive together share a commit", async () => {
+    const commits: number[] = [];
+    const { store } = sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    commits.length = 0;
+    await Promise.all(Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, payloads })));
+    expect(commits.reduce((sum, jobs) => sum + jobs, 0)).toBe(2_000);
+    expect(commits.length).toBeLessThanOrEqual(4);
+  });
+
+  test("what arrives during a commit goes into the next one", async () => {
+    const commits: number[] = [];
+    const { store } = sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const tenant = await store.createTenant(newTenant(), 1);
+    commits.length = 0;
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    await Promise.all([accept().then(accept), accept().then(accept)]);
+    expect(commits).toEqual([2, 2]);
+  });
+
+  test("a failing job fails alone", async () => {
+    const { store } = sqliteStore();
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const broken = newTenant({ apiKey: newApiKeyRow() });
+    await store.createTenant(broken, 1);
+    const results = await Promise.allSettled([
+      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+      // The same id once more: the unique index refuses it.
+      store.createTenant(broken, 2),
+      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((await store.page({ tenantKey: tenant.key, page: 0, size: 10 })).records).toHaveLength(2);
+    expect(await store.usage(tenant.key, Date.now())).toEqual({ eventsThisMonth: 2 });
+  });
+
+  test("two changes of one tenant that cannot both be fail only the second", async () => {
+    const { store } = sqliteStore();
+    const [one, two] = [newTenant({ loginEmail: "me@x.io" }), newTenant({ loginEmail: "me@x.io" })];
+    const outcomes = await Promise.all([one, two].map((tenant) => refusalOf(store.createTenant(tenant, 1))));
+    expect(outcomes).toEqual(["fulfilled", "invalid email_taken"]);
+  });
+});
+
+describe("a full disk", () => {
+  test("is said, leaves nothing half written, and ends when there is room again", async () => {
+    const run = spyOn(Database.prototype, "run");
+    const { store, path } = sqliteStore({ maxPageCount: 150 });
+    const [client] = run.mock.contexts as unknown as Database[];
+    run.mockRestore();
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example", "https://b.example"] }), 1);
+    const big = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [new Uint8Array(20_000).fill(97)] });
+    let accepted = 0;
+    let outcomes: string[] = [];
+    do {
+      outcomes = await Promise.all(Array.from({ length: 8 }, () => refusalOf(big())));
+      accepted += outcomes.filter((outcome) => outcome === "fulfilled").length;
+    } while (outcomes.every((outcome) => outcome === "fulfilled"));
+    expect(new Set(outcomes)).toContain("unavailable storage_full");
+    for (const outcome of outcomes) expect(["fulfilled", "unavailable storage_full"]).toContain(outcome);
+    const page = await store.page({ tenantKey: tenant.key, page: 0, size: 1000 });
+    expect([page.records.length, page.total]).toEqual([accepted * 2, accepted * 2]);
+    const reading = new Database(path, { readonly: true });
+    expect(reading.query("select count(*) as events from event").get()).toEqual({ events: accepted });
+    expect(reading.query("select events, pending from tenant_usage").get()).toEqual({
+      events: accepted,
+      pending: accepted * 2,
+    });
+    expect(reading.query("pragma quick_check").get()).toEqual({ quick_check: "ok" });
+    reading.close();
+    client?.run("pragma max_page_count = 100000");
+    expect(await refusalOf(big())).toBe("fulfilled");
+  });
+});
+
+describe("an I/O error in a commit", () => {
+  const ioError = () => Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
+
+  /** A store whose commits fail while `failing` says so, before or after they have happened. */
+  async function failingStore() {
+    const control: { failing: "before" | "after" | null } = { failing: null };
+    const clock = createFakeClock();
+    const opened = sqliteStore({
+      clock,
+      commit(commit) {
+        if (control.failing === "before") throw ioError();
+        commit();
+        if (control.failing === "after") throw ioError();
+      },
+    });
+    const tenant = await opened.store.createTenant(newTenant({ urls: ["https://a.example"] }), clock.now());
+    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const stored = async () => (await opened.store.page({ tenantKey: tenant.key, page: 0, size: 100 })).records.length;
+    /** Lets the lane run into its next pause. */
+    const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    return { ...opened, control, clock, accept, stored, settle };
+  }
+
+  test.each([
+    ["had happened", "after", "fulfilled", 3],
+    ["had not happened", "before", "unavailable storage_unavailable", 1],
+  ] as const)("that %s: the lane stands, and the waiters get the true answer", async (_, failing, answer, kept) => {
+    const { store, control, clock, accept, stored, settle } = await failingStore();
+    await accept();
+    control.failing = failing;
+    const waiting = [refusalOf(accept()), refusalOf(accept())];
+    await settle();
+    // Nobody knows yet, so nobody is told, and new work is turned away.
+    expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
+    clock.advance(300);
+    expect(store.writeLagMs()).toBe(300);
+    expect(await Promise.race([Promise.all(waiting), settle().then(() => "still waiting")])).toBe("still waiting");
+    // Every pause ends in another attempt, which may fail as well.
+    clock.advance(1_000);
+    await settle();
+    expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
+    control.failing = null;
+    clock.advance(1_000);
+    expect(await Promise.all(waiting)).toEqual([answer, answer]);
+    expect(await stored()).toBe(kept);
+    expect(store.writeLagMs()).toBe(0);
+    const { eventIds } = await accept();
+    expect(await stored()).toBe(kept + 1);
+    expect(await store.records(1, eventIds[0] ?? "")).toHaveLength(1);
+  });
+
+  test("is waited for by a store that closes", async () => {
+    const { store, path, control, clock, accept, settle } = await failingStore();
+    control.failing = "after";
+    const waiting = refusalOf(accept());
+    await settle();
+    const closed = store.close().then(() => "closed");
+    expect(await Promise.race([closed, settle().then(() => "waiting")])).toBe("waiting");
+    control.failing = null;
+    clock.advance(1_000);
+    expect(await waiting).toBe("fulfilled");
+    expect(await closed).toBe("closed");
+    const reading = new Database(path, { readonly: true });
+    expect(reading.query("select count(*) as events from event").get()).toEqual({ events: 1 });
+    reading.close();
+  });
+});
+
+describe("the log", () => {
+  /** Commits until `pages` pages have been written, one batch after the other. */
+  async function write(store: ReturnType<typeof sqliteStore>["store"], batches: number) {
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    for (let i = 0; i < batches; i++) {
+      const payloads = Array.from({ length: 100 }, () => new Uint8Array(4_000).fill(97));
+      await store.acceptEvents({ tenantKey: tenant.key, payloads });
+    }
+  }
+
+  test("stays short while it is written, and is empty at the end", async () => {
+    const { store, path } = sqliteStore();
+    await write(store, 200);
+    expect(statSync(`${path}-wal`).size).toBeLessThan(70 * 1024 * 1024);
+    const reading = new Database(path, { readonly: true });
+    reading.query("select 1 from lane").get();
+    await store.close();
+    expect(statSync(`${path}-wal`).size).toBe(0);
+    reading.close();
+  });
+
+  test("grows while a reader from outside holds it, and is copied when that has gone", async () => {
+    const { store, path } = sqliteStore();
+    const holding = new Database(path, { readonly: true });
+    holding.run("begin");
+    holding.query("select 1 from event").get();
+    await write(store, 250);
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(64 * 1024 * 1024);
+    holding.run("commit");
+    holding.close();
+    const before = statSync(path).size;
+    await write(store, 50);
+    expect(statSync(path).size).toBeGreaterThan(before);
+    await store.close();
+  });
+});
+
+describe("the reader", () => {
+  const ask = (reader: ReturnType<typeof createReader>) =>
+    reader.run("countEvents", { tenantKey: 1, fromSeq: 0, toSeq: 1 });
+
+  test("answers, and says what went wrong", async () => {
+    const { path } = sqliteStore();
+    const reader = createReader(path);
+    cleanups.unshift(() => reader.close());
+    expect(await Promise.all([ask(reader), ask(reader)])).toEqual([0, 0]);
+    const nonsense = reader.run("nonsense" as "countEvents", { tenantKey: 1, fromSeq: 0, toSeq: 1 });
+    expect(await nonsense.catch((error: Error) => error.message)).toContain("not a function");
+    expect(await ask(reader)).toBe(0);
+  });
+
+  test("ends with the store; what it is asked from then on is unavailable", async () => {
+    const { path } = sqliteStore();
+    const reader = createReader(path);
+    const last = ask(reader);
+    await Promise.all([reader.close(), reader.close()]);
+    expect(await last).toBe(0);
+    expect(await refusalOf(ask(reader))).toBe("unavailable shutting_down");
+  });
+});
