@@ -73,7 +73,8 @@ function shuttingDown(): Response {
 function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "path">[]): (path: string) => string[] {
   const table = endpoints.map(({ method, path }) => ({
     method,
-    pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}$`),
+    // As the router reads a path: a dot is a dot, and one slash at the end counts for nothing.
+    pattern: new RegExp(`^${path.replaceAll(".", "\\.").replace(/:[^/]+/g, "[^/]+")}/?$`),
   }));
   return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
 }

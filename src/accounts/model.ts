@@ -101,14 +101,15 @@ export const accountInfo = v.object({
   tenant_id: v.string(),
   tenant_name: v.string(),
   tier: anyTier,
-  max_events_per_month: v.number(),
+  max_events_per_month: v.pipe(v.number(), v.integer()),
   email: v.string(),
   enforced_events_per_month: v.pipe(
     v.number(),
+    v.integer(),
     v.description("The limit in force: an upgrade raises it once the card is verified; 0 until a first verification."),
   ),
-  enforced_webhooks: v.number(),
-  events_this_month: v.pipe(v.number(), v.description("Events accepted in this calendar month, UTC.")),
+  enforced_webhooks: v.pipe(v.number(), v.integer()),
+  events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   status,
 });
 
@@ -137,7 +138,7 @@ export const upgradeExample = { tier: "pro", email: "ada@example.com", password:
 export const upgraded = v.object({
   tenant_id: v.string(),
   tier: anyTier,
-  included_events: v.number(),
+  included_events: v.pipe(v.number(), v.integer()),
   payment_status: v.picklist(["paid", "pending"]),
   message: v.string(),
   payment_url: v.optional(v.string()),

@@ -154,13 +154,18 @@ export const recordBody = v.object({
   tenantId: v.string(),
   state: v.pipe(
     v.string(),
-    v.description("DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry."),
+    // Open: a client must not break when another state joins these (README, "Beyond the specification").
+    v.metadata({
+      description:
+        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. Other values may come.",
+      "x-extensible-enum": [...deliveryStates],
+    }),
   ),
   ingestionTimestamp: time,
   targetWebhook: v.pipe(v.string(), v.description("Empty when no webhook was registered as the event arrived.")),
   errorReason: v.nullable(v.string()),
   originalPayload: v.nullable(v.record(v.string(), v.unknown())),
-  attempts: v.number(),
+  attempts: v.pipe(v.number(), v.integer()),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
   replayGroupId: v.nullable(v.string()),
@@ -185,7 +190,11 @@ export const attemptsBody = v.array(attemptBody);
 
 export const pageBody = v.object({
   events: v.array(recordBody),
-  total: v.pipe(v.number(), v.description("All records that match; with a filter it is counted to 10,000.")),
+  total: v.pipe(
+    v.number(),
+    v.integer(),
+    v.description("All records that match; with a filter it is counted to 10,000."),
+  ),
   totalIsExact: v.optional(
     v.pipe(v.boolean(), v.description("Only with webhook, from or to: false when more than 10,000 records match.")),
   ),
@@ -208,10 +217,10 @@ export const statsBody = v.object({
   buckets: v.array(
     v.object({
       at: v.pipe(time, v.description("Begin of the bucket.")),
-      accepted: v.number(),
-      delivered: v.number(),
-      failed: v.number(),
-      attempts: v.number(),
+      accepted: v.pipe(v.number(), v.integer()),
+      delivered: v.pipe(v.number(), v.integer()),
+      failed: v.pipe(v.number(), v.integer()),
+      attempts: v.pipe(v.number(), v.integer()),
       p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that were answered.")),
       p95Ms: v.nullable(v.number()),
     }),

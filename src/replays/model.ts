@@ -74,16 +74,18 @@ export const replayBody = v.object({
   kind: v.string(),
   replayGroupId: v.string(),
   status: v.pipe(v.string(), v.description("waiting, running, completed or cancelled.")),
-  selected: v.pipe(v.number(), v.description("Events that the replay selected.")),
+  selected: v.pipe(v.number(), v.integer(), v.description("Events that the replay selected.")),
   queued: v.pipe(
     v.number(),
+    v.integer(),
     v.description("Records that were queued for delivery; the other numbers are records, too."),
   ),
-  delivered: v.number(),
-  failed: v.number(),
-  superseded: v.pipe(v.number(), v.description("Overtaken by a later replay before they had ended.")),
+  delivered: v.pipe(v.number(), v.integer()),
+  failed: v.pipe(v.number(), v.integer()),
+  superseded: v.pipe(v.number(), v.integer(), v.description("Overtaken by a later replay before they had ended.")),
   skipped: v.pipe(
     v.number(),
+    v.integer(),
     v.description("Failed for a URL that is no longer registered, with nothing to replace it."),
   ),
   createdAt: v.string(),
@@ -120,9 +122,9 @@ export const replayExample = toReplayBody({
   completedAt: null,
 });
 
-export const replayListBody = v.object({ replays: v.array(replayBody), total: v.number() });
+export const replayListBody = v.object({ replays: v.array(replayBody), total: v.pipe(v.number(), v.integer()) });
 
-export const previewedBody = v.object({ selected: v.number() });
+export const previewedBody = v.object({ selected: v.pipe(v.number(), v.integer()) });
 
 const location = { Location: "Where the replay's progress is: /v1/events/replays/{id}." };
 

@@ -31,10 +31,10 @@ export const webhookPath = v.object({ id: v.string() });
 /** One attempt, in the fields of `GET /v1/events/{id}/attempts`. */
 export const attemptBody = v.object({
   targetWebhook: v.string(),
-  number: v.number(),
+  number: v.pipe(v.number(), v.integer()),
   startedAt: v.string(),
-  durationMs: v.number(),
-  statusCode: v.nullable(v.number()),
+  durationMs: v.pipe(v.number(), v.integer()),
+  statusCode: v.nullable(v.pipe(v.number(), v.integer())),
   error: v.nullable(v.string()),
   responseBody: v.string(),
   replayGroupId: v.nullable(v.string()),

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { ingestOne } from "./support.ts";
+import { ingestOne, register, startHooks } from "./support.ts";
 
 /** Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrade, payment method, deletion. */
 
@@ -109,11 +109,6 @@ let webhookId: string;
 let secondToken: string;
 let streamEnded: Promise<string>;
 
-async function watch(token: string): Promise<string> {
-  const response = await fetch(`${server().url}/v1/stream`, { headers: { Authorization: `Bearer ${token}` } });
-  return response.text();
-}
-
 scenarios<World>("DELETE /v1/tenants", world, {
   "deletes the account at once": {
     section: "spec: Accounts",
@@ -130,7 +125,9 @@ scenarios<World>("DELETE /v1/tenants", world, {
       const body = [{ webhook_url: "https://example.com/gone" }];
       await server.request("PUT", "/v1/tenants/webhooks", { token: jwt, body });
       webhookId = (await server.request("GET", "/v1/tenants/webhooks", { token: jwt })).body[0].id;
-      streamEnded = watch(jwt);
+      const stream = await fetch(`${server.url}/v1/stream`, { headers: { Authorization: `Bearer ${jwt}` } });
+      expect(stream.status).toBe(200);
+      streamEnded = stream.text();
     },
     request: ({ server }) => server.request("DELETE", "/v1/tenants", { token: gone.jwt }),
     status: 204,
@@ -179,6 +176,18 @@ describe("after the deletion (decisions, section 4)", () => {
 
   test("its e-mail is free", async () => {
     expect((await makePaid("gone@example.com")).status).toBe(201);
+  });
+
+  test("an attempt in flight is aborted", async () => {
+    const hooks = await startHooks();
+    const silent = hooks.hook(() => {});
+    const account = await server().account();
+    await register(account, silent.url);
+    await ingestOne(account);
+    const [attempt] = await silent.whenReceived(1);
+    await account.delete("/v1/tenants");
+    await attempt?.broken;
+    hooks.stop();
   });
 
   test("the others stay", async () => {

@@ -68,8 +68,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
     "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing')",
   );
   // The oldest unfinished replay of each tenant is the one whose turn it is; among those, the one served least of late.
-  const nextTurn = client.prepare<ReplayRow, []>(
-    `select ${columns} from replay
+  const nextTurn = client.prepare<ReplayRow & { tenantId: string }, []>(
+    `select ${columns}, (select tenant.id from tenant where tenant.key = replay.tenant_key) as tenantId from replay
      where phase in ('waiting', 'queueing') and key in (
        select min(replay.key) from replay join tenant on tenant.key = replay.tenant_key
        where phase in ('waiting', 'queueing') and tenant.operator_suspended_at is null group by tenant_key)
@@ -228,10 +228,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
         const replay = nextTurn.get();
         if (!replay) return null;
         const page = pages(tx, replay.tenantKey);
-        const { tenantKey } = replay;
+        const { tenantKey, tenantId } = replay;
         if (page.gone) {
           advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
-          return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId: page.tenant.id, tenantKey };
+          return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
         }
         const events =
           replay.kind === "failed"
@@ -250,7 +250,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
         advance.run(replay.key, isLast ? "queued" : "queueing", cursor, queued, skipped, null);
         ledger.completeIfEnded(replay.key, tx.now);
         const after = toReplay(byKey.get(replay.key));
-        return { replay: after, webhookKeys: [...woken], tenantId: page.tenant.id, tenantKey };
+        return { replay: after, webhookKeys: [...woken], tenantId, tenantKey };
       }),
 
     async replays(tenantKey, { offset, limit }) {

@@ -22,13 +22,24 @@ interface Counters {
 
 /**
  * What a transaction knows of one tenant. A batch of a hundred jobs reads each tenant once and writes its counters once,
- * just before the commit. Whoever changes a tenant or its webhooks changes the page as well, for the jobs that follow.
+ * just before the commit. Whoever changes a tenant or its webhooks puts the new ones into the page, for the jobs that
+ * follow; they are values, which nobody changes in place.
  */
 export interface TenantPage extends Counters {
   /** The tenant was deleted, or never was; then `tenant` and `webhooks` say nothing. */
   gone: boolean;
   tenant: Tenant;
   webhooks: Webhook[];
+}
+
+interface Kept {
+  readonly tenant: Tenant;
+  readonly webhooks: Webhook[];
+}
+
+interface OpenPage {
+  readonly page: TenantPage;
+  readonly asRead: Counters;
 }
 
 /** The page of a tenant in a transaction. */
@@ -49,25 +60,38 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
 };
 
-/** Stands in for a tenant whose rows are gone, so that a late job meets a deleted tenant and not a missing one. */
-const nobody: Tenant = {
-  key: 0,
-  id: "",
-  name: "",
-  email: "",
-  tier: "free",
-  enforcedTier: null,
-  passwordHash: "",
-  sessionVersion: 0,
-  createdAt: 0,
-  operatorSuspendedAt: null,
-  paymentSuspendedAt: null,
-  pastDueAt: null,
+/** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
+const nobody: Kept = {
+  webhooks: [],
+  tenant: {
+    key: 0,
+    id: "",
+    name: "",
+    email: "",
+    tier: "free",
+    enforcedTier: null,
+    passwordHash: "",
+    sessionVersion: 0,
+    createdAt: 0,
+    operatorSuspendedAt: null,
+    paymentSuspendedAt: null,
+    pastDueAt: null,
+  },
 };
 
 const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
 
-/** Plain prepared SQL: each batch reads and writes a page for every tenant in it, WHATWAS. */
+/** So many tenants are kept in memory, 1 KiB each. */
+const keptLimit = 10_000;
+
+/**
+ * Each batch reads and writes a page for every tenant in it, so the statements are plain SQL, and what seldom changes is
+ * kept: one event of each of 64 tenants in a batch, accepted and settled, took 90 µs of CPU an event through the query
+ * builder, 56 without it, and NOW with the tenants kept.
+ *
+ * What is kept cannot be stale: this process owns the database, and a changed page is forgotten before its commit, so
+ * whatever becomes of that, the next transaction reads it again.
+ */
 export function createTenantPages(client: Database): TenantPages {
   const readTenant = client.prepare<Tenant & { deletedAt: number | null }, [number]>(
     `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
@@ -87,15 +111,19 @@ export function createTenantPages(client: Database): TenantPages {
      where tenant_key = ?1`,
   );
 
+  const kept = new Map<number, Kept>();
+
   /** The pages of the transaction under way, with the counters as they were read. There is only ever one. */
-  let book: { tx: LaneTransaction; pages: Map<number, { page: TenantPage; asRead: Counters }> } | null = null;
+  let book: { tx: LaneTransaction; pages: Map<number, OpenPage> } | null = null;
 
   function open(tx: LaneTransaction) {
-    const opened = { tx, pages: new Map<number, { page: TenantPage; asRead: Counters }>() };
+    const opened = { tx, pages: new Map<number, OpenPage>() };
     book = opened;
     tx.beforeCommit(() => {
       book = null;
       for (const [tenantKey, { page, asRead }] of opened.pages) {
+        const { tenant, webhooks } = kept.get(tenantKey) ?? page;
+        if (page.gone || page.tenant !== tenant || page.webhooks !== webhooks) kept.delete(tenantKey);
         if (!haveChanged(page, asRead)) continue;
         const { month, eventsInMonth, events, pending, delivered, failed } = page;
         writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
@@ -104,12 +132,21 @@ export function createTenantPages(client: Database): TenantPages {
     return opened;
   }
 
-  function read(tenantKey: number): { page: TenantPage; asRead: Counters } {
+  /** Reads what is kept of a tenant; null when it was deleted. */
+  function keep(tenantKey: number): Kept | null {
     const row = readTenant.get(tenantKey);
-    const asRead = readCounters.get(tenantKey);
-    if (!row || !asRead) return { page: { gone: true, tenant: nobody, webhooks: [], ...noEvents }, asRead: noEvents };
-    const { deletedAt, ...tenant } = row;
-    return { page: { gone: deletedAt !== null, tenant, webhooks: readWebhooks.all(tenantKey), ...asRead }, asRead };
+    if (!row || row.deletedAt !== null) return null;
+    const { deletedAt: _, ...tenant } = row;
+    const read = { tenant, webhooks: readWebhooks.all(tenantKey) };
+    if (kept.size >= keptLimit) kept.clear();
+    kept.set(tenantKey, read);
+    return read;
+  }
+
+  function read(tenantKey: number): OpenPage {
+    const asRead = readCounters.get(tenantKey) ?? noEvents;
+    const known = kept.get(tenantKey) ?? keep(tenantKey);
+    return { page: known ? { gone: false, ...known, ...asRead } : { gone: true, ...nobody, ...asRead }, asRead };
   }
 
   return (tx, tenantKey) => {
