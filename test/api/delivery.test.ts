@@ -19,7 +19,8 @@ import {
 } from "./support.ts";
 
 const sections = ["Events", "Delivery headers", "Delivery body", "Acknowledgement and retry rules"];
-for (const section of [...sections.map((name) => `spec: ${name}`), "decisions 7", "decisions 8"]) provenSections.add(section);
+for (const section of [...sections.map((name) => `spec: ${name}`), "decisions 7", "decisions 8"])
+  provenSections.add(section);
 
 let hooks: Hooks;
 let names: NameServer;
@@ -171,7 +172,10 @@ describe("the verdict", () => {
 
   test.each([
     ["https://private.example.com/x", "The address of https://private.example.com/x is not public"],
-    ["https://nowhere.example.com/x", "The host name of https://nowhere.example.com/x could not be resolved (no such host)"],
+    [
+      "https://nowhere.example.com/x",
+      "The host name of https://nowhere.example.com/x could not be resolved (name does not exist)",
+    ],
   ])("%s", async (url, errorReason) => {
     const app = await startTestApp({ env: { POSTRIDER_DNS_SERVERS: names.address, POSTRIDER_RETRY_SCHEDULE: "1ms" } });
     const account = await app.account();

@@ -74,25 +74,56 @@ const send = (method: string, path: string, { token, body, type, encoding }: Cal
 const putHooks = (call: Call) => send("PUT", "/v1/tenants/webhooks", { token: ada.jwt, ...call });
 
 describe("an unknown path is 404", () => {
-  const paths = ["/v1", "/v1/nothing", "/v2/tenants/me", "/v1/tenants/me/x", "/V1/events", "/v1/tenants/x/jwksXjson"];
+  const paths = ["/v1", "/v1/nothing", "/v1/tenants/me/x", "/V1/events", "/v1/tenants/x/jwksXjson"];
   errorScenarios(
     Object.fromEntries(
       paths.flatMap((path) =>
         ["GET", "POST", "DELETE"].map((method) => [
           `${method} ${path}`,
-          { section: "decisions 3", request: () => send(method, path), status: 404, code: "unknown_path" } satisfies Row,
+          {
+            section: "decisions 3",
+            request: () => send(method, path),
+            status: 404,
+            code: "unknown_path",
+          } satisfies Row,
         ]),
       ),
     ),
   );
 });
 
+describe("another version is 404", () => {
+  errorScenarios(
+    Object.fromEntries(
+      ["/v2/tenants/me", "/v0/events", "/tenants/me", "/ingest"].map((path) => [
+        path,
+        {
+          section: "spec: Versioning",
+          request: () => send("GET", path, { token: ada.jwt }),
+          status: 404,
+          code: "unknown_path",
+        } satisfies Row,
+      ]),
+    ),
+  );
+});
+
 describe("a method that a path has not is 405 with Allow", () => {
   const allowed: Record<string, [method: string, allow: string[]][]> = {
-    "/v1/tenants": [["PUT", ["POST", "DELETE"]], ["GET", ["POST", "DELETE"]]],
-    "/v1/tenants/me": [["POST", ["GET"]], ["OPTIONS", ["GET"]], ["PATCH", ["GET"]]],
+    "/v1/tenants": [
+      ["PUT", ["POST", "DELETE"]],
+      ["GET", ["POST", "DELETE"]],
+    ],
+    "/v1/tenants/me": [
+      ["POST", ["GET"]],
+      ["OPTIONS", ["GET"]],
+      ["PATCH", ["GET"]],
+    ],
     "/v1/tenants/me/": [["POST", ["GET"]]],
-    "/v1/tenants/webhooks": [["DELETE", ["GET", "PUT"]], ["POST", ["GET", "PUT"]]],
+    "/v1/tenants/webhooks": [
+      ["DELETE", ["GET", "PUT"]],
+      ["POST", ["GET", "PUT"]],
+    ],
     "/v1/tenants/webhooks/wh_1/test": [["GET", ["POST"]]],
     "/v1/tenants/t1/status": [["POST", ["GET"]]],
     "/v1/tenants/t1/jwks.json": [["PUT", ["GET"]]],
@@ -142,7 +173,15 @@ describe("a body", () => {
     "a prototype": ['[{"__proto__": {"webhook_url": "https://example.com"}}]', "field_required"],
   };
   const types = ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/ld+json", ""];
-  const wrongTypes = [form, "multipart/form-data; boundary=x", "text/plain", "application/jsonx", "application/xml", "json", "*/*"];
+  const wrongTypes = [
+    form,
+    "multipart/form-data; boundary=x",
+    "text/plain",
+    "application/jsonx",
+    "application/xml",
+    "json",
+    "*/*",
+  ];
 
   errorScenarios({
     ...Object.fromEntries(

@@ -339,38 +339,6 @@ describe("one event", () => {
   });
 
   scenarios("GET /v1/events/{id}/attempts", () => world, {
-    "oldest first; numbers go on through replays; 4 KiB of the answer": {
-      section: "decisions 7",
-      async given({ tenant, eventIds, bad, stuck }) {
-        held.open();
-        const replay = { eventId: eventIds[0], replayGroupId: "again" };
-        expect((await tenant.post("/v1/events/replays/single", replay)).status).toBe(202);
-        await Promise.all([bad.whenReceived(6), stuck.whenReceived(6)]);
-      },
-      request: ({ tenant, eventIds }) =>
-        until(
-          () => tenant.get(`/v1/events/${eventIds[0]}/attempts`),
-          ({ body }) => body.length === 6,
-        ),
-      status: 200,
-      never: neverOfOthers,
-      then({ bad }, { body }) {
-        const attempt = (number: number, replayGroupId: string | null) => ({
-          targetWebhook: bad.url,
-          number,
-          startedAt: expect.stringMatching(isoPattern),
-          durationMs: expect.any(Number),
-          statusCode: 404,
-          error: `HTTP 404 from ${bad.url}`,
-          responseBody: "x".repeat(4096),
-          replayGroupId,
-        });
-        const ofBad = body.filter(({ targetWebhook }: RecordBody) => targetWebhook === bad.url);
-        expect(ofBad).toEqual([attempt(1, null), attempt(2, "again")]);
-        const times = body.map(({ startedAt }: { startedAt: string }) => startedAt);
-        expect(times).toEqual([...times].sort());
-      },
-    },
     "an event without a webhook has none": {
       section: "decisions 7",
       request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}/attempts`),
@@ -382,20 +350,6 @@ describe("one event", () => {
   });
 
   scenarios("GET /v1/events/{id}/delivery", () => world, {
-    "the request as it would be sent now": {
-      section: "decisions 7",
-      request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}/delivery`),
-      status: 200,
-      never: neverOfTenant,
-      async then({ other, otherEventId }, { body: { headers, body } }) {
-        const [record] = (await other.get(`/v1/events/${otherEventId}`)).body;
-        expect(body).toBe(
-          `{"eventId":"${otherEventId}","tenantId":"${other.id}","ingestionTimestamp":"${record.ingestionTimestamp}","payload":{"secret":"payload-of-other"}}`,
-        );
-        expect(headers["Service-Event-Id"]).toBe(otherEventId);
-        expect(Math.abs(Number(headers["webhook-timestamp"]) - Date.now() / 1000)).toBeLessThan(5);
-      },
-    },
     ...notFound("/delivery"),
   });
 });

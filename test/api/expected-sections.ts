@@ -1,0 +1,32 @@
+/**
+ * The sections of the law that rows in this folder have to prove: headings of the interface specification and numbers of
+ * the decisions. A section without a row fails `sections.test.ts`, and so does a row with a section that is not here.
+ */
+export const expectedSections: readonly string[] = [
+  // Resources and their fields
+  "spec: Tenant",
+  "spec: Event record",
+  "spec: Webhook entry",
+  "spec: API key record",
+  "spec: Replay group",
+  // States and transitions
+  "spec: Event state values",
+  "spec: Tenant tier and activation moves",
+  // Endpoints
+  "spec: Accounts",
+  "spec: Login",
+  "spec: API keys",
+  "spec: Ingestion",
+  "spec: Events",
+  "spec: Webhooks",
+  "spec: Replays",
+  "spec: Dashboard stream",
+  // The rest
+  "spec: Authentication",
+  "spec: Errors",
+  "spec: Limits",
+  "spec: Versioning",
+  // Decisions: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
+  // payments (validation only, until they exist), operator
+  ...Array.from({ length: 13 }, (_, i) => `decisions ${i + 1}`),
+];

@@ -51,7 +51,8 @@ function operatorScenarios(endpoint: string, rows: Record<string, Row>): void {
   test.each(Object.entries(rows))(`${endpoint}: %s`, async (_, row) => {
     const answer = await row.request();
     expect({ status: answer.status, body: answer.body }).toEqual({ status: row.status, body: row.body });
-    for (const secret of ["argon2", "svc_sk_", "whsec_", server().operatorToken]) expect(answer.text).not.toContain(secret);
+    for (const secret of ["argon2", "svc_sk_", "whsec_", server().operatorToken])
+      expect(answer.text).not.toContain(secret);
     await row.then?.(answer);
   });
 }
@@ -91,11 +92,21 @@ operatorScenarios("POST /operator/tenants", {
         webhooks: [hook(1), hook(2), hook(3)],
       }),
     status: 201,
-    body: { tenant_id: any(String), tier: "enterprise", name: "Bank", email: "bank@example.com", password: goodPassword },
+    body: {
+      tenant_id: any(String),
+      tier: "enterprise",
+      name: "Bank",
+      email: "bank@example.com",
+      password: goodPassword,
+    },
   },
   "without a name": refused(() => operator("POST", "", { ...paid, name: undefined }), "field_required", /^name /),
   "without an e-mail": refused(() => operator("POST", "", { ...paid, email: undefined }), "field_required", /^email /),
-  "a taken e-mail": refused(() => operator("POST", "", { ...paid, email: "ADA@example.com" }), "email_taken", /^email /),
+  "a taken e-mail": refused(
+    () => operator("POST", "", { ...paid, email: "ADA@example.com" }),
+    "email_taken",
+    /^email /,
+  ),
   "a weak password": refused(() => operator("POST", "", { password: "short" }), "weak_password", /^password /),
   "too many webhooks": refused(() => operator("POST", "", { webhooks: [hook(1), hook(2)] }), "too_many_webhooks"),
   "an unknown tier": refused(() => operator("POST", "", { tier: "gold" }), "invalid_request", /^tier must/),
@@ -107,7 +118,10 @@ operatorScenarios("GET /operator/tenants", {
     request: () => operator("GET", "?page=0&size=2"),
     status: 200,
     body: {
-      tenants: [record({ tier: "enterprise", enforced_tier: "enterprise" }), record({ tier: "pro", enforced_tier: "pro" })],
+      tenants: [
+        record({ tier: "enterprise", enforced_tier: "enterprise" }),
+        record({ tier: "pro", enforced_tier: "pro" }),
+      ],
       total: 4,
     },
   },
@@ -170,12 +184,19 @@ operatorScenarios("/operator/tenants/{id}", {
     body: record(),
     then: async () => expect(await logIn("eve@example.com", goodPassword)).toBe(401),
   },
-  "PUT an unknown tier": refused(() => operator("PUT", `/${ada.id}/tier`, { tier: "x" }), "invalid_request", /^tier must/),
+  "PUT an unknown tier": refused(
+    () => operator("PUT", `/${ada.id}/tier`, { tier: "x" }),
+    "invalid_request",
+    /^tier must/,
+  ),
   "PUT no tier": refused(() => operator("PUT", `/${ada.id}/tier`, {}), "field_required", /^tier is required/),
   "PUT tier of an unknown one": refused(() => operator("PUT", `${unknown}/tier`, { tier: "pro" }), "tenant_not_found"),
   "POST suspend an unknown one": refused(() => operator("POST", `${unknown}/suspend`), "tenant_not_found"),
   "POST resume an unknown one": refused(() => operator("POST", `${unknown}/resume`), "tenant_not_found"),
-  "POST reset-password of an unknown one": refused(() => operator("POST", `${unknown}/reset-password`), "tenant_not_found"),
+  "POST reset-password of an unknown one": refused(
+    () => operator("POST", `${unknown}/reset-password`),
+    "tenant_not_found",
+  ),
   "DELETE an unknown one": refused(() => operator("DELETE", unknown), "tenant_not_found"),
   "POST reset-password ends every session": {
     section: "decisions 4",

@@ -4,7 +4,17 @@ import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
-import { createTravelClock, gate, type Hook, type Hooks, ingestOne, register, seedTenant, startHooks, until } from "./support.ts";
+import {
+  createTravelClock,
+  gate,
+  type Hook,
+  type Hooks,
+  ingestOne,
+  register,
+  seedTenant,
+  startHooks,
+  until,
+} from "./support.ts";
 
 /** Decisions, section 4: what an account may do while it is suspended or its card is not verified. */
 
@@ -156,7 +166,10 @@ test("accepted deliveries go on under a suspension for payment, and pause under 
 /** An account as billing will make it, with a session. */
 async function seedAccount(plan: Parameters<typeof seedTenant>[1]) {
   const { tenant, apiKey } = await seedTenant(server(), plan);
-  await server().app.store.setPassword(tenant.key, await Bun.password.hash(goodPassword, { algorithm: "argon2id", memoryCost: 1024, timeCost: 1 }));
+  await server().app.store.setPassword(
+    tenant.key,
+    await Bun.password.hash(goodPassword, { algorithm: "argon2id", memoryCost: 1024, timeCost: 1 }),
+  );
   const { token } = (await logIn(tenant.id, goodPassword)).body;
   const as = (method: string, path: string, body?: unknown) =>
     server().request(method, path, { token, ...(body !== undefined && { body }) });

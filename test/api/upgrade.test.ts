@@ -36,7 +36,11 @@ const makePaid = (email: string): Promise<Answer> =>
 const target = { tier: "pro", email: "new@example.com", password: goodPassword };
 
 /** Whatever is asked, for now nothing of the account changes. */
-function row(tier: keyof World["of"], body: unknown, answer: Pick<Scenario<World>, "status" | "body">): Scenario<World> {
+function row(
+  tier: keyof World["of"],
+  body: unknown,
+  answer: Pick<Scenario<World>, "status" | "body">,
+): Scenario<World> {
   let before: unknown;
   return {
     section: "spec: Tenant tier and activation moves",
@@ -67,7 +71,12 @@ scenarios<World>("POST /v1/tenants/upgrade", world, {
   "to enterprise": refusal("free", { ...target, tier: "enterprise" }, "invalid_request", /^tier must/),
   "to an unknown tier": refusal("free", { ...target, tier: "gold" }, "invalid_request", /^tier must/),
   "to a number": refusal("free", { ...target, tier: 2 }, "invalid_request", /^tier must/),
-  "from free without an e-mail": refusal("free", { ...target, email: undefined }, "field_required", /^email is required/),
+  "from free without an e-mail": refusal(
+    "free",
+    { ...target, email: undefined },
+    "field_required",
+    /^email is required/,
+  ),
   "from free without a password": refusal("free", { ...target, password: undefined }, "field_required", /^password is/),
   "with a bad e-mail": refusal("free", { ...target, email: "ada" }, "invalid_request", /^email must/),
   "with a taken e-mail": refusal("free", { ...target, email: "TAKEN@example.com" }, "email_taken", /^email /),
@@ -115,7 +124,8 @@ scenarios<World>("DELETE /v1/tenants", world, {
     async given({ server }) {
       const { tenant_id: id } = (await makePaid("gone@example.com")).body;
       const logIn = async () =>
-        (await server.request("POST", "/v1/tenants/auth/login", { body: { loginId: id, password: goodPassword } })).body.token;
+        (await server.request("POST", "/v1/tenants/auth/login", { body: { loginId: id, password: goodPassword } })).body
+          .token;
       const jwt = await logIn();
       secondToken = await logIn();
       const { body: keys } = await server.request("GET", "/v1/tenants/api-keys", { token: jwt });
@@ -143,7 +153,10 @@ describe("after the deletion (decisions, section 4)", () => {
   test("every endpoint refuses its tokens and its key", async () => {
     for (const { method, path, access } of server().app.endpoints) {
       if (access !== "session" && access !== "api_key") continue;
-      const concrete = path.replace("webhooks/:id", `webhooks/${webhookId}`).replace(":id", eventId).replace(":state", "FAILED");
+      const concrete = path
+        .replace("webhooks/:id", `webhooks/${webhookId}`)
+        .replace(":id", eventId)
+        .replace(":state", "FAILED");
       const tokens = access === "session" ? [gone.jwt, secondToken] : [gone.apiKey];
       for (const token of tokens) {
         const { status, text } = await server().request(method, concrete, { token });

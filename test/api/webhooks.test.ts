@@ -106,7 +106,7 @@ const rename = { ...a, name: "Renamed" };
 
 scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "one entry": saved([a]),
-  "without a name it is empty": saved([{ webhook_url: a.webhook_url }], "spec: Webhook entry"),
+  "without a name it is empty": { ...saved([{ webhook_url: a.webhook_url }]), section: "spec: Webhook entry" },
   "two in the order sent": saved([b, a]),
   "in another order, each URL with its id": {
     ...saved([a, b], "decisions 9"),
@@ -126,7 +126,10 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     },
   },
   "an empty array removes all": saved([]),
-  "saved as given": saved([{ webhook_url: "https://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }], "decisions 9"),
+  "saved as given": saved(
+    [{ webhook_url: "https://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }],
+    "decisions 9",
+  ),
   "2,048 characters": saved([{ webhook_url: `https://example.com/${"x".repeat(2028)}` }], "decisions 9"),
   "a name of 200 characters": saved([{ ...a, name: "n".repeat(200) }], "decisions 9"),
   "a name of other letters": saved([{ ...a, name: "Ñandú 🦤 <b>" }], "decisions 9"),
@@ -147,7 +150,7 @@ const badUrls: Record<string, [url: string, rule: string]> = {
   "another scheme": ["ftp://example.com/hook", "must start with"],
   "no scheme": ["example.com/hook", "must start with"],
   "a relative URL": ["/hook", "must start with"],
-  "nothing": ["", "must start with"],
+  nothing: ["", "must start with"],
   "no host": ["https://", "must be a valid URL"],
   "a user": ["https://ada@example.com/hook", "must not contain a user name or password."],
   "a user and a password": ["https://ada:secret@example.com/hook", "must not contain a user name or password."],
@@ -199,7 +202,11 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     "duplicate_webhook",
     /^\[1\]\.webhook_url must not be the same/,
   ),
-  "a name of 201 characters": refusal([{ ...a, name: "n".repeat(201) }], "invalid_request", /^\[0\]\.name must have at/),
+  "a name of 201 characters": refusal(
+    [{ ...a, name: "n".repeat(201) }],
+    "invalid_request",
+    /^\[0\]\.name must have at/,
+  ),
   "a name that is a number": refusal([{ ...a, name: 7 }], "invalid_request", /^\[0\]\.name must be a string/),
   "a name that is null": refusal([{ ...a, name: null }], "invalid_request", /^\[0\]\.name must be a string/),
   "no URL": refusal([{ name: "A" }], "field_required", /^\[0\]\.webhook_url is required\.$/),
@@ -212,7 +219,7 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "an object": refusal(a, "invalid_request", /^The body must be an array/),
   "an object around the list": refusal({ webhooks: [a] }, "invalid_request", /^The body must be an array/),
   "a text": refusal('"https://example.com/hook"', "invalid_request", /^The body must be an array/),
-  "null": refusal("null", "invalid_request", /^The body must be an array/),
+  null: refusal("null", "invalid_request", /^The body must be an array/),
 });
 
 let hook: Hook;
@@ -237,7 +244,11 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       const [request] = await hook.whenReceived(1);
       const { keys } = (await server.request("GET", `/v1/tenants/${ada.id}/jwks.json`)).body;
       const signature = Buffer.from(String(request?.headers["service-signature"]), "base64");
-      const isGenuine = nacl.sign.detached.verify(request?.body ?? Buffer.alloc(0), signature, Buffer.from(keys[0].x, "base64url"));
+      const isGenuine = nacl.sign.detached.verify(
+        request?.body ?? Buffer.alloc(0),
+        signature,
+        Buffer.from(keys[0].x, "base64url"),
+      );
       expect([hook.received.length, request?.headers["service-key-id"], isGenuine]).toEqual([1, keys[0].kid, true]);
       expect(JSON.parse(request?.text ?? "")).toMatchObject({ tenantId: ada.id, payload: any(Object) });
       expect((await ada.get("/v1/events")).body).toEqual({ events: [], total: 0 });
@@ -249,7 +260,13 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     request: ({ ada }) => testOf(ada, hookId),
     status: 200,
     exact: true,
-    body: () => ({ ...attempt, targetWebhook: hook.url, statusCode: 503, error: `HTTP 503 from ${hook.url}`, responseBody: "" }),
+    body: () => ({
+      ...attempt,
+      targetWebhook: hook.url,
+      statusCode: 503,
+      error: `HTTP 503 from ${hook.url}`,
+      responseBody: "",
+    }),
     then: () => expect(hook.received).toHaveLength(2),
   },
   "of a webhook that nobody serves": {

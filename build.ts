@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Builds the executable: `bun run build` for this machine, `bun run build:all` for every platform with checksums.
+ * Details that were measured or found out are beside the option they decide.
+ */
+
+const root = import.meta.dir;
+const dist = join(root, "dist");
+
+/** `--target` of `bun build` → name of the file. */
+const releases: Readonly<Record<string, string>> = {
+  "bun-linux-x64": "postrider-linux-x64",
+  "bun-linux-arm64": "postrider-linux-arm64",
+  "bun-linux-x64-musl": "postrider-linux-x64-musl",
+  "bun-darwin-arm64": "postrider-darwin-arm64",
+  "bun-windows-x64": "postrider-windows-x64.exe",
+};
+
+const options = [
+  "build",
+  "--compile",
+  // Settings come from the real environment only, whatever lies in the folder in which the program is started.
+  "--no-compile-autoload-dotenv",
+  "--no-compile-autoload-bunfig",
+  "--minify-whitespace",
+  "--minify-syntax",
+  "--bytecode",
+  // Bytecode alone means CommonJS, and there `import.meta.url` is the path of this machine, written into the executable.
+  "--format=esm",
+  // All entry points in one folder: `new URL("./reader-worker.ts", import.meta.url)` then finds the worker in the
+  // executable as it does among the sources. By default it would be at store/sqlite/, and main at the top.
+  "--entry-naming=[name].[ext]",
+];
+
+/** A worker is an entry point of its own: nothing imports it. */
+function entryPoints(): string[] {
+  const sqlite = join(root, "src/store/sqlite");
+  const workers = readdirSync(sqlite).filter((name) => name.endsWith("-worker.ts"));
+  return [join(root, "src/main.ts"), ...workers.map((name) => join(sqlite, name))];
+}
+
+async function compile(outfile: string, target?: string): Promise<void> {
+  const startedAt = performance.now();
+  rmSync(outfile, { force: true });
+  const command = [process.execPath, ...options, ...(target ? [`--target=${target}`] : []), ...entryPoints()];
+  const build = Bun.spawn([...command, "--outfile", outfile], { cwd: root, stdout: "pipe", stderr: "pipe" });
+  const said = await Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
+  const size = statSync(outfile, { throwIfNoEntry: false })?.size ?? 0;
+  if ((await build.exited) !== 0 || size === 0) throw new Error(`${outfile} was not built:\n${said.join("")}`);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  process.stdout.write(`${outfile.slice(root.length + 1)}  ${Math.round(size / 2 ** 20)} MiB  ${seconds} s\n`);
+}
+
+async function compileAll(): Promise<void> {
+  const sums: string[] = [];
+  for (const [target, name] of Object.entries(releases)) {
+    const path = join(dist, name);
+    await compile(path, target);
+    sums.push(`${createHash("sha256").update(readFileSync(path)).digest("hex")}  ${name}\n`);
+  }
+  writeFileSync(join(dist, "SHA256SUMS"), sums.join(""));
+}
+
+async function main(): Promise<void> {
+  mkdirSync(dist, { recursive: true });
+  if (process.argv.includes("--all")) await compileAll();
+  else await compile(join(dist, process.platform === "win32" ? "postrider.exe" : "postrider"));
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,152 @@
+import { describe, expect, test } from "bun:test";
+import { loadConfig, settings } from "../../src/config.ts";
+import { StartupError } from "../../src/errors.ts";
+
+const load = (env: Record<string, string> = {}, flags: Record<string, string> = {}) =>
+  loadConfig(env, new Map(Object.entries(flags)));
+
+function refusalOf(env: Record<string, string>, flags: Record<string, string> = {}): string {
+  try {
+    load(env, flags);
+  } catch (error) {
+    expect(error).toBeInstanceOf(StartupError);
+    return (error as StartupError).message;
+  }
+  throw new Error("the configuration was accepted");
+}
+
+describe("loadConfig", () => {
+  test("has the documented defaults", () => {
+    expect(load()).toEqual({
+      host: "127.0.0.1",
+      port: 8080,
+      tls: null,
+      publicUrl: null,
+      dataDir: "./postrider-data",
+      signup: "open",
+      allowTargets: [],
+      trustedProxies: [],
+      retryScheduleMs: [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000],
+      dnsServers: [],
+      extraCa: null,
+      maxBodyBytes: 256 * 1024,
+      minFreeDiskBytes: 256 * 2 ** 20,
+      webhookConcurrency: 16,
+      logLevel: "info",
+      logFormat: "auto",
+      localMode: true,
+    });
+  });
+
+  test("a flag stands above the environment, which stands above the default", () => {
+    expect(load({ POSTRIDER_PORT: "81" }).port).toBe(81);
+    expect(load({ POSTRIDER_PORT: "81" }, { "--port": "82" }).port).toBe(82);
+  });
+
+  test.each(Object.entries(settings).map(([name, setting]) => [name, setting] as const))(
+    "the default and the example of %s are valid",
+    (_name, { default: byDefault, example, parse }) => {
+      expect(parse(byDefault)).not.toBeNull();
+      expect(parse(example)).not.toBeNull();
+    },
+  );
+
+  test("the environment of other programs does not matter", () => {
+    expect(() => load({ PORT: "x", POSTRIDERS: "x", HOME: "/" })).not.toThrow();
+  });
+
+  test.each([
+    ["POSTRIDER_PRT", "8080"],
+    ["POSTRIDER_", "1"],
+    ["POSTRIDER_port", "1"],
+  ])("%s is no setting", (name, value) => {
+    expect(refusalOf({ [name]: value })).toBe(`${name} is not a setting. Try: postrider help, which lists them all.`);
+  });
+});
+
+describe("a malformed setting names itself and shows a valid value", () => {
+  test.each([
+    ["POSTRIDER_HOST", ""],
+    ["POSTRIDER_HOST", "a b"],
+    ["POSTRIDER_HOST", "http://x"],
+    ["POSTRIDER_PORT", ""],
+    ["POSTRIDER_PORT", "http"],
+    ["POSTRIDER_PORT", "-1"],
+    ["POSTRIDER_PORT", "65536"],
+    ["POSTRIDER_PORT", "80.5"],
+    ["POSTRIDER_PUBLIC_URL", "relay.example.com"],
+    ["POSTRIDER_PUBLIC_URL", "ftp://relay.example.com"],
+    ["POSTRIDER_PUBLIC_URL", "https://relay.example.com/path"],
+    ["POSTRIDER_PUBLIC_URL", "https://user@relay.example.com"],
+    ["POSTRIDER_DATA_DIR", ""],
+    ["POSTRIDER_SIGNUP", "yes"],
+    ["POSTRIDER_ALLOW_TARGETS", "10.0.0.0/33"],
+    ["POSTRIDER_ALLOW_TARGETS", "10.0.0.0/8,"],
+    ["POSTRIDER_TRUSTED_PROXIES", "localhost"],
+    ["POSTRIDER_RETRY_SCHEDULE", "5"],
+    ["POSTRIDER_RETRY_SCHEDULE", "5s,,5m"],
+    ["POSTRIDER_RETRY_SCHEDULE", "0s"],
+    ["POSTRIDER_RETRY_SCHEDULE", Array(101).fill("1s").join(",")],
+    ["POSTRIDER_DNS_SERVERS", "dns.example.com"],
+    ["POSTRIDER_MAX_BODY", "5MiB"],
+    ["POSTRIDER_MAX_BODY", "1023"],
+    ["POSTRIDER_MAX_BODY", "256KB"],
+    ["POSTRIDER_MIN_FREE_DISK", "much"],
+    ["POSTRIDER_WEBHOOK_CONCURRENCY", "0"],
+    ["POSTRIDER_WEBHOOK_CONCURRENCY", "513"],
+    ["POSTRIDER_LOG_LEVEL", "verbose"],
+    ["POSTRIDER_LOG_FORMAT", "xml"],
+  ])("%s=%p", (name, value) => {
+    const { example } = Object.values(settings).find(({ env }) => env === name) ?? { example: "" };
+    expect(refusalOf({ [name]: value })).toBe(`${name} is not valid: "${value}". Try: ${name}=${example}`);
+  });
+
+  test("a flag is named by its flag", () => {
+    expect(refusalOf({}, { "--port": "x" })).toStartWith('--port is not valid: "x". Try: ');
+  });
+
+  test.each(["POSTRIDER_TLS_CERT", "POSTRIDER_TLS_KEY"])("%s alone", (name) => {
+    expect(refusalOf({ [name]: "/x.pem" })).toBe(
+      "POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY belong together. Try: set both, or neither.",
+    );
+  });
+
+  test("files that cannot be read", () => {
+    const start = (name: string) => `${name} names a file that cannot be read: /nowhere.pem. Try: `;
+    expect(refusalOf({ POSTRIDER_EXTRA_CA_FILE: "/nowhere.pem" })).toStartWith(start("POSTRIDER_EXTRA_CA_FILE"));
+    expect(refusalOf({ POSTRIDER_TLS_CERT: "/nowhere.pem", POSTRIDER_TLS_KEY: "/x" })).toStartWith(
+      start("POSTRIDER_TLS_CERT"),
+    );
+  });
+});
+
+describe("local mode", () => {
+  const url = "https://relay.example.com";
+
+  test.each([
+    [{}, true],
+    [{ POSTRIDER_HOST: "localhost" }, true],
+    [{ POSTRIDER_HOST: "::1" }, true],
+    [{ POSTRIDER_HOST: "127.0.0.2", POSTRIDER_PUBLIC_URL: "http://[::1]:8080" }, true],
+    [{ POSTRIDER_PUBLIC_URL: url }, false],
+    [{ POSTRIDER_HOST: "0.0.0.0", POSTRIDER_PUBLIC_URL: url }, false],
+    [{ POSTRIDER_HOST: "0.0.0.0", POSTRIDER_PUBLIC_URL: "http://localhost:8080" }, false],
+    [{ POSTRIDER_PUBLIC_URL: "http://localhost.example.com" }, false],
+  ] as [Record<string, string>, boolean][])("with %p: %p", (env, localMode) => {
+    expect(load(env).localMode).toBe(localMode);
+  });
+
+  test.each(["0.0.0.0", "::", "10.0.0.5", "relay.example.com"])("a listener on %s needs a public URL", (host) => {
+    expect(refusalOf({ POSTRIDER_HOST: host })).toBe(
+      `POSTRIDER_HOST=${host} can be reached from outside, so the program must know its address. ` +
+        "Try: POSTRIDER_PUBLIC_URL=https://relay.example.com",
+    );
+  });
+
+  test("in public mode, inside targets need closed sign-up", () => {
+    const env = { POSTRIDER_PUBLIC_URL: url, POSTRIDER_ALLOW_TARGETS: "10.0.0.0/8" };
+    expect(refusalOf(env)).toEndWith("Try: POSTRIDER_SIGNUP=closed");
+    expect(load({ ...env, POSTRIDER_SIGNUP: "closed" }).allowTargets).toEqual(["10.0.0.0/8"]);
+    expect(load({ POSTRIDER_ALLOW_TARGETS: "10.0.0.0/8" }).localMode).toBe(true);
+  });
+});
