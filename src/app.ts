@@ -39,6 +39,7 @@ import { createVault } from "./lib/vault.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { withKeyCache } from "./store/key-cache.ts";
@@ -92,7 +93,8 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const vault = createVault(dataDir.secrets.masterKey);
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
-  const announcer = createAnnouncer({ hub, stats, metrics, log });
+  const replayProgress = createReplayProgress({ store, hub, clock });
+  const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
 
   const publicUrl = config.publicUrl === null ? null : new URL(config.publicUrl);
   const policy = createAddressPolicy({

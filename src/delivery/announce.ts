@@ -4,6 +4,7 @@ import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
+import type { ReplayProgress } from "../replays/progress.ts";
 import type { Settlement } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 
@@ -12,12 +13,13 @@ export interface AnnounceDeps {
   stats: StatRecorder;
   metrics: Metrics;
   log: Log;
+  replayProgress: ReplayProgress;
 }
 
 /**
  * Tells everybody who wants to know, after it is on disk: the tenant's streams, the statistics, the metrics, the log.
  */
-export function createAnnouncer({ hub, stats, metrics, log }: AnnounceDeps) {
+export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: AnnounceDeps) {
   return {
     accepted(tenant: Tenant, eventIds: readonly string[], ingestedAt: number): void {
       metrics.eventsAccepted(eventIds.length);
@@ -40,6 +42,7 @@ export function createAnnouncer({ hub, stats, metrics, log }: AnnounceDeps) {
       }
       hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
       if (outcome.kind === "settled" && next.kind !== "retry") {
+        if (delivery.replayKey !== null) replayProgress.runEnded(delivery.replayKey, delivery.tenantId);
         hub.publish(delivery.tenantId, "delivery.finished", () => ({
           eventId: delivery.eventId,
           targetWebhook: delivery.url,

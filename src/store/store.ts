@@ -290,6 +290,8 @@ export interface ReplayVerbs {
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
   replays(tenantKey: number, range: { offset: number; limit: number }): Promise<{ replays: Replay[]; total: number }>;
   findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;
+  /** The replay that began a run (`DueDelivery.replayKey`). */
+  replayByKey(replayKey: number): Promise<Replay | null>;
   /** Leaves out what is not queued yet. Null when there is no such replay. */
   cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
 }

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, expect } from "bun:test";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
@@ -38,7 +39,9 @@ function refusal(body: unknown, code: string, message: RegExp): Scenario<World> 
   let before = 0;
   return {
     section: "spec: Accounts",
-    given: async () => void (before = await accountsNow()),
+    async given() {
+      before = await accountsNow();
+    },
     request: () => create(body),
     status: 400,
     exact: true,

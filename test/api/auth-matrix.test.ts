@@ -135,6 +135,13 @@ const badOperatorTokens: Record<string, () => string> = {
   "the session secret": () => secret,
 };
 
+const badCredentials: Record<ErasedEndpoint["access"], Record<string, () => string>> = {
+  none: {},
+  session: badTokens,
+  api_key: badKeys,
+  operator: badOperatorTokens,
+};
+
 /** What no endpoint with a credential takes: whole values of the header. */
 const badHeaders: Record<string, (good: string) => string | undefined> = {
   "no credential": () => undefined,
@@ -222,7 +229,7 @@ test("the matrix covers what the specification lists", () => {
 });
 
 describe.each(guarded.map((endpoint) => [name(endpoint), endpoint] as const))("%s", (_, endpoint) => {
-  const bad = { session: badTokens, api_key: badKeys, operator: badOperatorTokens, none: {} }[endpoint.access];
+  const bad = badCredentials[endpoint.access];
 
   test("is 401 for every header that is no credential", async () => {
     for (const [why, header] of Object.entries(badHeaders)) {

@@ -312,24 +312,6 @@ describe("what is taken away", () => {
     expect(await stateOf(account, "FAILED")).toBe(4);
   });
 
-  test("an attempt that fails once its webhook is gone is not repeated", async () => {
-    const held = gate(500);
-    const { account, hook } = await busyAccount(held.answer);
-    const eventId = await ingestOne(account);
-    await hook.whenReceived(1);
-    await register(account);
-    held.open();
-    const record = await until(
-      () => outcome(account, eventId),
-      ({ attempts }) => attempts === 1,
-    );
-    expect(record).toMatchObject({
-      state: "FAILED",
-      errorReason: "The webhook was removed before the delivery succeeded",
-    });
-    expect(hook.received).toHaveLength(1);
-  });
-
   test("a deleted account: attempts in flight are broken off, and nothing answers any more", async () => {
     const { account, hook } = await busyAccount(() => {});
     await ingestMany(account, concurrency + 4);

@@ -29,10 +29,15 @@ interface World {
   busy: TestAccount;
 }
 
-const server = useServer();
 let world: World;
 let hooks: Hooks;
 const held = gate();
+// Before the server's own: it waits for what is in flight.
+afterAll(() => {
+  held.open();
+  hooks.stop();
+});
+const server = useServer();
 
 beforeAll(async () => {
   hooks = await startHooks();
@@ -53,11 +58,6 @@ beforeAll(async () => {
   await stuck.whenReceived(5);
   world = { server: server(), tenant, eventIds, good, bad: refuse, stuck, other, otherEventId, busy };
 });
-afterAll(() => {
-  held.open();
-  hooks.stop();
-});
-
 const error = (code: string) => ({ message: expect.stringMatching(/^\S.{10,}\.$/), code });
 const neverOfOthers = ({ other, otherEventId }: World) => [other.id, otherEventId, "payload-of-other"];
 const neverOfTenant = ({ tenant }: World) => [tenant.id, "payload-of-tenant"];
@@ -251,14 +251,7 @@ describe("the list by state", () => {
       section: "spec: Events",
       request: ({ tenant }) => tenant.get("/v1/events/state/FAILED?page=1&size=2"),
       status: 200,
-      then: (_, { body }) =>
-        expect([outcomes(body.events), body.total]).toEqual([
-          [
-            [2, "FAILED"],
-            [1, "FAILED"],
-          ],
-          5,
-        ]),
+      then: (_, { body }) => expect([outcomes(body.events).join(), body.total]).toEqual(["2,FAILED,1,FAILED", 5]),
     },
     "it takes the filters too": {
       section: "decisions 7",
@@ -268,7 +261,7 @@ describe("the list by state", () => {
       body: { events: [], total: 0, totalIsExact: true },
     },
     ...Object.fromEntries(
-      ["delivered", "UNKNOWN", "FAILED%20"].map((state): [string, Scenario<World>] => [
+      ["delivered", "UNKNOWN"].map((state): [string, Scenario<World>] => [
         `the state ${state}`,
         {
           section: "decisions 7",

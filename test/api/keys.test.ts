@@ -1,7 +1,8 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { createTravelClock, ingestOne, isoPattern, register, startHooks } from "./support.ts";
+import { createTravelClock, ingestOne, isoPattern, register, startHooks, until } from "./support.ts";
 
 /** Specification, "API keys"; decisions, sections 5 and 8: API keys, signing keys and secrets, and their rotation. */
 
@@ -65,6 +66,10 @@ scenarios<World>("GET /v1/tenants/api-keys", world, {
     async given({ eve }) {
       await eve.ingest({});
       clock.travel(60_000);
+      await until(
+        async () => (await eve.get("/v1/tenants/api-keys")).body[0],
+        ({ last_used }) => last_used !== null,
+      );
     },
     request: ({ eve }) => eve.get("/v1/tenants/api-keys"),
     status: 200,
@@ -255,7 +260,9 @@ scenarios<World>("GET /v1/tenants/signing-secret", world, {
     status: 200,
     exact: true,
     body: { secret, earlier_secret_expires_at: null },
-    then: (_, { body }) => void (firstSecret = body.secret),
+    then(_, { body }) {
+      firstSecret = body.secret;
+    },
   },
 });
 

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";

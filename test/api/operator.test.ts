@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, expect, test } from "bun:test";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";

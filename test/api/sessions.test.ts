@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { startTestApp } from "../support/test-app.ts";
@@ -211,7 +212,9 @@ const changeRefusal = (current: unknown, next: unknown, code: string, message: R
 scenarios<World>("PUT /v1/tenants/password", world, {
   "changes it, and every earlier token ends": {
     section: "decisions 4",
-    given: async ({ server }) => void (leaving = await server.account()),
+    async given({ server }) {
+      leaving = await server.account();
+    },
     request: () => change(leaving, leaving.password, newPassword),
     status: 200,
     exact: true,

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
@@ -44,7 +45,9 @@ function row(
   let before: unknown;
   return {
     section: "spec: Tenant tier and activation moves",
-    given: async ({ of }) => void (before = (await of[tier].get("/v1/tenants/me")).body),
+    async given({ of }) {
+      before = (await of[tier].get("/v1/tenants/me")).body;
+    },
     request: ({ of }) => of[tier].post("/v1/tenants/upgrade", body),
     ...answer,
     exact: true,

@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
 import nacl from "tweetnacl";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
@@ -63,16 +64,18 @@ function saved(body: { webhook_url: string; name?: string }[], section = "spec: 
 
 /** 400 with exactly this code, a sentence that names the field, and nothing has changed. */
 function refusal(body: unknown, code: string, message: RegExp, section = "decisions 9"): Scenario<World> {
-  let before: unknown;
+  let before: Awaited<ReturnType<typeof list>> = [];
   return {
     section,
-    given: async ({ ada }) => void (before = await list(ada)),
+    async given({ ada }) {
+      before = await list(ada);
+    },
     request: ({ ada }) => put(ada, body),
     status: 400,
     exact: true,
     body: { message: stringMatching(message), code },
     never: ({ eve }) => [eve.id, "eve.example.com"],
-    then: async ({ ada }) => expect(await list(ada)).toEqual(before as unknown[]),
+    then: async ({ ada }) => expect(await list(ada)).toEqual(before),
   };
 }
 
@@ -110,7 +113,9 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "two in the order sent": saved([b, a]),
   "in another order, each URL with its id": {
     ...saved([a, b], "decisions 9"),
-    given: async ({ ada }) => void (ids = (await list(ada)).map(({ id }) => id)),
+    async given({ ada }) {
+      ids = (await list(ada)).map(({ id }) => id);
+    },
     then: async ({ ada }) => expect((await list(ada)).map(({ id }) => id)).toEqual([ids[1] ?? "", ids[0] ?? ""]),
   },
   "another name for a URL, with the same id": {
@@ -256,7 +261,9 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
   },
   "a failed attempt is an answer, too": {
     section: "decisions 9",
-    given: async () => void (hook.answer = 503),
+    async given() {
+      hook.answer = 503;
+    },
     request: ({ ada }) => testOf(ada, hookId),
     status: 200,
     exact: true,

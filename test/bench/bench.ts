@@ -134,7 +134,7 @@ async function measure(options: Options, receiver: Receiver, dataDir: string, re
   await product.server.stop();
 }
 
-/** Where the time of the server goes at full load. The profiler costs a fifth of the rate, so nothing else is judged. */
+/** Where the time of the server goes at full load. The profiler costs a tenth of the rate, so nothing is judged. */
 async function profile(options: Options, receiver: Receiver, dataDir: string, folder: string): Promise<number> {
   const { server, stream } = await prepareProduct(options, receiver, dataDir);
   const result = await runPhase(server, receiver, fullLoad("profiled", options));

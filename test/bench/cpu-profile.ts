@@ -44,15 +44,13 @@ const subsystems: readonly (readonly [RegExp, string])[] = [
 const topFunctions = 20;
 
 /** @param window what of the profile counts, in ms before its end */
-export function sumUpProfile(folder: string, window: { fromMs: number; toMs: number }): Promise<string> {
+export async function sumUpProfile(folder: string, window: { fromMs: number; toMs: number }): Promise<string> {
   const files = readdirSync(folder).filter((name) => name.endsWith(".cpuprofile"));
   const [latest] = files
     .map((name) => join(folder, name))
     .toSorted((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   if (latest === undefined) throw new Error(`No profile was written to ${folder}.`);
-  return Bun.file(latest)
-    .json()
-    .then((profile: CpuProfile) => `${latest}\n${sumUp(profile, window)}`);
+  return `${latest}\n${sumUp((await Bun.file(latest).json()) as CpuProfile, window)}`;
 }
 
 function sumUp(profile: CpuProfile, { fromMs, toMs }: { fromMs: number; toMs: number }): string {

@@ -37,10 +37,11 @@ const generatorLimitCores = 0.95;
 /** The kernel's part of loopback and disk is below. */
 const maxOtherCores = 0.25;
 
+/** The median over the pairs: the two runs of a pair had the same machine, whatever else it did meanwhile. */
 export const ratioOf = ({ bare, full }: Results): number =>
-  median(full.map(({ rate }) => rate)) / median(bare.map(({ rate }) => rate));
+  median(full.map(({ rate }, pair) => rate / (bare[pair]?.rate ?? Number.NaN)));
 
-/** The ratio is judged as printed neither up nor down: by its full precision. */
+/** Judged by the full number, not by its rounded form. */
 export function judgeBars(results: Results): Bar[] {
   const { half, full, peakBytes, streamFailure } = results;
   if (half === undefined || peakBytes === undefined) return [];
@@ -112,7 +113,9 @@ export function summary(results: Results): string {
     lines.push(`end to end at full load  ${endToEnd(full)}`);
   }
   if (half !== undefined) {
-    lines.push(`ingestion at half load   p50 ${ms(half.ingestionP50Ms)} p99 ${ms(half.ingestionP99Ms)}`);
+    lines.push(
+      `ingestion at half load   p50 ${ms(half.ingestionP50Ms)} p99 ${ms(half.ingestionP99Ms)} (${half.targetRate.toFixed(0)} events/s, counted from when each was due)`,
+    );
     lines.push(`end to end at half load  ${endToEnd([half])}`);
     lines.push(
       `resident memory          ${mb(half.residentEndBytes)} after half load, ${mb(peakBytes ?? 0)} at its peak`,

@@ -8,7 +8,7 @@ async function check(url: string, env: Record<string, string> = {}, ...flags: st
   return { code, out: out.join("\n"), err };
 }
 
-const report = async (url: string, env: Record<string, string> = {}) => {
+const report = async (url: string, env: Record<string, string> = {}): Promise<Record<string, unknown>> => {
   const { code, out } = await check(url, env, "--json");
   return { code, ...(JSON.parse(out) as Record<string, unknown>) };
 };
@@ -35,7 +35,7 @@ describe("check-url", () => {
     ["https://printer/", {}, "host_single_label"],
     ["https://a.internal/", {}, "host_special_use"],
     ["https://example.com:22/", {}, "port_blocked"],
-    ["http://127.0.0.1:9000/hook", publicMode, "address_not_public"],
+    ["http://127.0.0.1:9000/hook", publicMode, "http_not_allowed"],
     ["http://localhost:8080/hook", {}, "own_listener"],
     ["https://relay.example.com/hook", publicMode, "own_listener"],
   ] as [string, Record<string, string>, string][])("%s is refused with %p: %s", async (url, env, rule) => {

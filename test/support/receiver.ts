@@ -77,10 +77,11 @@ export function startReceiver({ answer, tls, port = 0 }: ReceiverOptions = {}): 
 
   function waitFor(n: number): Promise<readonly ReceivedRequest[]>;
   function waitFor(fits: (request: ReceivedRequest) => boolean): Promise<ReceivedRequest>;
-  function waitFor(what: number | ((request: ReceivedRequest) => boolean)) {
-    return typeof what === "number"
-      ? whenSeen(() => (requests.length >= what ? requests : undefined))
-      : whenSeen(() => requests.find(what));
+  function waitFor(
+    what: number | ((request: ReceivedRequest) => boolean),
+  ): Promise<readonly ReceivedRequest[] | ReceivedRequest> {
+    if (typeof what === "function") return whenSeen(() => requests.find(what));
+    return whenSeen(() => (requests.length >= what ? requests : undefined));
   }
 
   return {

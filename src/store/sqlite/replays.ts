@@ -263,6 +263,11 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
       return row ? toReplay(row) : null;
     },
 
+    async replayByKey(replayKey) {
+      const row = byKey.get(replayKey);
+      return row ? toReplay(row) : null;
+    },
+
     cancelReplay: (tenantKey, replayId, now) =>
       lane.submit<Replay | null>((tx) => {
         if (pages(tx, tenantKey).gone) return refuse(accountGone());

@@ -1,0 +1,38 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../store/store.ts";
+import type { Hub } from "../stream/hub.ts";
+import { toReplayBody } from "./model.ts";
+
+/** A replay of a million events ends a run thousands of times a second; its progress is worth a message twice a second. */
+const announceEveryMs = 500;
+
+export interface ReplayProgressDeps {
+  store: Pick<Store, "replayByKey">;
+  hub: Pick<Hub, "publish">;
+  clock: Clock;
+}
+
+/** Shows on the stream how the runs of replays end. */
+export function createReplayProgress({ store, hub, clock }: ReplayProgressDeps) {
+  const changed = new Map<number, string>();
+
+  async function announce(): Promise<void> {
+    const replays = [...changed];
+    changed.clear();
+    for (const [replayKey, tenantId] of replays) {
+      const replay = await store.replayByKey(replayKey);
+      if (replay) hub.publish(tenantId, "replay.progressed", () => toReplayBody(replay));
+    }
+  }
+
+  return {
+    /** A run of this replay has ended. */
+    runEnded(replayKey: number, tenantId: string): void {
+      // A missed message is made good by the next one, and by whoever reads the replay.
+      if (changed.size === 0) clock.after(announceEveryMs, () => void announce().catch(() => {}));
+      changed.set(replayKey, tenantId);
+    },
+  };
+}
+
+export type ReplayProgress = ReturnType<typeof createReplayProgress>;

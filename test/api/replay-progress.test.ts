@@ -1,0 +1,146 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
+import { beforeAll, expect } from "bun:test";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
+import { batchOf, ingestOne, isoPattern } from "./support.ts";
+
+interface World {
+  server: TestApp;
+  tenant: TestAccount;
+  other: TestAccount;
+  otherEventId: string;
+  /** 10,000 events without a webhook: its replays take a moment. */
+  busy: TestAccount;
+}
+
+let world: World;
+const server = useServer();
+beforeAll(async () => {
+  const [tenant, other, busy] = await Promise.all([server().account(), server().account(), server().account()]);
+  await busy.setTier("enterprise");
+  const otherEventId = await ingestOne(other, { secret: "payload-of-other" });
+  for (let i = 0; i < 10; i += 1) await batchOf(server(), busy, 1000);
+  world = { server: server(), tenant, other, otherEventId, busy };
+});
+
+const error = (code: string) => ({ message: expect.stringMatching(/^\S.{10,}\.$/), code });
+const never = ({ other, otherEventId }: World) => [other.id, otherEventId, "payload-of-other"];
+
+const fields = "id,kind,replayGroupId,status,selected,queued,delivered,failed,superseded,skipped,createdAt,completedAt";
+
+const shape = {
+  id: expect.stringMatching(/^rpl_/),
+  kind: "all",
+  replayGroupId: "look",
+  status: expect.stringMatching(/^(waiting|running|completed|cancelled)$/),
+  selected: 10_000,
+  createdAt: expect.stringMatching(isoPattern),
+};
+
+/** Starts a bulk replay and returns where its progress is. */
+const begin = async (busy: TestAccount) =>
+  (await busy.post("/v1/events/replays/all", { replayGroupId: "look" })).headers.get("location") ?? "";
+
+scenarios("GET /v1/events/replays", () => world, {
+  "the newest first": {
+    section: "decisions 10",
+    given: async ({ busy }) => [await begin(busy), await begin(busy)],
+    request: ({ busy }) => busy.get("/v1/events/replays?size=1"),
+    status: 200,
+    never,
+    async then({ busy }, { body }) {
+      expect(Object.keys(body)).toEqual(["replays", "total"]);
+      expect(Object.keys(body.replays[0]).join()).toBe(fields);
+      expect({ ...body.replays[0] }).toMatchObject(shape);
+      const second = (await busy.get("/v1/events/replays?size=1&page=1")).body;
+      expect([body.total, second.replays.length, second.total]).toEqual([2, 1, 2]);
+      expect(body.replays[0].createdAt >= second.replays[0].createdAt).toBe(true);
+    },
+  },
+  "an account without one": {
+    section: "decisions 10",
+    request: ({ tenant }) => tenant.get("/v1/events/replays"),
+    status: 200,
+    exact: true,
+    body: { replays: [], total: 0 },
+  },
+  "a page size beyond 1,000": {
+    section: "decisions 10",
+    request: ({ tenant }) => tenant.get("/v1/events/replays?size=1001"),
+    status: 400,
+    exact: true,
+    body: error("invalid_request"),
+  },
+});
+
+scenarios("GET /v1/events/replays/{id}", () => world, {
+  "the replay as it stands": {
+    section: "decisions 10",
+    request: async ({ busy }) => busy.get(await begin(busy)),
+    status: 200,
+    body: shape,
+    never,
+  },
+  "another account's replay": {
+    section: "spec: Authentication",
+    request: async ({ tenant, busy }) => tenant.get(await begin(busy)),
+    status: 404,
+    exact: true,
+    body: error("replay_not_found"),
+  },
+});
+
+scenarios("DELETE /v1/events/replays/{id}", () => world, {
+  "cancels what is not queued yet": {
+    section: "decisions 10",
+    request: async ({ busy }) => busy.delete(await begin(busy)),
+    status: 200,
+    async then({ busy }, { body }) {
+      expect([body.status, body.completedAt]).toEqual(["cancelled", expect.stringMatching(isoPattern)]);
+      expect((await busy.get(`/v1/events/replays/${body.id}`)).body).toEqual(body);
+      // Once more changes nothing.
+      expect((await busy.delete(`/v1/events/replays/${body.id}`)).body).toEqual(body);
+    },
+  },
+  "another account's replay": {
+    section: "spec: Authentication",
+    request: async ({ tenant, busy }) => tenant.delete(await begin(busy)),
+    status: 404,
+    exact: true,
+    body: error("replay_not_found"),
+  },
+});
+
+const preview = (body: unknown, selected: number): Scenario<World> => ({
+  section: "decisions 10",
+  request: ({ busy }) => busy.post("/v1/events/replays/preview", body),
+  status: 200,
+  exact: true,
+  body: { selected },
+});
+
+const refused = (body: unknown, code: string): Scenario<World> => ({
+  section: "decisions 10",
+  request: ({ busy }) => busy.post("/v1/events/replays/preview", body),
+  status: 400,
+  exact: true,
+  body: error(code),
+});
+
+scenarios("POST /v1/events/replays/preview", () => world, {
+  all: preview({ kind: "all" }, 10_000),
+  failed: preview({ kind: "failed", replayGroupId: "g" }, 10_000),
+  "a timeline of long ago": preview({ kind: "timeline", startTime: "2020-01-01", endTime: "2020-12-31" }, 0),
+  "an unknown event": preview({ kind: "single", eventId: "evt_x" }, 0),
+  "another account's event": {
+    section: "decisions 10",
+    request: ({ tenant, otherEventId }) =>
+      tenant.post("/v1/events/replays/preview", { kind: "single", eventId: otherEventId }),
+    status: 200,
+    exact: true,
+    body: { selected: 0 },
+  },
+  "no kind": refused({ replayGroupId: "g" }, "field_required"),
+  "an unknown kind": refused({ kind: "some" }, "invalid_request"),
+  "a timeline without times": refused({ kind: "timeline" }, "field_required"),
+});

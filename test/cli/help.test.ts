@@ -1,0 +1,84 @@
+import { describe, expect, test } from "bun:test";
+import { runCommand } from "../../src/cli/run.ts";
+import { settings } from "../../src/config.ts";
+import { createScriptedIo } from "./scripted-io.ts";
+
+async function run(line: string, options: Parameters<typeof createScriptedIo>[0] = {}) {
+  const { io, out, err } = createScriptedIo(options);
+  const code = await runCommand(line.split(" ").filter(Boolean), io);
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+describe("help", () => {
+  test("shows every command", async () => {
+    const { code, out } = await run("help");
+    expect(code).toBe(0);
+    for (const form of ["serve", "demo", "tenant create", "tenant delete ID", "check-url URL", "version"]) {
+      expect(out).toContain(`postrider ${form}`);
+    }
+  });
+
+  test.each(Object.values(settings).map((setting) => [setting.env, setting] as const))(
+    "shows %s",
+    async (env, setting) => {
+      const line = (await run("help")).out.split("\n").find((each) => each.trim().startsWith(env)) ?? "";
+      expect(line).toContain(
+        setting.default === "" ? `for example ${setting.example}` : `(default ${setting.default})`,
+      );
+      if ("flag" in setting && setting.flag) expect(line).toContain(setting.flag);
+    },
+  );
+
+  test.each([
+    ["help demo", "postrider demo"],
+    ["demo --help", "postrider demo"],
+    ["demo -h", "postrider demo"],
+    ["help tenant set-tier", "postrider tenant set-tier ID TIER [flags]"],
+    ["tenant set-tier --help", "postrider tenant set-tier ID TIER [flags]"],
+    ["tenant set-tier t1 --help", "postrider tenant set-tier ID TIER [flags]"],
+    ["help tenant", "postrider tenant create [flags]"],
+  ])("%s", async (line, start) => {
+    const { code, out } = await run(line);
+    expect(code).toBe(0);
+    expect(out.split("\n")[0]).toBe(start);
+  });
+
+  test.each(["--help", "-h", "help"])("%s is the overview", async (line) => {
+    expect((await run(line)).out).toContain("Settings");
+  });
+
+  test("names the nearest command", async () => {
+    expect(await run("help dmo")).toEqual({
+      code: 2,
+      out: "",
+      err: 'postrider: There is no command "dmo". Try: postrider help demo',
+    });
+  });
+
+  test("has colours only on a terminal that wants them", async () => {
+    const escape = "\u001b[";
+    expect((await run("help")).out).not.toContain(escape);
+    expect((await run("help", { isTerminal: true })).out).toContain(escape);
+    expect((await run("help", { isTerminal: true, env: { NO_COLOR: "1" } })).out).not.toContain(escape);
+    expect((await run("help", { isTerminal: true, env: { TERM: "dumb" } })).out).not.toContain(escape);
+  });
+});
+
+describe("what the operator can mend is one line on standard error", () => {
+  test.each([
+    ["serv", 2, 'postrider: There is no command "serv". Try: postrider serve'],
+    ["tenant set-tier t1 por", 2, 'postrider: "por" is not a tier. Try: pro'],
+    ["tenant create --tier gold", 2, 'postrider: "gold" is not a tier. Try: free, pro, business, enterprise'],
+    ["serve --port x", 1, 'postrider: --port is not valid: "x". Try: '],
+    [
+      "tenant list --data-dir /nowhere",
+      1,
+      "postrider: No server runs on the data directory /nowhere. Try: start it with postrider serve, or name its folder with --data-dir.",
+    ],
+  ])("%s: exit code %i", async (line, code, start) => {
+    const result = await run(line);
+    expect(result).toMatchObject({ code, out: "" });
+    expect(result.err).toStartWith(start);
+    expect(result.err).not.toContain("\n");
+  });
+});

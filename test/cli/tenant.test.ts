@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type App, createApp } from "../../src/app.ts";
+import { runCommand } from "../../src/cli/run.ts";
+import { loadConfig } from "../../src/config.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createSelfSigned } from "../support/certificates.ts";
+import { createScriptedIo } from "./scripted-io.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "postrider-tenant-"));
+let app: App;
+
+/** With TLS and a certificate that nobody vouches for, for another host: the hardest case of the loopback call. */
+beforeAll(async () => {
+  const { cert, key } = createSelfSigned({ hosts: ["relay.example.com"] });
+  writeFileSync(join(folder, "cert.pem"), cert);
+  writeFileSync(join(folder, "key.pem"), key);
+  const env = {
+    POSTRIDER_PORT: "0",
+    POSTRIDER_DATA_DIR: join(folder, "data"),
+    POSTRIDER_TLS_CERT: join(folder, "cert.pem"),
+    POSTRIDER_TLS_KEY: join(folder, "key.pem"),
+    POSTRIDER_SIGNUP: "closed",
+  };
+  app = createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
+  await app.start();
+});
+
+afterAll(async () => {
+  await app.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function tenant(words: string[], answers: string[] = []) {
+  const { io, out, err, questions } = createScriptedIo({ answers, env: { POSTRIDER_DATA_DIR: join(folder, "data") } });
+  const code = await runCommand(["tenant", ...words], io);
+  return { code, out: out.join("\n"), err: err.join("\n"), questions };
+}
+
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, out, err } = await tenant([...words, "--json"]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  return JSON.parse(out) as T;
+}
+
+interface Shown {
+  tenant_id: string;
+  tenant_name: string;
+  tier: string;
+  status: string;
+  password: string;
+}
+
+const create = () => json<Shown>("create");
+
+describe("postrider tenant", () => {
+  test("create gives a free account, or one with name, e-mail and tier", async () => {
+    expect(await create()).toMatchObject({ tier: "free", password: expect.any(String) });
+    const words = ["create", "--tier", "business", "--name", "Ada's bank", "--email", "ada@example.com"];
+    expect(await json<Shown>(...words)).toMatchObject({
+      tier: "business",
+      name: "Ada's bank",
+      email: "ada@example.com",
+    });
+  });
+
+  test("create repeats the server's words when it refuses", async () => {
+    const { code, err } = await tenant(["create", "--tier", "pro"]);
+    expect(code).toBe(1);
+    expect(err).toStartWith("postrider: ");
+    expect(err).toContain("required");
+  });
+
+  test("list shows a page as a table", async () => {
+    const { tenant_id: id } = await create();
+    const { out } = await tenant(["list", "--size", "1"]);
+    const [head, row, foot] = out.split("\n");
+    expect(head).toMatch(/^tenant_id\s+tier\s+status\s+created_at\s+email\s+tenant_name$/);
+    expect(row).toMatch(new RegExp(`^${id}\\s+free\\s+active\\s`));
+    expect(foot).toMatch(/^1 of \d+$/);
+  });
+
+  test("names cannot move the cursor of the operator's terminal", async () => {
+    const { tenant_id: id } = await json<Shown>("create", "--name", "a\u001b[2Jb\u202ec\nd");
+    expect((await tenant(["show", id])).out).toContain("a?[2Jb?c?d");
+  });
+
+  test("set-tier, suspend and resume are in force at once", async () => {
+    const { tenant_id: id } = await create();
+    expect(await json<Shown>("set-tier", id, "enterprise")).toMatchObject({ tier: "enterprise" });
+    expect(await json<Shown>("suspend", id)).toMatchObject({ status: "suspended" });
+    expect(await json<Shown>("show", id)).toMatchObject({ status: "suspended", tier: "enterprise", webhooks: 0 });
+    expect(await json<Shown>("resume", id)).toMatchObject({ status: "active" });
+  });
+
+  test("reset-password gives another password", async () => {
+    const { tenant_id: id, password } = await create();
+    const reset = await json<Shown>("reset-password", id);
+    expect(reset).toEqual({ tenant_id: id, password: expect.any(String) } as Shown);
+    expect(reset.password).not.toBe(password);
+  });
+
+  test("delete asks for the id, and takes no other answer", async () => {
+    const { tenant_id: id } = await create();
+    expect(await tenant(["delete", id], ["yes"])).toMatchObject({
+      code: 1,
+      err: "Nothing was deleted: that is not the id.",
+    });
+    expect(await tenant(["delete", id])).toMatchObject({
+      code: 1,
+      err: "Nothing was deleted, as nobody confirmed it. Try: --yes",
+    });
+    const { code, out, questions } = await tenant(["delete", id], [id]);
+    expect({ code, out }).toEqual({ code: 0, out: `${id} is deleted.` });
+    expect(questions[0]).toContain(id);
+    expect(await tenant(["show", id])).toMatchObject({ code: 1, err: "postrider: The tenant does not exist." });
+  });
+
+  test("delete --yes does not ask", async () => {
+    const { tenant_id: id } = await create();
+    expect(await tenant(["delete", id, "--yes"])).toMatchObject({ code: 0, questions: [] });
+  });
+
+  test("an id is one piece of the path, whatever it holds", async () => {
+    for (const id of ["../tenants", "a/b", "%2e%2e", "?x", "#"]) {
+      expect(await tenant(["show", "--", id])).toMatchObject({ code: 1, out: "" });
+    }
+  });
+});
