@@ -23,8 +23,12 @@ export interface Credentials {
 }
 
 export interface Login {
-  /** Refuses an address with too many failures, before its request is read. @throws rate_limited `too_many_logins` */
-  checkAddress(address: string): void;
+  /**
+   * Refuses an address with too many failures, of any account or of the one that it is logged in to, before its request
+   * is read.
+   * @throws rate_limited `too_many_logins`
+   */
+  checkAddress(address: string, tenant?: Tenant): void;
   /**
    * The account of these credentials.
    * @param address of the client
@@ -66,7 +70,7 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
   async function isPassword(tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> {
     const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressMs);
     const counts: [Limiter, string][] = [
-      [ofAccountFromAddress, `${account} ${from}`],
+      [ofAccountFromAddress, failureKey(account, from)],
       [fromAddress, from],
     ];
     if (!isKnown) counts.push([ofAccount, account]);
@@ -97,7 +101,11 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
   }
 
   return {
-    checkAddress: (address) => refuseWhenUsedUp(fromAddress, clientKey(address)),
+    checkAddress(address, tenant) {
+      const from = clientKey(address);
+      refuseWhenUsedUp(fromAddress, from);
+      if (tenant) refuseWhenUsedUp(ofAccountFromAddress, failureKey(tenant.id, from));
+    },
 
     async logIn({ loginId, password }, address) {
       const from = clientKey(address);
@@ -120,6 +128,8 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
     },
   };
 }
+
+const failureKey = (account: string, from: string) => `${account} ${from}`;
 
 function refuseWhenUsedUp(limiter: Limiter, key: string): void {
   const turn = limiter.peek(key);

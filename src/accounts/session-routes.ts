@@ -105,6 +105,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         description: "Every earlier session token ends; the answer has a new one.",
         access: "session",
         body: m.changePasswordBody,
+        limit: ({ address, tenant }) => login.checkAddress(address, tenant),
         bodyExample: m.changePasswordExample,
         responses: {
           200: authenticated,

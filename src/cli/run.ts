@@ -38,7 +38,8 @@ function translate(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf("--");
   const own = end === -1 ? argv : argv.slice(0, end);
   if (!own.some(isHelp)) return argv;
-  const words = own.slice(0, own.findIndex(isHelp)).filter((word) => !word.startsWith("-"));
-  const isKnown = commands.some((command) => words.every((word, i) => command.words[i] === word));
-  return ["help", ...(isKnown ? words : words.slice(0, 1))];
+  if (argv[0]?.startsWith("-")) return isHelp(argv[0]) ? ["help"] : ["help", "serve"];
+  const words = own.slice(0, own.findIndex(isHelp));
+  const form = commands.find((command) => command.words.every((word, i) => word === words[i]));
+  return ["help", ...(form?.words ?? words.filter((word) => !word.startsWith("-")))];
 }

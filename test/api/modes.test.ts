@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, describe, expect, spyOn, test } from "bun:test";
-import { mkdtempSync, readdirSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority } from "../support/certificates.ts";
@@ -249,7 +249,7 @@ describe("the start (decisions, section 1)", () => {
   test("one server for a data directory, whose secrets are the user's alone", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "postrider-test-"));
     const server = await startTestApp({ dataDir });
-    expect(startTestApp({ dataDir })).rejects.toThrow(new RegExp(`process ${process.pid}\\b`));
+    await expect(startTestApp({ dataDir })).rejects.toThrow(new RegExp(`process ${process.pid}\\b`));
     for (const name of ["master-key", "session-secret", "operator-token"]) {
       expect([name, statSync(join(dataDir, name)).mode & 0o777]).toEqual([name, 0o600]);
     }
@@ -279,6 +279,7 @@ describe("the start (decisions, section 1)", () => {
     const response = await fetch(`${server.url.replace("http:", "https:")}/healthz`, { tls: { ca: authority.cert } });
     expect([response.status, await response.json()]).toEqual([200, { status: "ok" }]);
     await server.stop();
+    rmSync(folder, { recursive: true });
   });
 });
 

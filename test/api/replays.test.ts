@@ -174,26 +174,6 @@ describe("single", () => {
       },
       status: 202,
     },
-    "one that comes as an attempt ends is not lost": {
-      section: "decisions 8",
-      async request() {
-        const { account, hooked } = await accountWith(200);
-        const [hook] = hooked as [Hook];
-        const answers: Answer[] = [];
-        for (let round = 0; round < 30; round += 1) {
-          const held = gate();
-          hook.answer = held.answer;
-          const before = hook.received.length;
-          const ids = await Promise.all([ingestOne(account), ingestOne(account), ingestOne(account), ingestOne(account)]);
-          await hook.whenReceived(before + ids.length);
-          held.open();
-          answers.push(...(await Promise.all(ids.map((id) => start(account, "single", { eventId: id })))));
-        }
-        for (const answer of answers) expect(counts(await completed(account, answer))).toEqual([1, 1, 1, 0, 0, 0]);
-        return answers[0] as Answer;
-      },
-      status: 202,
-    },
     ...refused("single", {
       "no eventId": [{ replayGroupId: "g" }, "field_required"],
       "an eventId that is no string": [{ replayGroupId: "g", eventId: 1 }, "invalid_request"],

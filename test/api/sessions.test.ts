@@ -151,6 +151,7 @@ scenarios<World>("POST /v1/tenants/auth/refresh", world, {
 
 let leaving: TestAccount;
 let leavingToo: string;
+let stream: Response;
 
 scenarios<World>("POST /v1/tenants/auth/logout", world, {
   "ends this token alone": {
@@ -185,6 +186,19 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
       expect([await me(leaving.jwt), await me(leavingToo)]).toEqual([401, 401]);
       expect(await me((await logIn(leaving.id, leaving.password)).body.token)).toBe(200);
     },
+  },
+  "with all: true ends the streams": {
+    section: "decisions 11",
+    async given({ server }) {
+      leaving = { ...leaving, jwt: (await logIn(leaving.id, leaving.password)).body.token };
+      stream = await fetch(`${server.url}/v1/stream`, { headers: { Authorization: `Bearer ${leaving.jwt}` } });
+      expect(stream.status).toBe(200);
+    },
+    request: ({ server }) =>
+      server.request("POST", "/v1/tenants/auth/logout", { token: leaving.jwt, body: { all: true } }),
+    status: 204,
+    // Resolves when the server has closed it.
+    then: () => stream.text(),
   },
   "with an all that is a text": {
     section: "decisions 3",
@@ -252,6 +266,7 @@ scenarios<World>("POST /v1/tenants/auth/login", world, {
       expect(await me(victim.jwt)).toBe(200);
       expect((await logIn(ada.id, ada.password)).status).toBe(200);
       expect((await change(victim, victim.password, newPassword)).status).toBe(429);
+      expect((await change(victim, victim.password, 7)).status).toBe(429);
     },
   },
 });

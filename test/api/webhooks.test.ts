@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
 import nacl from "tweetnacl";
+import { startNameServer } from "../support/name-server.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "./support.ts";
@@ -19,7 +20,10 @@ interface World {
 const clock = createTravelClock();
 const ownPort = await closedPort();
 const nobodysPort = await closedPort();
-const server = useServer({ clock, env: { POSTRIDER_PORT: String(ownPort) } });
+const names = await startNameServer((name, type) =>
+  name === "inside.example" && type === "A" ? ["127.0.0.1"] : "NXDOMAIN",
+);
+const server = useServer({ clock, env: { POSTRIDER_PORT: String(ownPort), POSTRIDER_DNS_SERVERS: names.address } });
 let ada: TestAccount;
 let eve: TestAccount;
 let hooks: Hooks;
@@ -31,7 +35,10 @@ beforeAll(async () => {
   eve = await server().account();
   await put(eve, [{ webhook_url: "https://eve.example.com/hook", name: "Eve" }]);
 });
-afterAll(() => hooks.stop());
+afterAll(() => {
+  hooks.stop();
+  names.close();
+});
 
 const world = (): World => ({ server: server(), ada, eve });
 
@@ -288,6 +295,23 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       error: `Connection refused by http://127.0.0.1:${nobodysPort}/`,
       responseBody: "",
     },
+  },
+  "of a public name that resolves to loopback, which is found out as it is dialled": {
+    section: "decisions 1",
+    async given({ ada }) {
+      await put(ada, [{ webhook_url: hook.url }, { webhook_url: "https://inside.example/" }]);
+    },
+    request: async ({ ada }) => testOf(ada, (await list(ada))[1]?.id ?? ""),
+    status: 200,
+    exact: true,
+    body: {
+      ...attempt,
+      targetWebhook: "https://inside.example/",
+      statusCode: null,
+      error: "The address of https://inside.example/ is not public",
+      responseBody: "",
+    },
+    never: () => ["127.0.0.1"],
   },
   "another tenant's webhook is not found": {
     section: "spec: Authentication",

@@ -34,7 +34,7 @@ try {
   process.exit(typeof options === "string" ? print(options) : await bench(options));
 } catch (error) {
   clearProgress();
-  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (bun run bench --help)\n`);
   process.exit(2);
 }
 

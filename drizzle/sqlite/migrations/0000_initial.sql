@@ -27,7 +27,7 @@ CREATE TABLE `attempt` (
 	FOREIGN KEY (`tenant_key`,`event_seq`) REFERENCES `event`(`tenant_key`,`seq`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
-CREATE INDEX `attempt_by_event` ON `attempt` (`tenant_key`,`event_seq`);--> statement-breakpoint
+CREATE INDEX `attempt_by_event` ON `attempt` (`event_seq`);--> statement-breakpoint
 CREATE TABLE `delivery` (
 	`key` integer PRIMARY KEY NOT NULL,
 	`tenant_key` integer NOT NULL,

@@ -6,11 +6,8 @@ import { idempotencyLifetimeMs } from "./events.ts";
 /** Decisions, section 4: an address counts as known for 30 days after a login. */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
-/** Rows that belong to a tenant, children before parents. */
+/** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
-  "attempt",
-  "delivery",
-  "event",
   "stat_latency",
   "stat",
   "idempotency",
@@ -31,6 +28,12 @@ export function maintenanceVerbs({
   const nextDeleted = client.prepare<{ key: number }, []>(
     "select key from tenant where deleted_at is not null order by deleted_at limit 1",
   );
+  const someEvents = client.prepare<{ seq: number }, [number, number]>(
+    "select seq from event where tenant_key = ?1 order by seq limit ?2",
+  );
+  const deleteAttempts = client.prepare("delete from attempt where event_seq = ?1");
+  const deleteDeliveries = client.prepare("delete from delivery where tenant_key = ?1 and event_seq = ?2");
+  const deleteEvent = client.prepare("delete from event where seq = ?1");
   const deleteSome = tenantTables.map((table) =>
     client.prepare(`delete from ${table} where rowid in (select rowid from ${table} where tenant_key = ?1 limit ?2)`),
   );
@@ -43,6 +46,17 @@ export function maintenanceVerbs({
     { statement: deleteUpTo(client, "signing_key", "retires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
   ];
+
+  /** Whole events with their deliveries and attempts, so that what is left always begins at the first one. */
+  function eraseEvents(tenantKey: number, limit: number): { left: number; done: boolean } {
+    let left = limit;
+    for (const { seq } of someEvents.all(tenantKey, limit)) {
+      if (left <= 0) return { left, done: false };
+      left -= deleteAttempts.run(seq).changes + deleteDeliveries.run(tenantKey, seq).changes;
+      left -= deleteEvent.run(seq).changes;
+    }
+    return { left, done: left > 0 };
+  }
 
   let closing: Promise<void> | null = null;
 
@@ -58,7 +72,9 @@ export function maintenanceVerbs({
       lane.submit<boolean>(() => {
         const tenant = nextDeleted.get();
         if (!tenant) return false;
-        let left = limit;
+        const { left: afterEvents, done } = eraseEvents(tenant.key, limit);
+        if (!done) return true;
+        let left = afterEvents;
         for (const statement of deleteSome) {
           left -= statement.run(tenant.key, left).changes;
           if (left <= 0) return true;

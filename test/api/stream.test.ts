@@ -1,0 +1,339 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { provenSections, scenarios, useServer } from "./scenario.ts";
+import {
+  batchOf,
+  createTravelClock,
+  type Hooks,
+  ingestOne,
+  isoPattern,
+  outcome,
+  register,
+  startHooks,
+} from "./support.ts";
+
+provenSections.add("decisions 11").add("spec: Dashboard stream");
+
+interface Message {
+  event: string;
+  id: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each kind has fields of its own
+  data: any;
+}
+
+/** A client of the stream, which insists on the form of every message. */
+async function openStream(app: TestApp, token: string, lastEventId?: string) {
+  const abort = new AbortController();
+  const response = await fetch(`${app.url}/v1/stream`, {
+    headers: { Authorization: `Bearer ${token}`, ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) },
+    signal: abort.signal,
+  });
+  const messages: Message[] = [];
+  const comments: string[] = [];
+  const waiters = new Set<() => void>();
+  let text = "";
+
+  async function read(): Promise<void> {
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of response.body ?? []) {
+        text += decoder.decode(chunk, { stream: true });
+        const blocks = text.split("\n\n");
+        text = blocks.pop() ?? "";
+        for (const block of blocks) {
+          if (block.startsWith(":")) {
+            comments.push(block);
+            continue;
+          }
+          const [, event = "", id = "", data = ""] = /^event: (\S+)\nid: (\d+-\d+)\ndata: (\{.*\})$/.exec(block) ?? [];
+          if (event === "") throw new Error(`Not a message: ${block}`);
+          messages.push({ event, id, data: JSON.parse(data) });
+        }
+        for (const wake of [...waiters]) wake();
+      }
+    } catch (error) {
+      if (!abort.signal.aborted) throw error;
+    }
+  }
+  const ended = read();
+  ended.catch(() => {});
+
+  const when = <T>(found: () => T | undefined): Promise<T> =>
+    new Promise((resolve) => {
+      const look = () => {
+        const value = found();
+        if (value === undefined) return;
+        waiters.delete(look);
+        resolve(value);
+      };
+      waiters.add(look);
+      look();
+    });
+
+  return {
+    response,
+    messages,
+    comments,
+    /** Resolves when the server has ended the stream. */
+    ended,
+    close: () => abort.abort(),
+    /** The first message of a kind that fits. */
+    next: (event: string, fits: (data: Message["data"]) => boolean = () => true) =>
+      when(() => messages.find((message) => message.event === event && fits(message.data))),
+    whenComments: (n: number) => when(() => (comments.length >= n ? comments : undefined)),
+    whenMessages: (n: number) => when(() => (messages.length >= n ? messages : undefined)),
+  };
+}
+
+let hooks: Hooks;
+afterAll(() => hooks.stop());
+const clock = createTravelClock();
+const server = useServer({ clock });
+beforeAll(async () => {
+  hooks = await startHooks();
+});
+
+const time = expect.stringMatching(isoPattern);
+
+describe("what it says", () => {
+  let tenant: TestAccount;
+  let other: TestAccount;
+  beforeAll(async () => {
+    [tenant, other] = await Promise.all([server().account(), server().account()]);
+  });
+
+  test("its head", async () => {
+    const stream = await openStream(server(), tenant.jwt);
+    const { status, headers } = stream.response;
+    expect([
+      status,
+      headers.get("content-type"),
+      headers.get("cache-control"),
+      headers.get("x-accel-buffering"),
+    ]).toEqual([200, "text/event-stream", "no-store", "no"]);
+    await stream.whenComments(1);
+    stream.close();
+  });
+
+  test("an event, its attempts and its end, in the field names of the API and without the payload", async () => {
+    const hook = hooks.hook((response, nth) => void response.writeHead(nth === 1 ? 503 : 200).end());
+    await register(tenant, hook.url);
+    const [stream, foreign] = await Promise.all([openStream(server(), tenant.jwt), openStream(server(), other.jwt)]);
+    const eventId = await ingestOne(tenant, { secret: "payload-of-tenant" });
+    const finished = await stream.next("delivery.finished");
+    expect(stream.messages.map(({ event, data }) => ({ event, data }))).toEqual([
+      { event: "event.accepted", data: { eventId, ingestionTimestamp: time } },
+      {
+        event: "delivery.attempted",
+        data: {
+          eventId,
+          targetWebhook: hook.url,
+          number: 1,
+          startedAt: time,
+          durationMs: expect.any(Number),
+          statusCode: 503,
+          error: `HTTP 503 from ${hook.url}`,
+          nextAttemptAt: time,
+          replayGroupId: null,
+        },
+      },
+      {
+        event: "delivery.attempted",
+        data: {
+          eventId,
+          targetWebhook: hook.url,
+          number: 2,
+          startedAt: time,
+          durationMs: expect.any(Number),
+          statusCode: 200,
+          error: null,
+          nextAttemptAt: null,
+          replayGroupId: null,
+        },
+      },
+      {
+        event: "delivery.finished",
+        data: {
+          eventId,
+          targetWebhook: hook.url,
+          state: "DELIVERED",
+          errorReason: null,
+          attempts: 2,
+          replayGroupId: null,
+        },
+      },
+    ]);
+    const numbers = stream.messages.map(({ id }) => Number(id.split("-")[1]));
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    expect(new Set(stream.messages.map(({ id }) => id.split("-")[0])).size).toBe(1);
+    expect(finished.data.state).toBe("DELIVERED");
+    // What happens in another account comes to another stream only.
+    const theirs = await ingestOne(other, {});
+    await foreign.next("event.accepted", ({ eventId: id }) => id === theirs);
+    expect(JSON.stringify(foreign.messages)).not.toContain(tenant.id);
+    expect(JSON.stringify(foreign.messages)).not.toContain(eventId);
+    expect(JSON.stringify(stream.messages)).not.toContain("payload-of-tenant");
+    stream.close();
+    foreign.close();
+  });
+
+  test("the progress of a replay", async () => {
+    const hook = hooks.hook();
+    await register(tenant, hook.url);
+    const eventId = await ingestOne(tenant);
+    await outcome(tenant, eventId);
+    const stream = await openStream(server(), tenant.jwt);
+    await tenant.post("/v1/events/replays/all", { replayGroupId: "shown" });
+    const { data } = await stream.next("replay.progressed");
+    const { headers } = await tenant.post("/v1/events/replays/single", { eventId, replayGroupId: "shown" });
+    const replay = (await tenant.get(headers.get("location") ?? "")).body;
+    expect(Object.keys(data)).toEqual(Object.keys(replay));
+    await stream.next("delivery.finished", ({ replayGroupId }) => replayGroupId === "shown");
+    stream.close();
+  });
+
+  test("a change of the account", async () => {
+    const stream = await openStream(server(), tenant.jwt);
+    await register(tenant, hooks.hook().url);
+    const { data } = await stream.next("account.changed");
+    expect(data).toEqual({ tenant_id: tenant.id, tier: "free", status: "active", changed: "webhooks" });
+    await tenant.setTier("pro");
+    await stream.next("account.changed", ({ changed, tier }) => changed === "tier" && tier === "pro");
+    stream.close();
+  });
+
+  test("a comment every 15 seconds", async () => {
+    const stream = await openStream(server(), other.jwt);
+    await stream.whenComments(1);
+    for (const n of [2, 3]) {
+      clock.travel(15_000);
+      await stream.whenComments(n);
+    }
+    expect(stream.messages).toEqual([]);
+    stream.close();
+  });
+});
+
+describe("Last-Event-ID", () => {
+  test("resumes after the message that it names, without a gap or a repetition", async () => {
+    const tenant = await server().account();
+    const first = await openStream(server(), tenant.jwt);
+    await batchOf(server(), tenant, 3);
+    const seen = await first.whenMessages(3);
+    first.close();
+    await batchOf(server(), tenant, 2);
+    const resumed = await openStream(server(), tenant.jwt, seen[1]?.id);
+    await batchOf(server(), tenant, 1);
+    const messages = await resumed.whenMessages(4);
+    expect(messages.map(({ event }) => event)).toEqual(Array(4).fill("event.accepted"));
+    expect(messages[0]).toEqual(seen[2] as Message);
+    resumed.close();
+  });
+
+  test("1,000 messages can be made good, and no more", async () => {
+    const tenant = await server().account();
+    const first = await openStream(server(), tenant.jwt);
+    await batchOf(server(), tenant, 2);
+    const seen = await first.whenMessages(2);
+    await batchOf(server(), tenant, 999);
+    await first.whenMessages(1001);
+    first.close();
+    const [tooOld, justInTime] = await Promise.all([
+      openStream(server(), tenant.jwt, `${seen[0]?.id.split("-")[0]}-0`),
+      openStream(server(), tenant.jwt, seen[0]?.id),
+    ]);
+    expect(await justInTime.whenMessages(1000)).toHaveLength(1000);
+    expect((await tooOld.whenMessages(1))[0]?.event).toBe("resync");
+    tooOld.close();
+    justInTime.close();
+  });
+
+  test.each(["nonsense", "1-1", "999999999999999-1"])(
+    "%s is unknown: first comes resync, then what is new",
+    async (id) => {
+      const tenant = await server().account();
+      const stream = await openStream(server(), tenant.jwt, id);
+      await ingestOne(tenant);
+      const messages = await stream.whenMessages(2);
+      expect(messages.map(({ event }) => event)).toEqual(["resync", "event.accepted"]);
+      stream.close();
+    },
+  );
+});
+
+describe("its end", () => {
+  test.each([
+    [
+      "every session of the account ends",
+      (tenant: TestAccount) => tenant.post("/v1/tenants/auth/logout", { all: true }),
+    ],
+    ["the account is deleted", (tenant: TestAccount) => tenant.delete("/v1/tenants")],
+    [
+      "the password is changed",
+      (tenant: TestAccount) =>
+        tenant.put("/v1/tenants/password", { current_password: tenant.password, new_password: "An0ther@password" }),
+    ],
+  ])("at once when %s", async (_, act) => {
+    const tenant = await server().account();
+    const stream = await openStream(server(), tenant.jwt);
+    await stream.whenComments(1);
+    expect((await act(tenant)).status).toBeLessThan(300);
+    await stream.ended;
+  });
+
+  test("when this session logs out; the account's other streams stay", async () => {
+    const tenant = await server().account();
+    const login = { loginId: tenant.id, password: tenant.password };
+    const { token } = (await server().request("POST", "/v1/tenants/auth/login", { body: login })).body;
+    const [stream, other] = [await openStream(server(), tenant.jwt), await openStream(server(), token)];
+    await tenant.post("/v1/tenants/auth/logout");
+    clock.travel(15_000);
+    await stream.ended;
+    await ingestOne(tenant);
+    await other.next("event.accepted");
+    other.close();
+  });
+
+  test("when the token expires, not before", async () => {
+    const tenant = await server().account();
+    const stream = await openStream(server(), tenant.jwt);
+    clock.travel(2 * 60 * 60 * 1000 - 5_000);
+    await ingestOne(tenant);
+    await stream.next("event.accepted");
+    clock.travel(5_000);
+    await stream.ended;
+    expect((await tenant.get("/v1/events")).status).toBe(401);
+  });
+
+  test("a client that leaves makes room: 50 streams are open at most", async () => {
+    const tenant = await server().account();
+    const streams = await Promise.all(Array.from({ length: 50 }, () => openStream(server(), tenant.jwt)));
+    expect(streams.map(({ response }) => response.status)).toEqual(Array(50).fill(200));
+    const { status, headers, body } = await tenant.get("/v1/stream");
+    expect([status, body]).toEqual([
+      429,
+      { message: "The account has 50 open streams, which is the limit; close one.", code: "too_many_streams" },
+    ]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    for (const { close } of streams) close();
+  });
+});
+
+scenarios("GET /v1/stream", () => ({ server: server() }), {
+  "no token": {
+    section: "spec: Authentication",
+    request: ({ server: { request } }) => request("GET", "/v1/stream"),
+    status: 401,
+    exact: true,
+    body: { message: expect.any(String), code: "unauthenticated" },
+  },
+  "a token in the URL": {
+    section: "decisions 11",
+    async request({ server: app }) {
+      const { jwt } = await app.account();
+      return app.request("GET", `/v1/stream?token=${jwt}&access_token=${jwt}`);
+    },
+    status: 401,
+  },
+});

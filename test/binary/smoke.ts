@@ -1,0 +1,180 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Answer, call } from "../../src/cli/http-client.ts";
+
+/** The compiled executable, started from a folder that has nothing of the sources, as a user would have it. */
+
+export interface SmokeResult {
+  name: string;
+  /** Null: it held. */
+  fault: string | null;
+  ms: number;
+}
+
+interface Ended {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** A check that hangs is a fault, not a wait. */
+const limitMs = 30_000;
+
+export async function runSmoke(executable: string): Promise<SmokeResult[]> {
+  const results: SmokeResult[] = [];
+  for (const [name, check] of Object.entries(checks)) {
+    const folder = mkdtempSync(join(tmpdir(), "postrider-smoke-"));
+    const startedAt = performance.now();
+    let fault: string | null = null;
+    try {
+      await check(createBench(executable, folder));
+    } catch (error) {
+      fault = error instanceof Error ? error.message : String(error);
+    }
+    results.push({ name, fault, ms: performance.now() - startedAt });
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return results;
+}
+
+type Bench = ReturnType<typeof createBench>;
+
+function createBench(executable: string, folder: string) {
+  /** Nothing of the environment, least of all settings; Windows needs its own. */
+  const base = { PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder };
+  const start = (words: readonly string[], env: Record<string, string> = {}) =>
+    Bun.spawn([executable, ...words], {
+      cwd: folder,
+      env: { ...base, ...env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: limitMs,
+      killSignal: "SIGKILL",
+    });
+
+  async function run(words: string, env?: Record<string, string>): Promise<Ended> {
+    const child = start(words.split(" ").filter(Boolean), env);
+    const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    return { code: await child.exited, out, err };
+  }
+
+  return { folder, start, run };
+}
+
+const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
+  async version({ run }) {
+    const { code, out } = await run("version");
+    expectThat(code === 0 && /^postrider \d+\.\d+\.\d+ /.test(out), "it prints its version", { code, out });
+  },
+
+  async help({ run }) {
+    const { code, out } = await run("help");
+    expectThat(code === 0 && out.includes("POSTRIDER_DATA_DIR") && out.includes("postrider demo"), "it is whole", out);
+  },
+
+  async "wrong usage"({ run }) {
+    const { code, out, err } = await run("serv");
+    const expected = 'postrider: There is no command "serv". Try: postrider serve\n';
+    expectThat(code === 2 && out === "" && err === expected, "one line and exit code 2", { code, out, err });
+  },
+
+  async "a malformed setting"({ run }) {
+    const { code, err } = await run("serve", { POSTRIDER_PORT: "http" });
+    const expected = 'postrider: POSTRIDER_PORT is not valid: "http". Try: POSTRIDER_PORT=8080\n';
+    expectThat(code === 1 && err === expected, "one line and exit code 1", { code, err });
+  },
+
+  async "check-url"({ run }) {
+    const good = await run("check-url http://127.0.0.1:9000/hook");
+    expectThat(good.code === 0 && good.out.startsWith("allowed"), "loopback is allowed in local mode", good);
+    const bad = await run("check-url https://169.254.169.254/ --json");
+    expectThat(bad.code === 1 && bad.out.includes('"address_not_public"'), "the metadata service is refused", bad);
+  },
+
+  async demo({ run }) {
+    const { code, out, err } = await run("demo");
+    expectThat(code === 0 && out.includes("All of it held"), "all of it holds", { code, out, err });
+    expectThat(out.includes("18 signatures verified"), "every signature is verified", out);
+  },
+
+  async "serve, with its worker, and an end in order"({ start, run }) {
+    const server = await startServer(start);
+    const login = await openAccount(server.url);
+    // Statistics are counted in the Worker, which must be found inside the executable.
+    const stats = await call(`${server.url}/v1/stats`, { headers: login });
+    expectStatus(stats, 200, "GET /v1/stats");
+    const filtered = await call(`${server.url}/v1/events?webhook=https://example.com/`, { headers: login });
+    expectStatus(filtered, 200, "GET /v1/events?webhook=…");
+    const list = await run("tenant list --json");
+    expectThat(list.code === 0 && JSON.parse(list.out).total === 1, "the operator's command finds the server", list);
+
+    server.child.kill("SIGTERM");
+    const code = await server.child.exited;
+    expectThat(code === 0, "SIGTERM ends it with 0", { code });
+    const after = await run("tenant list");
+    expectThat(after.code === 1 && after.err.includes("No server runs"), "then no server is found", after);
+  },
+
+  async "a port in use, and a folder in use"({ start, run }) {
+    const server = await startServer(start);
+    const port = new URL(server.url).port;
+    const samePort = await run(`serve --port ${port} --data-dir other`);
+    expectThat(
+      samePort.code === 1 && samePort.err.includes("POSTRIDER_PORT"),
+      "the port is said to be taken",
+      samePort,
+    );
+    const sameFolder = await run("serve --port 0");
+    expectThat(
+      sameFolder.code === 1 && sameFolder.err.includes(`process ${server.child.pid}`),
+      "the folder is said to be taken, and by whom",
+      sameFolder,
+    );
+    server.child.kill("SIGKILL");
+    await server.child.exited;
+  },
+
+  async "kill -9, and the same folder again"({ start }) {
+    const first = await startServer(start);
+    const login = await openAccount(first.url);
+    first.child.kill("SIGKILL");
+    await first.child.exited;
+    const again = await startServer(start);
+    expectStatus(await call(`${again.url}/v1/tenants/me`, { headers: login }), 200, "the session still holds");
+    again.child.kill("SIGINT");
+    const code = await again.child.exited;
+    expectThat(code === 0, "SIGINT ends it with 0", { code });
+  },
+};
+
+/** Starts the server on a free port and reads where it listens from its log. */
+async function startServer(start: Bench["start"]) {
+  const child = start(["serve", "--port", "0"]);
+  let text = "";
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    const line = text.split("\n").find((each) => each.includes('"server.started"'));
+    if (line !== undefined) return { child, url: (JSON.parse(line) as { url: string }).url };
+  }
+  throw new Error(`The server did not start: ${text}${await new Response(child.stderr).text()}`);
+}
+
+/** The header that logs in to a new account. */
+async function openAccount(url: string): Promise<{ Authorization: string }> {
+  const created = await call(`${url}/v1/tenants`, { method: "POST" });
+  expectStatus(created, 201, "POST /v1/tenants");
+  const { tenant_id: loginId, password } = created.json as Record<string, string>;
+  const body = { loginId, password };
+  const login = await call(`${url}/v1/tenants/auth/login`, { method: "POST", body });
+  expectStatus(login, 200, "login");
+  return { Authorization: `Bearer ${(login.json as { token: string }).token}` };
+}
+
+const expectStatus = ({ status, json }: Answer, expected: number, what: string) =>
+  expectThat(status === expected, `${what} answers ${expected}`, { status, json });
+
+function expectThat(holds: boolean, what: string, seen: unknown): void {
+  if (!holds) throw new Error(`expected that ${what}, but: ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { formatDuration } from "../src/lib/duration.ts";
+import { runSmoke } from "./binary/smoke.ts";
+
+/**
+ * `npm test`: formatting and lint, types, all tests, the build, and the executable that was built. Every stage runs, also
+ * after one that failed, but for the executable's own checks when there is none. The last line counts them all.
+ */
+
+interface Outcome {
+  passed: number;
+  failed: number;
+  /** By name: what is skipped should be known. */
+  skipped: string[];
+}
+
+const root = join(import.meta.dir, "..");
+const executable = join(root, "dist", process.platform === "win32" ? "postrider.exe" : "postrider");
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
+const clean: Outcome = { passed: 0, failed: 0, skipped: [] };
+const broken: Outcome = { ...clean, failed: 1 };
+
+async function main(): Promise<void> {
+  const outcomes = [
+    await stage("lint", () => succeeds("biome", "check", "--error-on-warnings", ".")),
+    await stage("types", () => succeeds("tsc", "--noEmit")),
+    await stage("tests", runTests),
+  ];
+  const build = await stage("build", () => succeeds("bun", "build.ts"));
+  outcomes.push(build, build.failed > 0 ? broken : await stage("executable", smoke));
+
+  const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
+  const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
+  const skipped = outcomes.flatMap((outcome) => outcome.skipped);
+  for (const name of skipped) say(`skipped: ${name}`);
+  say(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ""}`);
+  process.exitCode = failed === 0 ? 0 : 1;
+}
+
+async function stage(name: string, run: () => Promise<Outcome>): Promise<Outcome> {
+  const startedAt = performance.now();
+  const outcome = await run();
+  const took = formatDuration(performance.now() - startedAt);
+  const counts = outcome.passed > 0 ? `  ${outcome.passed} passed` : "";
+  say(`${outcome.failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(10)}  ${took.padStart(8)}${counts}`);
+  return outcome;
+}
+
+/** Runs a tool of the project; its output is shown when it fails. */
+async function runTool(name: string, args: readonly string[]): Promise<boolean> {
+  const command = name === "bun" ? process.execPath : join(root, "node_modules", ".bin", name);
+  const child = Bun.spawn([command, ...args], { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const succeeded = (await child.exited) === 0;
+  if (!succeeded) say(said.join("\n").trim());
+  return succeeded;
+}
+
+const succeeds = async (name: string, ...args: string[]) => ((await runTool(name, args)) ? clean : broken);
+
+/** Counts from the report for machines: the one for people leaves out passed tests when a program reads it. */
+async function runTests(): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
+  const report = join(folder, "junit.xml");
+  try {
+    const succeeded = await runTool("bun", ["test", "--reporter=junit", `--reporter-outfile=${report}`]);
+    const outcome = readReport(readFileSync(report, "utf8"));
+    // A file that cannot be loaded fails the run without a test that failed.
+    return succeeded || outcome.failed > 0 ? outcome : { ...outcome, failed: 1 };
+  } catch (error) {
+    say(`bun test left no report: ${error instanceof Error ? error.message : error}`);
+    return broken;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function readReport(xml: string): Outcome {
+  const outcome: Outcome = { passed: 0, failed: 0, skipped: [] };
+  for (const [, attributes = "", end, content = ""] of xml.matchAll(
+    /<testcase\b((?:[^">]|"[^"]*")*?)(\/>|>([\s\S]*?)<\/testcase>)/g,
+  )) {
+    const name = /\bname="([^"]*)"/.exec(attributes)?.[1] ?? "";
+    const isEmpty = end === "/>";
+    if (!isEmpty && content.includes("<skipped")) outcome.skipped.push(unescapeXml(name));
+    else if (!isEmpty && /<(failure|error)\b/.test(content)) outcome.failed += 1;
+    else outcome.passed += 1;
+  }
+  return outcome;
+}
+
+const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
+const unescapeXml = (text: string) => text.replace(/&(\w+);/g, (whole, name: string) => entities[name] ?? whole);
+
+async function smoke(): Promise<Outcome> {
+  const results = await runSmoke(executable);
+  for (const { name, fault } of results) if (fault !== null) say(`(fail) executable > ${name}\n  ${fault}`);
+  const failed = results.filter(({ fault }) => fault !== null).length;
+  return { passed: results.length - failed, failed, skipped: [] };
+}
+
+main().catch((error: unknown) => {
+  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  say("0 passed, 1 failed");
+  process.exitCode = 1;
+});
