@@ -1,81 +1,50 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
 
 /** Rows in one go: a few milliseconds, so that live traffic does not feel it. */
 const chunk = 200;
-const pruneEveryMs = 60_000;
-const retryAfterMs = 5000;
 
-/** What clears up in the background, in small steps, across restarts: the table says what is left to do. */
-export interface Janitor {
-  start(): void;
-  /** Something was removed: an account or a webhook. */
-  wake(): void;
-  stop(): Promise<void>;
-  /** Resolves when nothing is left to clear up. */
-  whenIdle(): Promise<void>;
-}
+const pruneEveryMs = 60_000;
+const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Store;
+  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "releaseSpace">;
   clock: Clock;
   log: Log;
 }
 
-export function createJanitor({ store, clock, log }: JanitorDeps): Janitor {
-  let running: Promise<void> | null = null;
-  let again = false;
-  let stopped = false;
-  let cancel: (() => void) | null = null;
+/**
+ * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
+ * removed webhook come first, then the rows of deleted accounts, then what has outlived its use, then the space of it all.
+ *
+ * `wake` it when a webhook was removed or an account deleted.
+ */
+export function createJanitor({ store, clock, log }: JanitorDeps): Loop {
+  let pruneAt = clock.now();
+  let hasFreedSpace = true;
 
-  async function work(): Promise<void> {
-    let erased = false;
-    while (!stopped) {
-      const failing = await store.failDeliveriesOfRemoved(chunk);
-      const erasing = await store.eraseDeleted(chunk);
-      erased ||= erasing;
-      if (!failing && !erasing) break;
-    }
-    while (!stopped && (await store.prune(clock.now(), chunk)));
-    while (!stopped && erased && (await store.releaseSpace(chunk)));
-  }
-
-  function run(): void {
-    if (stopped) return;
-    if (running !== null) {
-      again = true;
-      return;
-    }
-    cancel?.();
-    let pause = pruneEveryMs;
-    running = work()
-      .catch((error: unknown) => {
-        pause = retryAfterMs;
-        log.write("warn", "maintenance.failed", { error: error instanceof Error ? error.message : String(error) });
-      })
-      .finally(() => {
-        running = null;
-        if (stopped) return;
-        if (again) {
-          again = false;
-          run();
-        } else {
-          cancel = clock.after(pause, run);
-        }
-      });
-  }
-
-  return {
-    start: run,
-    wake: run,
-    async stop() {
-      stopped = true;
-      cancel?.();
-      await running;
+  const loop = createLoop({
+    clock,
+    failurePauseMs,
+    async step() {
+      if (await store.failDeliveriesOfRemoved(chunk)) return "more";
+      if (await store.eraseDeleted(chunk)) {
+        hasFreedSpace = true;
+        return "more";
+      }
+      if (clock.now() >= pruneAt) {
+        if (await store.prune(clock.now(), chunk)) return "more";
+        pruneAt = clock.now() + pruneEveryMs;
+        clock.after(pruneEveryMs, () => loop.wake());
+      }
+      if (hasFreedSpace) hasFreedSpace = await store.releaseSpace(chunk);
+      return hasFreedSpace ? "more" : "rest";
     },
-    async whenIdle() {
-      while (running !== null) await running;
+    onFailure(error) {
+      log.write("warn", "maintenance.failed", { error: error instanceof Error ? error.message : String(error) });
     },
-  };
+  });
+  return loop;
 }

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
+import { provenSections } from "./scenario.ts";
+import {
+  batchOf,
+  createTravelClock,
+  gate,
+  type Hooks,
+  ingestOne,
+  outcome,
+  register,
+  startHooks,
+  until,
+} from "./support.ts";
+
+provenSections.add("decisions 3").add("decisions 10").add("spec: Replays");
+
+let hooks: Hooks;
+beforeAll(async () => {
+  hooks = await startHooks();
+});
+afterAll(() => hooks.stop());
+
+/** The account on the next server: sessions and keys outlive the process. */
+const on = (app: TestApp, { id, jwt, apiKey }: TestAccount) => ({
+  id,
+  apiKey,
+  get: (path: string) => app.request("GET", path, { token: jwt }),
+  ingest: (payload: unknown) => app.request("POST", "/v1/ingest", { token: apiKey, body: { payload } }),
+});
+
+const restarted = async (app: TestApp, options: TestAppOptions = {}) => {
+  await app.stop({ keepData: true });
+  return startTestApp({ dataDir: app.dataDir, ...options });
+};
+
+test("what is pending survives, and is delivered once", async () => {
+  const first = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "2s" } });
+  const account = await first.account();
+  const hook = hooks.hook(503);
+  await register(account, hook.url);
+  const eventIds: string[] = (await batchOf(first, account, 300, { n: 1 })).body.eventIds;
+  await hook.whenReceived(20);
+  const second = await restarted(first, { env: { POSTRIDER_RETRY_SCHEDULE: "1ms,1ms" } });
+  hook.answer = 200;
+  const again = on(second, account);
+  await until(
+    () => again.get("/v1/events/state/DELIVERED?size=1"),
+    ({ body }) => body.total === 300,
+  );
+  await second.app.whenIdle();
+  const { events } = (await again.get("/v1/events?size=1000")).body;
+  expect(events.map(({ eventId }: { eventId: string }) => eventId)).toEqual([...eventIds].reverse());
+  const attempts = events.reduce((total: number, event: { attempts: number }) => total + event.attempts, 0);
+  expect(attempts).toBe(hook.received.length);
+  expect((await again.ingest({})).status).toBe(202);
+  await second.stop();
+});
+
+test("while it stops, new requests are 503 and attempts in flight end", async () => {
+  const first = await startTestApp();
+  const account = await first.account();
+  const held = gate();
+  const hook = hooks.hook(held.answer);
+  await register(account, hook.url);
+  const eventId = await ingestOne(account);
+  await hook.whenReceived(1);
+  const stopped = first.stop({ keepData: true });
+  const refusals = [await account.ingest({}), await account.get("/v1/events"), await first.request("GET", "/readyz")];
+  for (const { status, headers, body } of refusals) {
+    expect([status, body]).toEqual([
+      503,
+      { message: "The server is shutting down; repeat the request.", code: "shutting_down" },
+    ]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(headers.get("connection")).toBe("close");
+  }
+  held.open();
+  await stopped;
+  const second = await startTestApp({ dataDir: first.dataDir });
+  const { body } = await on(second, account).get(`/v1/events/${eventId}`);
+  expect([body.length, body[0].state, body[0].attempts]).toEqual([1, "DELIVERED", 1]);
+  await second.app.whenIdle();
+  expect(hook.received).toHaveLength(1);
+  await second.stop();
+});
+
+test("a bulk replay goes on where it was: nothing twice, nothing left out", async () => {
+  const first = await startTestApp();
+  const account = await first.account();
+  await account.setTier("enterprise");
+  for (let i = 0; i < 4; i += 1) await batchOf(first, account, 1000);
+  const hook = hooks.hook();
+  await register(account, hook.url);
+  const started = await account.post("/v1/events/replays/failed", { replayGroupId: "resumed" });
+  const location = started.headers.get("location") ?? "";
+  const { body: before } = await until(
+    () => account.get(location),
+    ({ body }) => body.queued >= 500,
+  );
+  const second = await restarted(first);
+  expect([before.status, before.queued < 4000]).toEqual(["running", true]);
+  const again = on(second, account);
+  const { body: after } = await until(
+    () => again.get(location),
+    ({ body }) => body.status === "completed",
+    8000,
+  );
+  expect([after.selected, after.queued, after.delivered, after.failed, after.superseded, after.skipped]).toEqual([
+    4000, 4000, 4000, 0, 0, 0,
+  ]);
+  const counts = new Map<string, number>();
+  for (const { headers } of hook.received) {
+    const id = String(headers["service-event-id"]);
+    counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  expect([counts.size, hook.received.length]).toEqual([4000, 4000]);
+  expect((await again.get("/v1/events?size=1")).body.total).toBe(4000);
+  await second.stop();
+}, 15_000);
+
+test("an operator's suspension holds across a restart, and resuming delivers", async () => {
+  const first = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "30m" } });
+  const account = await first.account();
+  const hook = hooks.hook(503);
+  await register(account, hook.url);
+  await ingestOne(account);
+  await hook.whenReceived(1);
+  await first.request("POST", `/operator/tenants/${account.id}/suspend`, { token: first.operatorToken });
+  const clock = createTravelClock();
+  const second = await restarted(first, { clock });
+  hook.answer = 200;
+  expect((await on(second, account).get("/v1/events/state/PENDING")).body.total).toBe(1);
+  expect((await on(second, account).ingest({})).status).toBe(403);
+  clock.travel(60 * 60 * 1000);
+  const other = await second.account();
+  await register(other, hooks.hook().url);
+  await outcome(other, await ingestOne(other));
+  expect(hook.received).toHaveLength(1);
+  await second.request("POST", `/operator/tenants/${account.id}/resume`, { token: second.operatorToken });
+  await hook.whenReceived(2);
+  await second.stop();
+});

@@ -1,0 +1,121 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
+import { afterAll, beforeAll, expect } from "bun:test";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
+import {
+  createTravelClock,
+  type Hooks,
+  ingestOne,
+  isoPattern,
+  register,
+  settled,
+  startHooks,
+  until,
+} from "./support.ts";
+
+interface World {
+  server: TestApp;
+  tenant: TestAccount;
+  other: TestAccount;
+}
+
+interface Bucket {
+  at: string;
+  accepted: number;
+  delivered: number;
+  failed: number;
+  attempts: number;
+  p50Ms: number | null;
+  p95Ms: number | null;
+}
+
+let hooks: Hooks;
+let world: World;
+afterAll(() => hooks.stop());
+const clock = createTravelClock();
+const server = useServer({ clock });
+beforeAll(async () => {
+  hooks = await startHooks();
+  // Away from the edge of an hour: what follows takes a few seconds.
+  const minuteOfHour = new Date(clock.now()).getUTCMinutes();
+  if (minuteOfHour === 59) clock.travel(2 * 60_000);
+  const [tenant, other] = await Promise.all([server().account(), server().account()]);
+  world = { server: server(), tenant, other };
+  const hook = hooks.hook((response, nth) => void response.writeHead([200, 404, 500, 200][nth - 1] ?? 200).end());
+  await register(tenant, hook.url);
+  for (let n = 0; n < 3; n += 1) await settled(tenant, await ingestOne(tenant));
+  // Charts lag by a second.
+  clock.travel(1000);
+});
+
+const sum = (buckets: Bucket[]) =>
+  (["accepted", "delivered", "failed", "attempts"] as const).map((name) =>
+    buckets.reduce((total, b) => total + b[name], 0),
+  );
+
+const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
+
+const refused = (query: string, code = "invalid_request"): [string, Scenario<World>] => [
+  `?${query}`,
+  {
+    section: "decisions 7",
+    request: ({ tenant }) => tenant.get(`/v1/stats?${query}`),
+    status: 400,
+    exact: true,
+    body: { message: expect.stringMatching(/^\S.{10,}\.$/), code },
+  },
+];
+
+scenarios("GET /v1/stats", () => world, {
+  "counts accepted, delivered, failed, attempts and latency": {
+    section: "decisions 7",
+    request: ({ tenant }) =>
+      until(
+        () => tenant.get("/v1/stats"),
+        ({ body }) => sum(body.buckets)[3] === 4,
+      ),
+    status: 200,
+    never: ({ other }) => [other.id],
+    then(_, { body }) {
+      expect(sum(body.buckets)).toEqual([3, 2, 1, 4]);
+      const [busiest] = body.buckets.filter(({ attempts }: Bucket) => attempts > 0);
+      expect(Object.keys(busiest).join()).toBe("at,accepted,delivered,failed,attempts,p50Ms,p95Ms");
+      expect(busiest.p50Ms).toBeWithin(0, 1000);
+      expect(busiest.p95Ms).toBeGreaterThanOrEqual(busiest.p50Ms);
+    },
+  },
+  "every bucket of the range is there, also those in which nothing happened": {
+    section: "decisions 7",
+    request: ({ tenant }) => tenant.get("/v1/stats?from=2026-01-01T00:00:00Z&to=2026-01-01T02:30:00Z&bucket=1h"),
+    status: 200,
+    exact: true,
+    body: { buckets: ["00", "01", "02"].map((hour) => ({ at: `2026-01-01T${hour}:00:00.000Z`, ...none })) },
+  },
+  "without a range the last hour, by the minute": {
+    section: "decisions 7",
+    request: ({ other }) => other.get("/v1/stats"),
+    status: 200,
+    then(_, { body }) {
+      expect(body.buckets).toHaveLength(60);
+      for (const bucket of body.buckets) expect(bucket).toEqual({ at: expect.stringMatching(isoPattern), ...none });
+    },
+  },
+  "a wider bucket adds up": {
+    section: "decisions 7",
+    request: ({ tenant }) => tenant.get("/v1/stats?bucket=1h"),
+    status: 200,
+    then: (_, { body }) => expect(sum(body.buckets)).toEqual([3, 2, 1, 4]),
+  },
+  ...Object.fromEntries([
+    refused("bucket=30s"),
+    refused("bucket=soon"),
+    refused("from=yesterday"),
+    refused("from=2026-01-02&to=2026-01-01"),
+    refused("from=2020-01-01&to=2026-01-01&bucket=1m", "too_many_buckets"),
+  ]),
+  "an API key": {
+    section: "spec: Authentication",
+    request: ({ server: { request }, tenant }) => request("GET", "/v1/stats", { token: tenant.apiKey }),
+    status: 401,
+  },
+});
