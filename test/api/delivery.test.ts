@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { startTestApp, type TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import {
   closedPort,
@@ -264,17 +264,12 @@ describe("the time of retries", () => {
     expect(await recordOf(eventId)).toMatchObject({ state: "PENDING", attempts: 0 });
     clock.travel(1_000);
     expect(await pauseAfter(1, eventId)).toBeWithin(15 * seconds, 16.5 * seconds);
-    expect(await recordOf(eventId)).toMatchObject({
-      state: "PENDING",
-      errorReason: `No response within 10 s from ${hook.url}`,
-    });
+    expect((await recordOf(eventId)).errorReason).toBe(`No response within 10 s from ${hook.url}`);
   });
 });
 
 describe("what is taken away", () => {
   const concurrency = 16;
-  const app = (): TestApp => server();
-
   async function ingestMany(account: TestAccount, n: number): Promise<string[]> {
     return Promise.all(Array.from({ length: n }, () => ingestOne(account)));
   }
@@ -287,7 +282,7 @@ describe("what is taken away", () => {
     );
 
   async function busyAccount(answer: HookAnswer): Promise<{ account: TestAccount; hook: Hook }> {
-    const account = await app().account();
+    const account = await server().account();
     const hook = hooks.hook(answer);
     await register(account, hook.url);
     return { account, hook };
@@ -320,7 +315,7 @@ describe("what is taken away", () => {
     await Promise.all(received.map(({ broken }) => broken));
     expect((await account.get("/v1/events")).status).toBe(401);
     expect((await account.ingest({})).status).toBe(401);
-    expect((await app().request("GET", `/v1/tenants/${account.id}/status`)).status).toBe(404);
+    expect((await server().request("GET", `/v1/tenants/${account.id}/status`)).status).toBe(404);
     await deliverTo(hooks.hook().url);
     expect(hook.received).toHaveLength(concurrency);
   });
@@ -330,12 +325,12 @@ describe("what is taken away", () => {
     const { account, hook } = await busyAccount(held.answer);
     await ingestMany(account, concurrency + 4);
     await hook.whenReceived(concurrency);
-    await app().request("POST", `/operator/tenants/${account.id}/suspend`, { token: app().operatorToken });
+    await server().request("POST", `/operator/tenants/${account.id}/suspend`, { token: server().operatorToken });
     held.open();
     await becomes(account, "DELIVERED", concurrency);
     await deliverTo(hooks.hook().url);
     expect([hook.received.length, await stateOf(account, "PENDING")]).toEqual([concurrency, 4]);
-    await app().request("POST", `/operator/tenants/${account.id}/resume`, { token: app().operatorToken });
+    await server().request("POST", `/operator/tenants/${account.id}/resume`, { token: server().operatorToken });
     await becomes(account, "DELIVERED", concurrency + 4);
     expect(hook.received).toHaveLength(concurrency + 4);
   });
@@ -345,7 +340,7 @@ describe("what is taken away", () => {
     const { account, hook } = await busyAccount(held.answer);
     await ingestMany(account, concurrency + 4);
     await hook.whenReceived(concurrency);
-    const { store } = app().app;
+    const { store } = server().app;
     await store.suspend((await store.findTenant(account.id))?.key ?? 0, "payment", Date.now());
     held.open();
     await becomes(account, "DELIVERED", concurrency + 4);

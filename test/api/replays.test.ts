@@ -151,11 +151,6 @@ describe("single", () => {
         expect(record?.replayGroupId).toBe("ü".repeat(400));
       },
     },
-    "a label of one space will do": {
-      section: "spec: Replay group",
-      request: () => start(made.account, "single", { eventId, replayGroupId: " " }),
-      status: 202,
-    },
     "one in flight starts its new run when that attempt ends": {
       section: "decisions 8",
       async request() {

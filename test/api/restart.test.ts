@@ -35,14 +35,17 @@ const restarted = async (app: TestApp, options: TestAppOptions = {}) => {
 };
 
 test("what is pending survives, and is delivered once", async () => {
-  const first = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "2s" } });
+  const first = await startTestApp({ env: { POSTRIDER_RETRY_SCHEDULE: "5m" } });
   const account = await first.account();
   const hook = hooks.hook(503);
   await register(account, hook.url);
   const eventIds: string[] = (await batchOf(first, account, 300, { n: 1 })).body.eventIds;
   await hook.whenReceived(20);
-  const second = await restarted(first, { env: { POSTRIDER_RETRY_SCHEDULE: "1ms,1ms" } });
   hook.answer = 200;
+  const clock = createTravelClock();
+  const second = await restarted(first, { clock });
+  await second.app.whenIdle();
+  clock.travel(10 * 60_000);
   const again = on(second, account);
   await until(
     () => again.get("/v1/events/state/DELIVERED?size=1"),

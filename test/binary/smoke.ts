@@ -19,7 +19,7 @@ interface Ended {
 }
 
 /** A check that hangs is a fault, not a wait. */
-const limitMs = 30_000;
+const limitMs = 15_000;
 
 export async function runSmoke(executable: string): Promise<SmokeResult[]> {
   const results: SmokeResult[] = [];

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { TestAccount } from "../support/test-app.ts";
+import { provenSections, useServer } from "./scenario.ts";
+import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "./support.ts";
+
+provenSections.add("decisions 3").add("decisions 6");
+
+let hooks: Hooks;
+const held = gate();
+// Before the server's own: it waits for what is in flight.
+afterAll(() => {
+  held.open();
+  hooks.stop();
+});
+/** A disk of 2 MB. SQLite itself says when it is full. */
+const server = useServer({ maxPageCount: 500 });
+beforeAll(async () => {
+  hooks = await startHooks();
+});
+
+const payload = { text: "x".repeat(500) };
+
+/** Batches until one is refused; returns how many events were accepted, and the refusal. */
+async function fill(account: TestAccount, size: number) {
+  for (let accepted = 0; ; accepted += size) {
+    const answer = await batchOf(server(), account, size, payload);
+    if (answer.status !== 202) return { accepted, answer };
+  }
+}
+
+test("a full disk: 503 without effect, and it goes on by itself when there is room", async () => {
+  const [tenant, big] = [await server().account(), await server().account()];
+  const hook = hooks.hook(held.answer);
+  await register(tenant, hook.url);
+  const inFlight = await ingestOne(tenant);
+  await hook.whenReceived(1);
+
+  let stored = 0;
+  for (const size of [200, 20, 1]) {
+    const { accepted, answer } = await fill(big, size);
+    stored += accepted;
+    expect([answer.status, answer.body]).toEqual([
+      503,
+      { message: "The disk of the server is full; repeat the request later.", code: "storage_full" },
+    ]);
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    // Nothing of the refused batch is there: no event, no record, no use of the quota.
+    const { body } = await big.get("/v1/events?size=1000");
+    expect([body.total, (await big.get("/v1/tenants/me")).body.events_this_month]).toEqual([stored, stored]);
+  }
+  expect(stored).toBeGreaterThan(500);
+
+  // A key that was refused is not remembered, neither now nor later.
+  expect((await tenant.ingest(payload, { "Idempotency-Key": "full" })).status).toBe(503);
+  expect((await tenant.get("/v1/events")).body.total).toBe(1);
+  // What is in flight ends, and is not forgotten.
+  held.open();
+
+  // Room: an account with its events goes.
+  expect((await big.delete("/v1/tenants")).status).toBe(204);
+  const { body } = await until(
+    () => tenant.ingest({ other: true }, { "Idempotency-Key": "full" }),
+    ({ status }) => status === 202,
+  );
+  expect(await outcome(tenant, body.eventId)).toMatchObject({ state: "DELIVERED", attempts: 1 });
+  expect(await outcome(tenant, inFlight)).toMatchObject({ state: "DELIVERED", attempts: 1 });
+  expect(hook.received.map(({ headers }) => headers["service-event-id"])).toEqual([inFlight, body.eventId]);
+  expect((await server().request("GET", "/readyz")).status).toBe(200);
+}, 15_000);
