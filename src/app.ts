@@ -39,6 +39,7 @@ import { createVault } from "./lib/vault.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { ownListenersOf } from "./own-listeners.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
@@ -96,15 +97,10 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const replayProgress = createReplayProgress({ store, hub, clock });
   const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
 
-  const publicUrl = config.publicUrl === null ? null : new URL(config.publicUrl);
-  const policy = createAddressPolicy({
-    localMode: config.localMode,
-    allowTargets: config.allowTargets,
-    ownListeners: [
-      { host: config.host, port: config.port },
-      { host: publicUrl?.hostname ?? "localhost", port: portOf(publicUrl) ?? config.port },
-    ],
-  });
+  /** Filled as soon as the port is known. */
+  const ownListeners: { host: string; port: number }[] = [];
+  const { localMode, allowTargets } = config;
+  const policy = createAddressPolicy({ localMode, allowTargets, ownListeners });
   const transport = createTransport({
     policy,
     clock,
@@ -195,6 +191,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
 
     async start() {
       const { hostname, port } = listen();
+      ownListeners.push(...ownListenersOf(config, port));
       const scheme = config.tls ? "https" : "http";
       dataDir.announce({
         pid: process.pid,
@@ -246,6 +243,9 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       api.listen({
         hostname: config.host,
         port: config.port,
+        // The framework's defaults would let a second server share the port unnoticed, and show errors as a developer wants them.
+        reusePort: false,
+        development: false,
         ...(config.tls && { tls: config.tls }),
       });
     } catch (error) {
@@ -259,10 +259,4 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       throw new StartupError("The server did not begin to listen. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
     return { hostname: config.host, port: server.port };
   }
-}
-
-function portOf(url: URL | null): number | null {
-  if (url === null) return null;
-  if (url.port !== "") return Number(url.port);
-  return url.protocol === "https:" ? 443 : 80;
 }

@@ -108,10 +108,17 @@ describe("the README's examples, as written", () => {
 
   test("the three commands make an account, a webhook and a delivered, signed event", async () => {
     const port = freePort();
-    const here = (text: string) => text.replaceAll("http://localhost:8080", server.url).replaceAll("9000", String(port));
+    const here = (text: string) =>
+      text.replaceAll("http://localhost:8080", server.url).replaceAll("9000", String(port));
     const receiver = run(["bash", "-c", `exec ${here(example("receiver"))}`]);
     await listening(port);
-    const shell = run(["bash", "-euo", "pipefail", "-c", `${here(example("quickstart"))}\n${here(example("inspect"))}`]);
+    const shell = run([
+      "bash",
+      "-euo",
+      "pipefail",
+      "-c",
+      `${here(example("quickstart"))}\n${here(example("inspect"))}`,
+    ]);
     const received = await outputWith(receiver as never, "order.created");
     expect(received).toContain('"payload":{"event_type": "order.created", "total": 12.50}}');
     expect(received).toMatch(/^[A-Za-z0-9+/]{86}== \{/);

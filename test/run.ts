@@ -67,7 +67,12 @@ async function runTests(): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
   const report = join(folder, "junit.xml");
   try {
-    const { succeeded, text } = await runTool("bun", ["test", "--reporter=junit", `--reporter-outfile=${report}`]);
+    const { succeeded, text } = await runTool("bun", [
+      "test",
+      "--timeout=30000",
+      "--reporter=junit",
+      `--reporter-outfile=${report}`,
+    ]);
     const outcome = readReport(readFileSync(report, "utf8"));
     if (succeeded) return outcome;
     // A file that cannot be loaded is a failure that the report does not have.

@@ -1,13 +1,8 @@
 import { type Config, loadConfig } from "../config.ts";
-import {
-  type AddressPolicy,
-  type AddressVerdict,
-  createAddressPolicy,
-  literalIn,
-  portOf,
-} from "../delivery/address.ts";
+import { type AddressPolicy, type AddressVerdict, createAddressPolicy, literalIn } from "../delivery/address.ts";
 import { createResolver } from "../delivery/resolver.ts";
 import { systemClock } from "../lib/clock.ts";
+import { ownListenersOf } from "../own-listeners.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createStyle } from "./style.ts";
@@ -91,12 +86,8 @@ async function addressesOf(url: URL, { dnsServers }: Config): Promise<readonly s
   }
 }
 
-function policyOf({ localMode, allowTargets, host, port, publicUrl }: Config): AddressPolicy {
-  const outside = publicUrl === null ? { host: "localhost", port } : asListener(new URL(publicUrl));
-  return createAddressPolicy({ localMode, allowTargets, ownListeners: [{ host, port }, outside] });
-}
-
-const asListener = (url: URL) => ({ host: url.hostname, port: portOf(url) });
+const policyOf = (config: Config): AddressPolicy =>
+  createAddressPolicy({ ...config, ownListeners: ownListenersOf(config, config.port) });
 
 function forPeople({ url, allowed, mode, reason, rule, addresses }: Report, io: Io): string {
   const style = createStyle(io);

@@ -41,7 +41,10 @@ export interface AddressPolicyOptions {
   localMode: boolean;
   /** Address ranges that are not public and still allowed, for http too (`POSTRIDER_ALLOW_TARGETS`). */
   allowTargets: readonly string[];
-  /** Hosts and ports of this very server (listener, public URL): delivering to them would be a loop. */
+  /**
+   * Hosts and ports of this very server (listener, public URL): delivering to them would be a loop. Read at each check: a
+   * server that takes a free port knows it only once it listens.
+   */
   ownListeners: readonly { host: string; port: number }[];
 }
 
@@ -70,7 +73,6 @@ const refuse = (rule: string, message: string): Refusal => ({ ok: false, rule, m
 export function createAddressPolicy({ localMode, allowTargets, ownListeners }: AddressPolicyOptions): AddressPolicy {
   const allowedRanges = allowTargets.map(readAllowedRange);
   const hasAllowedRanges = allowedRanges.length > 0;
-  const own = new Set(ownListeners.map(({ host, port }) => `${listenerName(host)} ${port}`));
 
   const schemeRule = localMode
     ? 'must start with "https://" (or "http://" before localhost or a loopback address)'
@@ -80,7 +82,8 @@ export function createAddressPolicy({ localMode, allowTargets, ownListeners }: A
   const isLocalTarget = ({ hostname }: DialTarget) =>
     localMode && (hostname === "localhost" || isLoopbackLiteral(hostname));
 
-  const isOwn = (host: string, target: DialTarget) => own.has(`${listenerName(host)} ${portOf(target)}`);
+  const isOwn = (host: string, target: DialTarget) =>
+    ownListeners.some((own) => own.port === portOf(target) && listenerName(own.host) === listenerName(host));
 
   function checkUrl(input: string): UrlVerdict {
     const asText = checkText(input);

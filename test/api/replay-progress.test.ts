@@ -2,7 +2,7 @@
 import { beforeAll, expect } from "bun:test";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { batchOf, ingestOne, isoPattern } from "./support.ts";
+import { batchOf, ingestOne, isoPattern, until } from "./support.ts";
 
 interface World {
   server: TestApp;
@@ -80,6 +80,22 @@ scenarios("GET /v1/events/replays/{id}", () => world, {
     status: 200,
     body: shape,
     never,
+  },
+  "a suspension by the operator holds it up, and the end of it lets it go on": {
+    section: "decisions 4",
+    async request({ server: { request, operatorToken }, busy }) {
+      const location = await begin(busy);
+      await request("POST", `/operator/tenants/${busy.id}/suspend`, { token: operatorToken });
+      expect((await busy.post("/v1/events/replays/all", { replayGroupId: "g" })).status).toBe(403);
+      expect((await busy.get(location)).body.status).not.toBe("completed");
+      await request("POST", `/operator/tenants/${busy.id}/resume`, { token: operatorToken });
+      return until(
+        () => busy.get(location),
+        ({ body }) => body.status === "completed",
+      );
+    },
+    status: 200,
+    then: (_, { body }) => expect([body.selected, body.skipped]).toEqual([10_000, 10_000]),
   },
   "another account's replay": {
     section: "spec: Authentication",

@@ -63,7 +63,12 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), "postrider-test-"));
   const lines: string[] = [];
   const clock = deps.clock ?? systemClock;
-  const log = createLog({ level: "debug", format: "json", now: () => clock.now(), out: (line) => void lines.push(line) });
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    now: () => clock.now(),
+    out: (line) => void lines.push(line),
+  });
   const config = loadConfig(
     {
       POSTRIDER_DATA_DIR: folder,
@@ -109,7 +114,11 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
       apiKey,
       get: (path) => request("GET", path, { token: jwt }),
       post: (path, payload, headers) =>
-        request("POST", path, { token: jwt, ...(payload !== undefined && { body: payload }), ...(headers && { headers }) }),
+        request("POST", path, {
+          token: jwt,
+          ...(payload !== undefined && { body: payload }),
+          ...(headers && { headers }),
+        }),
       put: (path, payload) => request("PUT", path, { token: jwt, body: payload }),
       delete: (path) => request("DELETE", path, { token: jwt }),
       ingest: (payload, headers) =>
