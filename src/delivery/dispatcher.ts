@@ -1,9 +1,9 @@
 import type { DueDelivery } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createTimeline } from "../lib/timeline.ts";
 import type { Store } from "../store/store.ts";
 import { createAdmission } from "./admission.ts";
+import { createAlarm } from "./alarm.ts";
 import type { Delivered, Route } from "./deliver.ts";
 import type { DeliveryControl } from "./deliveries.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
@@ -60,11 +60,9 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const admission = createAdmission(clock);
   const queues = new Map<number, WebhookQueue>();
   const paused = new Set<number>();
-  const due = createTimeline<WebhookQueue>();
+  const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
   /** Webhooks that could start an attempt: those that answered last time, and the others. */
   const ready = { proven: [] as WebhookQueue[], unproven: [] as WebhookQueue[] };
-  let cancelTimer: (() => void) | null = null;
-  let timerAt = Number.POSITIVE_INFINITY;
   let loads = 0;
   let stalls = 0;
   let stopping = false;
@@ -95,10 +93,9 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** The table has, or will have, something for this webhook at a time. */
   function expect(queue: WebhookQueue, at: number): void {
-    const isNews = queue.dueAt === null || at < queue.dueAt;
-    if (isNews) queue.dueAt = at;
+    if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
     if (at <= clock.now()) makeReady(queue);
-    else if (isNews) due.add(at, queue);
+    else alarm.set(queue, at);
   }
 
   function makeReady(queue: WebhookQueue): void {
@@ -114,7 +111,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     serve(ready.proven, true);
     serve(ready.unproven, false);
     pumping = false;
-    schedule();
+    arm();
     if (idleWaiters.length > 0 && isIdle()) {
       for (const resolve of idleWaiters.splice(0)) resolve();
     }
@@ -206,25 +203,11 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     window.bytes += delivery.payload.length;
   }
 
-  /** One timer, for whatever comes first: something due in the table, or young attempts that become old. */
-  function schedule(): void {
-    const now = clock.now();
+  /** The next look around: when something is due, or when young attempts that take up the room become old. */
+  function arm(): void {
     const isBlocked = ready.proven.length > 0 || ready.unproven.length > 0;
     const ageingAt = isBlocked ? admission.nextAgeingAt() : null;
-    const dueAt = due.nextAt();
-    let at = dueAt ?? Number.POSITIVE_INFINITY;
-    if (ageingAt !== null) at = Math.min(at, Math.ceil(ageingAt - clock.monotonicMs() + now));
-    if (at === timerAt) return;
-    cancelTimer?.();
-    cancelTimer = null;
-    timerAt = at;
-    if (at === Number.POSITIVE_INFINITY) return;
-    cancelTimer = clock.after(Math.max(1, at - now), () => {
-      cancelTimer = null;
-      timerAt = Number.POSITIVE_INFINITY;
-      for (let next = due.takeDue(clock.now()); next; next = due.takeDue(clock.now())) makeReady(next.item);
-      pump();
-    });
+    alarm.arm(ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now()));
   }
 
   const isIdle = () =>
@@ -338,7 +321,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     async stop(graceMs) {
       stopping = true;
-      cancelTimer?.();
+      alarm.stop();
       if (admission.inFlight > 0) {
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);

@@ -6,6 +6,8 @@ export interface WebhookQueue {
   readonly tenantKey: number;
   /** When the table has, or will have, something for it that is not held; null: nothing that is known of. */
   dueAt: number | null;
+  /** The earliest time for which it stands in the alarm; null: for none. */
+  alarmAt: number | null;
   /** A read of the table is under way. */
   loading: boolean;
   /** It stands in a ring of the dispatcher. */
@@ -75,6 +77,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     webhookKey,
     tenantKey,
     dueAt: null,
+    alarmAt: null,
     loading: false,
     isReady: false,
     removed: false,

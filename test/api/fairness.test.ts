@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { youngLimit } from "../../src/delivery/admission.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "./support.ts";
 
@@ -65,7 +66,7 @@ test("webhooks that never answer delay nobody else", async () => {
   delays.sort((a, b) => a - b);
   expect(delays).toHaveLength(perSecond * seconds);
   expect(delays[Math.ceil(delays.length * 0.99) - 1]).toBeLessThan(p99LimitMs);
-  // Otherwise it would prove nothing: the others were in flight all the time, most of them with both of their events.
-  const hanging = dead.filter((one) => one.received.length > 0).length;
-  expect(hanging).toBe(deadWebhooks);
+  // Otherwise it would prove nothing: more of them hang by then than there are places for young attempts.
+  expect(dead.filter((one) => one.received.length > 0).length).toBeGreaterThan(youngLimit);
+  await Promise.all(dead.map((one) => one.whenReceived(1)));
 }, 20_000);
