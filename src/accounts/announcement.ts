@@ -5,6 +5,8 @@ export interface AccountHub {
   publish(tenantId: string, kind: "account.changed", data: () => Record<string, unknown>): void;
   /** Ends the account's streams. */
   closeTenant(tenantId: string): void;
+  /** Ends those streams of the account whose session has ended. */
+  recheckSessions(tenantId: string): void;
 }
 
 export type AccountChange = "tier" | "standing" | "webhooks" | "api_keys" | "signing_keys" | "signing_secret";

@@ -9,7 +9,7 @@ export interface SessionRouteDeps {
   store: Pick<Store, "endAllSessions">;
   sessions: Sessions;
   login: Login;
-  hub: Pick<AccountHub, "closeTenant">;
+  hub: Pick<AccountHub, "closeTenant" | "recheckSessions">;
 }
 
 const tag = "Sessions";
@@ -91,6 +91,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
           hub.closeTenant(tenant.id);
         } else {
           await sessions.end(session);
+          hub.recheckSessions(tenant.id);
         }
         return noContent();
       },

@@ -5,12 +5,28 @@ import type { Clock } from "../lib/clock.ts";
  *
  * A model of 1,000 webhooks that never answer beside a healthy one: with one cap of 512 served in turn, the healthy one
  * got 33 of 600 deliveries. With 512 for attempts younger than a second and a second cap for the older ones, it got all.
- * Webhooks that have not answered (yet) may take only half of the young places, so that those that do always find one.
+ * Webhooks that have not answered may take only half of the young places, so that those that do always find one, and new
+ * webhooks a quarter more, so that a crowd of dead ones does not hold up a healthy one's first delivery.
  */
 export const youngLimit = 512;
 export const oldLimit = 4096;
 export const unprovenYoungLimit = youngLimit / 2;
+/** A webhook with nothing in flight is let in before the second attempt to one that has not answered the first. */
+export const untriedYoungLimit = (youngLimit * 3) / 4;
 const youngForMs = 1000;
+
+/**
+ * What is known of a webhook. `proven`: its last attempt was answered. `untried`: not that, and nothing is in flight to it.
+ * `unproven`: something is in flight to it, and nobody knows whether it will be answered.
+ */
+export type Standing = "proven" | "untried" | "unproven";
+
+/** How many young attempts to webhooks that are not proven may be under way for one more of this standing to start. */
+const limitOf: Record<Standing, number> = {
+  proven: Number.POSITIVE_INFINITY,
+  untried: untriedYoungLimit,
+  unproven: unprovenYoungLimit,
+};
 
 /** An attempt's place. */
 export interface Place {
@@ -21,8 +37,8 @@ export interface Place {
 }
 
 export interface Admission {
-  /** Whether one more attempt may start now, to a webhook whose last attempt was answered (proven) or another one. */
-  hasRoom(proven: boolean): boolean;
+  /** Whether one more attempt may start now, to a webhook of this standing. */
+  hasRoom(standing: Standing): boolean;
   enter(proven: boolean): Place;
   leave(place: Place): void;
   /** When the next young attempt becomes an old one, on the monotonic clock; null when none is young or none may. */
@@ -59,10 +75,10 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
   }
 
   return {
-    hasRoom(proven) {
-      if (young < youngLimit && (proven || unprovenYoung < unprovenYoungLimit)) return true;
+    hasRoom(standing) {
+      if (young < youngLimit && unprovenYoung < limitOf[standing]) return true;
       age();
-      return young < youngLimit && (proven || unprovenYoung < unprovenYoungLimit);
+      return young < youngLimit && unprovenYoung < limitOf[standing];
     },
     enter(proven) {
       const place: Place = { startedAt: clock.monotonicMs(), proven, isOld: false, left: false };

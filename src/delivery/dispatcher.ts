@@ -2,7 +2,7 @@ import type { DueDelivery } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
-import { createAdmission } from "./admission.ts";
+import { createAdmission, type Standing } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { Delivered, Route } from "./deliver.ts";
 import type { DeliveryControl } from "./deliveries.ts";
@@ -44,6 +44,8 @@ const windowPerWebhook = 256;
 const loadBatch = 64;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
+/** The order in which webhooks are served when places are few. */
+const standings: readonly Standing[] = ["proven", "untried", "unproven"];
 /** Pause after a failed read of the table. */
 const loadRetryMs = 1000;
 
@@ -61,8 +63,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const queues = new Map<number, WebhookQueue>();
   const paused = new Set<number>();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
-  /** Webhooks that could start an attempt: those that answered last time, and the others. */
-  const ready = { proven: [] as WebhookQueue[], unproven: [] as WebhookQueue[] };
+  /** Webhooks that could start an attempt, by what is known of them. */
+  const ready: Record<Standing, WebhookQueue[]> = { proven: [], untried: [], unproven: [] };
   let loads = 0;
   let stalls = 0;
   let stopping = false;
@@ -101,15 +103,14 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   function makeReady(queue: WebhookQueue): void {
     if (queue.isReady || !queue.canStart(clock.now()) || paused.has(queue.tenantKey)) return;
     queue.isReady = true;
-    (queue.proven ? ready.proven : ready.unproven).push(queue);
+    ready[queue.standing].push(queue);
   }
 
   let pumping = false;
   function pump(): void {
     if (pumping || stopping || !started || stalls > 0) return;
     pumping = true;
-    serve(ready.proven, true);
-    serve(ready.unproven, false);
+    for (const standing of standings) serve(ready[standing], standing);
     pumping = false;
     arm();
     if (idleWaiters.length > 0 && isIdle()) {
@@ -118,12 +119,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   /** One delivery of each webhook in turn, as long as there is room. */
-  function serve(ring: WebhookQueue[], proven: boolean): void {
-    while (ring.length > 0 && admission.hasRoom(proven)) {
+  function serve(ring: WebhookQueue[], standing: Standing): void {
+    while (ring.length > 0 && admission.hasRoom(standing)) {
       const turn = ring.splice(0, ring.length);
       for (let i = 0; i < turn.length; i += 1) {
         const queue = turn[i] as WebhookQueue;
-        if (!admission.hasRoom(proven)) {
+        if (!admission.hasRoom(standing)) {
           ring.unshift(...turn.slice(i));
           return;
         }
@@ -141,7 +142,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     window.deliveries -= 1;
     window.bytes -= delivery.payload.length;
     queue.inFlight += 1;
-    const place = admission.enter(queue.proven);
+    const place = admission.enter(queue.standing === "proven");
     deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
       .then(
         (result) => finish(queue, delivery, result),
@@ -205,7 +206,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** The next look around: when something is due, or when young attempts that take up the room become old. */
   function arm(): void {
-    const isBlocked = ready.proven.length > 0 || ready.unproven.length > 0;
+    const isBlocked = standings.some((standing) => ready[standing].length > 0);
     const ageingAt = isBlocked ? admission.nextAgeingAt() : null;
     alarm.arm(ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now()));
   }
@@ -215,8 +216,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     loads === 0 &&
     admission.inFlight === 0 &&
     window.deliveries === 0 &&
-    ready.proven.length === 0 &&
-    ready.unproven.length === 0;
+    standings.every((standing) => ready[standing].length === 0);
 
   /** Drops what waits in memory for a webhook; the records stay in the table. */
   function drop(queue: WebhookQueue): void {

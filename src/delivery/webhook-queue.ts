@@ -1,4 +1,5 @@
 import type { DueDelivery } from "../domain.ts";
+import type { Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
 export interface WebhookQueue {
@@ -14,8 +15,7 @@ export interface WebhookQueue {
   isReady: boolean;
   removed: boolean;
   inFlight: number;
-  /** The last attempt was answered. */
-  readonly proven: boolean;
+  readonly standing: Standing;
   /** Deliveries in memory, waiting or in flight. */
   readonly heldCount: number;
   readonly signal: AbortSignal;
@@ -82,8 +82,9 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     isReady: false,
     removed: false,
     inFlight: 0,
-    get proven() {
-      return proven;
+    get standing() {
+      if (proven) return "proven";
+      return queue.inFlight === 0 ? "untried" : "unproven";
     },
     get heldCount() {
       return held.size;

@@ -27,6 +27,8 @@ export interface Hub {
   subscribe(tenantId: string, options: Subscription): ReadableStream<Uint8Array>;
   /** Ends all streams of a tenant and forgets its messages. */
   closeTenant(tenantId: string): void;
+  /** A session of the tenant has ended: asks each of its streams whether that was its own. */
+  recheckSessions(tenantId: string): void;
   closeAll(): void;
   readonly openStreams: number;
 }
@@ -55,6 +57,8 @@ interface Reader {
   /** Position in the channel of the next message to send. */
   position: number;
   cancelTimer(): void;
+  /** Ends the stream if its session token would be refused by now. */
+  recheck(): void;
 }
 
 interface Audience {
@@ -161,7 +165,12 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
         start(controller) {
           controller.enqueue(openComment);
           const resumed = lastEventId === undefined ? channel.end : resumePosition(audience, lastEventId);
-          const opened: Reader = { controller, position: resumed ?? channel.end, cancelTimer() {} };
+          const opened: Reader = {
+            controller,
+            position: resumed ?? channel.end,
+            cancelTimer() {},
+            recheck: () => void checkSession(opened),
+          };
           if (resumed === null) controller.enqueue(encode("resync", nextNumber(), {}));
           readers.add(opened);
           openStreams += 1;
@@ -184,7 +193,7 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
         if (clock.now() >= endsAt) return end(tenantId, audience, opened);
         if ((opened.controller.desiredSize ?? 0) > 0) opened.controller.enqueue(heartbeatComment);
         beat(opened);
-        void checkSession(opened);
+        opened.recheck();
       });
     }
 
@@ -229,6 +238,9 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     publish,
     subscribe,
     closeTenant,
+    recheckSessions(tenantId) {
+      for (const reader of audiences.get(tenantId)?.readers ?? []) reader.recheck();
+    },
     closeAll() {
       for (const tenantId of [...audiences.keys()]) closeTenant(tenantId);
     },

@@ -47,7 +47,8 @@ export function scenarios<World extends { server: TestApp }>(
       });
       const body = typeof row.body === "function" ? row.body(current) : row.body;
       if (row.exact) expect(answer.body).toEqual(body);
-      else if (body !== undefined) expect(answer.body).toMatchObject(body as object);
+      // A copy: Bun's toMatchObject writes its matchers into the value that it is given.
+      else if (body !== undefined) expect(structuredClone(answer.body)).toMatchObject(body as object);
       for (const [header, value] of Object.entries(row.headers ?? {})) {
         expect(answer.headers.get(header)).toEqual(typeof value === "string" ? value : expect.stringMatching(value));
       }

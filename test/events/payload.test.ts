@@ -127,7 +127,7 @@ describe("a body is refused", () => {
     ["\ufeff{}", "invalid_utf8", "The body must be UTF-8 without a byte order mark"],
   ])("when it is %j: %s", (body, code, message) => {
     expect(slice(body)).toBe(code);
-    expect(messageOf(() => slicePayload(encode(body)))).toBe(message);
+    expect(messageOf(() => slicePayload(encode(body)))).toBe(`${message}.`);
   });
 
   test("when it is UTF-16", () => {
@@ -169,7 +169,7 @@ describe("a batch is refused", () => {
     ['[{"payload":{}}]', "body_not_object", "The body must be a JSON object"],
   ])("when it is %s: %s", (body, code, message) => {
     expect(batch(body)).toBe(code);
-    expect(messageOf(() => sliceBatch(encode(body)))).toBe(message);
+    expect(messageOf(() => sliceBatch(encode(body)))).toBe(`${message}.`);
   });
 
   test("when it holds more events than allowed, and not when it holds as many", () => {
@@ -177,7 +177,7 @@ describe("a batch is refused", () => {
     expect(batch(events(1000))).toHaveLength(1000);
     expect(batch(events(1001))).toBe("too_many_events");
     expect(batch(events(2), 2)).toHaveLength(2);
-    expect(messageOf(() => sliceBatch(encode(events(3)), 2))).toBe("events must hold at most 2 entries");
+    expect(messageOf(() => sliceBatch(encode(events(3)), 2))).toBe("events must hold at most 2 entries.");
   });
 });
 
@@ -207,7 +207,7 @@ describe("nesting", () => {
       expect(batch(`{"events":[{"payload":{}}],"other":${payload}}`)).toBe("nesting_too_deep");
     }
     expect(messageOf(() => slicePayload(encode(`{"payload":${nested(64)}}`)))).toBe(
-      `The body must not be nested deeper than 64 levels (at byte ${11 + 63 * 5})`,
+      `The body must not be nested deeper than 64 levels (at byte ${11 + 63 * 5}).`,
     );
   });
 
@@ -268,7 +268,7 @@ describe("strings are UTF-8 (RFC 3629)", () => {
   ])("%s", (_, bytes, valid) => {
     const { body, start } = inString(...bytes);
     expect(slice(body)).toBe(valid ? `{"a":"${decode(new Uint8Array(bytes))}"}` : "invalid_utf8");
-    if (!valid) expect(messageOf(() => slicePayload(body))).toBe(`The body is not valid UTF-8 (at byte ${start})`);
+    if (!valid) expect(messageOf(() => slicePayload(body))).toBe(`The body is not valid UTF-8 (at byte ${start}).`);
   });
 
   test("in agreement with TextDecoder on every two bytes and on the edges of three and four", () => {
