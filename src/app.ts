@@ -94,7 +94,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const vault = createVault(dataDir.secrets.masterKey);
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
-  const replayProgress = createReplayProgress({ store, hub, clock });
+  const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
   const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
 
   /** Filled as soon as the port is known. */
@@ -119,7 +119,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   });
   const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency: config.webhookConcurrency });
   const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log });
-  const janitor = createJanitor({ store, clock, log });
+  const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
   /** The dispatcher as the features see it: what they remove, the janitor clears up. */
   const deliveries: DeliveryControl = {
     ...dispatcher,

@@ -86,6 +86,7 @@ function takeLock(path: string): Database {
   let lock: Database | null = null;
   try {
     lock = new Database(join(path, lockFile), { create: true });
+    chmodSync(join(path, lockFile), 0o600);
     lock.run("pragma busy_timeout = 0");
     lock.run("begin exclusive");
     return lock;

@@ -61,13 +61,33 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
   const fromAddress = failures(failureLimits.fromAddress);
   const ofAccount = failures(failureLimits.ofAccount);
 
+  const turns = new Map<string, Promise<void>>();
+
+  /** Runs a task when the earlier ones of its key have ended. */
+  function inTurn<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const mine = (turns.get(key) ?? Promise.resolve()).then(task);
+    const ended = mine.then(
+      () => {},
+      () => {},
+    );
+    turns.set(key, ended);
+    void ended.then(() => {
+      if (turns.get(key) === ended) turns.delete(key);
+    });
+    return mine;
+  }
+
   /**
    * Whether this is the account's password; a wrong one counts as a failure. An attempt counts from its start and is taken
-   * back when it was none: counted at its end, a thousand guesses at once would all find the limit untouched.
+   * back when it was none: counted at its end, a thousand guesses at once would all find the limit untouched. Those of one
+   * address go one after the other, so that right passwords given at once do not pass for failures.
    *
    * @param account what failures are counted by: the tenant's id, or for an unknown one the login id itself
    */
-  async function isPassword(tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> {
+  const isPassword = (tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> =>
+    inTurn(from, () => checkInTurn(tenant, account, password, from));
+
+  async function checkInTurn(tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> {
     const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressMs);
     const counts: [Limiter, string][] = [
       [ofAccountFromAddress, failureKey(account, from)],

@@ -36,7 +36,7 @@ const jsonType = /^application\/(?:json|[\w.+-]+\+json)\s*(?:;|$)/i;
 export function checkContentType(headers: Headers): void {
   const type = headers.get("content-type");
   const encoding = headers.get("content-encoding");
-  if (encoding !== null && encoding !== "" && encoding.toLowerCase() !== "identity") {
+  if (encoding !== null && encoding !== "") {
     throw unsupported(`Content-Encoding "${encoding.slice(0, 40)}" is not supported; send the body as plain JSON.`);
   }
   if (type === null || type === "" || jsonType.test(type)) return;

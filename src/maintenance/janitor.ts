@@ -13,6 +13,8 @@ export interface JanitorDeps {
   store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "releaseSpace">;
   clock: Clock;
   log: Log;
+  /** Records were failed: the replay that they belonged to may have ended with them. */
+  onFailed(): void;
 }
 
 /**
@@ -21,7 +23,7 @@ export interface JanitorDeps {
  *
  * `wake` it when a webhook was removed or an account deleted.
  */
-export function createJanitor({ store, clock, log }: JanitorDeps): Loop {
+export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loop {
   let pruneAt = clock.now();
   let hasFreedSpace = true;
 
@@ -29,7 +31,9 @@ export function createJanitor({ store, clock, log }: JanitorDeps): Loop {
     clock,
     failurePauseMs,
     async step() {
-      if (await store.failDeliveriesOfRemoved(chunk)) return "more";
+      const isMoreToFail = await store.failDeliveriesOfRemoved(chunk);
+      onFailed();
+      if (isMoreToFail) return "more";
       if (await store.eraseDeleted(chunk)) {
         hasFreedSpace = true;
         return "more";

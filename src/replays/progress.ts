@@ -10,10 +10,12 @@ export interface ReplayProgressDeps {
   store: Pick<Store, "replayByKey">;
   hub: Pick<Hub, "publish">;
   clock: Clock;
+  /** A replay has ended: the account's next one may begin. */
+  onCompleted(): void;
 }
 
 /** Shows on the stream how the runs of replays end. */
-export function createReplayProgress({ store, hub, clock }: ReplayProgressDeps) {
+export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayProgressDeps) {
   const changed = new Map<number, string>();
 
   async function announce(): Promise<void> {
@@ -21,7 +23,9 @@ export function createReplayProgress({ store, hub, clock }: ReplayProgressDeps) 
     changed.clear();
     for (const [replayKey, tenantId] of replays) {
       const replay = await store.replayByKey(replayKey);
-      if (replay) hub.publish(tenantId, "replay.progressed", () => toReplayBody(replay));
+      if (!replay) continue;
+      hub.publish(tenantId, "replay.progressed", () => toReplayBody(replay));
+      if (replay.status === "completed") onCompleted();
     }
   }
 

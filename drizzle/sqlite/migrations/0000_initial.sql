@@ -118,7 +118,7 @@ CREATE TABLE `replay` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `replay_by_id` ON `replay` (`id`);--> statement-breakpoint
 CREATE INDEX `replay_by_tenant` ON `replay` (`tenant_key`,`key`);--> statement-breakpoint
-CREATE INDEX `replay_to_queue` ON `replay` (`phase`,`key`) WHERE "replay"."phase" in ('waiting', 'queueing');--> statement-breakpoint
+CREATE INDEX `replay_to_queue` ON `replay` (`tenant_key`,`key`) WHERE "replay"."phase" in ('waiting', 'queueing', 'queued');--> statement-breakpoint
 CREATE TABLE `signing_key` (
 	`key` integer PRIMARY KEY NOT NULL,
 	`id` text NOT NULL,

@@ -65,14 +65,16 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
   );
   const counted = client.prepare<{ n: number }, [number]>("select count(*) as n from replay where tenant_key = ?1");
   const unfinished = client.prepare<{ n: number }, [number]>(
-    "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing')",
+    "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing', 'queued') and kind <> 'single'",
   );
-  // The oldest unfinished replay of each tenant is the one whose turn it is; among those, the one served least of late.
+  // The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end:
+  // the next one would overtake them. Among those with something to queue, the one served least of late.
   const nextTurn = client.prepare<ReplayRow & { tenantId: string }, []>(
     `select ${columns}, (select tenant.id from tenant where tenant.key = replay.tenant_key) as tenantId from replay
      where phase in ('waiting', 'queueing') and key in (
        select min(replay.key) from replay join tenant on tenant.key = replay.tenant_key
-       where phase in ('waiting', 'queueing') and tenant.operator_suspended_at is null group by tenant_key)
+       where phase in ('waiting', 'queueing', 'queued') and kind <> 'single' and tenant.operator_suspended_at is null
+       group by tenant_key)
      order by queued + skipped, key limit 1`,
   );
   const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
@@ -273,7 +275,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
         if (pages(tx, tenantKey).gone) return refuse(accountGone());
         const row = byId.get(replayId, tenantKey);
         if (!row) return null;
-        if (row.phase === "waiting" || row.phase === "queueing") {
+        // A queued one has nothing to leave out; cancelled, it lets the next one begin while its last runs end.
+        if (row.phase !== "completed" && row.phase !== "cancelled") {
           advance.run(row.key, "cancelled", row.cursorSeq, 0, 0, now);
         }
         return toReplay(byKey.get(row.key));
@@ -290,7 +293,7 @@ function leaveState(page: TenantPage, state: number): void {
 /** Decisions, section 3: one bulk replay running and ten waiting. */
 const tooManyReplays = (limit: number) =>
   rateLimited(
-    `The account has ${limit} replays that are not queued yet; wait until one is, or cancel one.`,
+    `The account has ${limit} replays that have not ended; wait until one has, or cancel one.`,
     "too_many_replays",
     10,
   );

@@ -287,7 +287,7 @@ export const replay = sqliteTable(
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),
     index("replay_by_tenant").on(t.tenantKey, t.key),
-    index("replay_to_queue").on(t.phase, t.key).where(sql`${t.phase} in ('waiting', 'queueing')`),
+    index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
     check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
   ],
 );
