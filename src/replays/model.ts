@@ -172,7 +172,7 @@ export const bulkResponses = {
   429: failure(
     "One bulk replay of the account runs and ten wait.",
     "too_many_replays",
-    "The account has 11 replays that are not queued yet; wait until one is, or cancel one.",
+    "The account has 11 replays that have not ended; wait until one has, or cancel one.",
   ),
 };
 
