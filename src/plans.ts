@@ -21,3 +21,14 @@ export const tiersAscending: readonly Tier[] = ["free", "pro", "business", "ente
 export function isHigherTier(target: Tier, current: Tier): boolean {
   return tiersAscending.indexOf(target) > tiersAscending.indexOf(current);
 }
+
+/** Price of a month of each tier, in kobo; enterprise is invoiced by the operator, outside the program. */
+export const pricesOf = (config: {
+  proPriceKobo: number;
+  businessPriceKobo: number;
+}): Readonly<Record<Tier, number>> => ({
+  free: 0,
+  pro: config.proPriceKobo,
+  business: config.businessPriceKobo,
+  enterprise: 0,
+});

@@ -1,5 +1,6 @@
-import type { Tenant } from "./domain.ts";
-import { DomainError } from "./errors.ts";
+import type { Tenant, Tier } from "./domain.ts";
+import { DomainError, invalid } from "./errors.ts";
+import { isHigherTier } from "./plans.ts";
 
 /**
  * Why an account may not put work into the system now: ingest, replay, test, upgrade (decisions, section 4). Null when it
@@ -35,4 +36,27 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
     });
   }
   return refusalOfWork(tenant);
+}
+
+/** Why an account may not go to a tier now (decisions, section 12); null when it may. */
+export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
+  if (tier === tenant.tier && tenant.enforcedTier !== tier) {
+    return invalid(
+      `tier must be higher than "${tier}", which the account is already going to; POST /v1/tenants/payment-method shows where its card is verified.`,
+      "not_an_upgrade",
+    );
+  }
+  if (!isHigherTier(tier, tenant.tier)) {
+    return invalid(
+      `tier must be higher than "${tenant.tier}", which the account has; downgrades are not supported.`,
+      "not_an_upgrade",
+    );
+  }
+  const refusal = refusalOfWork(tenant);
+  if (refusal || tenant.pastDueAt === null) return refusal;
+  return new DomainError({
+    kind: "payment_required",
+    code: "charge_outstanding",
+    message: "A charge of the account is outstanding; verify a card with POST /v1/tenants/payment-method first.",
+  });
 }

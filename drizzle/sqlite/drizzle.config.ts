@@ -2,7 +2,7 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "sqlite",
-  schema: "./src/store/sqlite/schema.ts",
+  schema: ["./src/store/sqlite/schema.ts", "./src/store/sqlite/billing-schema.ts"],
   out: "./drizzle/sqlite/migrations",
   breakpoints: true,
 });

@@ -9,7 +9,14 @@ export interface AccountHub {
   recheckSessions(tenantId: string): void;
 }
 
-export type AccountChange = "tier" | "standing" | "webhooks" | "api_keys" | "signing_keys" | "signing_secret";
+export type AccountChange =
+  | "tier"
+  | "standing"
+  | "billing"
+  | "webhooks"
+  | "api_keys"
+  | "signing_keys"
+  | "signing_secret";
 
 /** Tells the account's streams what has changed, so that a page knows what to read again. It says no secret. */
 export function announceChange(hub: Pick<AccountHub, "publish">, tenant: Tenant, changed: AccountChange): void {

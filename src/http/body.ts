@@ -30,17 +30,22 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
   return Buffer.concat(chunks, size);
 }
 
-const jsonType = /^application\/(?:json|[\w.+-]+\+json)\s*(?:;|$)/i;
+const types = {
+  json: { name: "application/json", pattern: /^application\/(?:json|[\w.+-]+\+json)\s*(?:;|$)/i },
+  form: { name: "application/x-www-form-urlencoded", pattern: /^application\/x-www-form-urlencoded\s*(?:;|$)/i },
+};
 
-/** Decisions, section 3: no type, application/json or …+json, and no encoding. */
-export function checkContentType(headers: Headers): void {
+/** Decisions, section 3: no type or the wanted one (application/json or …+json, unless it is a form), and no encoding. */
+export function checkContentType(headers: Headers, wanted: keyof typeof types): void {
   const type = headers.get("content-type");
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "") {
-    throw unsupported(`Content-Encoding "${encoding.slice(0, 40)}" is not supported; send the body as plain JSON.`);
+    const plain = wanted === "json" ? "as plain JSON" : "as it is";
+    throw unsupported(`Content-Encoding "${encoding.slice(0, 40)}" is not supported; send the body ${plain}.`);
   }
-  if (type === null || type === "" || jsonType.test(type)) return;
-  throw unsupported("Content-Type must be application/json.");
+  const { name, pattern } = types[wanted];
+  if (type === null || type === "" || pattern.test(type)) return;
+  throw unsupported(`Content-Type must be ${name}.`);
 }
 
 const unsupported = (message: string) =>
@@ -50,15 +55,21 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Parses a management body. Ingestion never comes here: its bytes are stored as they are. */
 export function parseJson(bytes: Uint8Array): unknown {
-  let text: string;
-  try {
-    text = utf8.decode(bytes);
-  } catch {
-    throw invalid("The body is not valid UTF-8.", "invalid_utf8");
-  }
+  const text = decode(bytes);
   try {
     return JSON.parse(text);
   } catch {
     throw invalid("The body is not valid JSON.", "invalid_json");
+  }
+}
+
+/** Parses what a form posts (URL standard, section 5.1); any text is a form. */
+export const parseForm = (bytes: Uint8Array): URLSearchParams => new URLSearchParams(decode(bytes));
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw invalid("The body is not valid UTF-8.", "invalid_utf8");
   }
 }

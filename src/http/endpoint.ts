@@ -5,6 +5,9 @@ import type { Tenant } from "../domain.ts";
 /** A valibot schema of a body, a query or path parameters. */
 export type Schema = v.GenericSchema<unknown, unknown>;
 
+/** `bytes`: as they came. `form`: what a plain HTML form posts, by which a page works without any script. */
+export type RawBody = "bytes" | "form";
+
 type Output<S> = S extends Schema ? v.InferOutput<S> : undefined;
 
 /** Who may call (specification, "Authentication"). */
@@ -29,7 +32,7 @@ export interface EndpointDescription<
   Access_ extends Access,
   Params extends Schema | undefined,
   Query extends Schema | undefined,
-  Body extends Schema | "bytes" | undefined,
+  Body extends Schema | RawBody | undefined,
 > {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
@@ -40,7 +43,7 @@ export interface EndpointDescription<
   access: Access_;
   params?: Params;
   query?: Query;
-  /** `bytes`: the handler reads the bytes itself; the schema for the document is then `bodyDocument`. */
+  /** `bytes` and `form`: the handler reads them itself; the schema for the document is then `bodyDocument`. */
   body?: Body;
   bodyDocument?: Schema;
   bodyExample?: unknown;
@@ -66,7 +69,7 @@ export interface Caller<Access_ extends Access = Access> {
 export interface CheckedRequest<Access_ extends Access, Params, Query, Body> extends Caller<Access_> {
   readonly params: Output<Params>;
   readonly query: Output<Query>;
-  readonly body: Body extends "bytes" ? Uint8Array : Output<Body>;
+  readonly body: Body extends "bytes" ? Uint8Array : Body extends "form" ? URLSearchParams : Output<Body>;
   readonly headers: Headers;
   /** The request as it came; its body has been read. */
   readonly raw: Request;
@@ -84,7 +87,7 @@ export type ErasedEndpoint = EndpointDescription<
   Access,
   Schema | undefined,
   Schema | undefined,
-  Schema | "bytes" | undefined
+  Schema | RawBody | undefined
 > & {
   handle(request: CheckedRequest<Access, unknown, unknown, unknown>): Promise<Reply> | Reply;
 };
@@ -94,7 +97,7 @@ export function endpoint<
   Access_ extends Access,
   Params extends Schema | undefined = undefined,
   Query extends Schema | undefined = undefined,
-  Body extends Schema | "bytes" | undefined = undefined,
+  Body extends Schema | RawBody | undefined = undefined,
 >(
   description: EndpointDescription<Access_, Params, Query, Body>,
   handle: (request: CheckedRequest<Access_, Params, Query, Body>) => Promise<Reply> | Reply,

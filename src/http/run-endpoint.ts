@@ -1,7 +1,7 @@
 import { DomainError } from "../errors.ts";
 import type { Log } from "../lib/log.ts";
 import type { Identity } from "./auth.ts";
-import { checkContentType, parseJson, readBody } from "./body.ts";
+import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
 import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { check } from "./validation.ts";
@@ -62,8 +62,9 @@ export function createRunner({ authenticate, clientAddress, log, onAnswer }: Run
 
   async function takeBody(endpoint: ErasedEndpoint, request: Request): Promise<unknown> {
     const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes);
-    checkContentType(request.headers);
+    checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
     if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;
+    if (endpoint.body === "form") return parseForm(bytes);
     const value = bytes.length === 0 && endpoint.bodyOptional ? {} : parseJson(bytes);
     return check(endpoint.body, value, "body");
   }

@@ -12,6 +12,12 @@ const changing = [
   "deleteTenant",
   "rotateApiKey",
   "endAllSessions",
+  "openVerification",
+  "giveUpVerification",
+  "settleVerification",
+  "settleCharge",
+  "failCharge",
+  "awaitConfirmation",
 ] as const satisfies readonly (keyof Store)[];
 
 type Found = NonNullable<Awaited<ReturnType<CredentialVerbs["findApiKey"]>>>;

@@ -2,6 +2,9 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../lib/clock.ts";
 import { nextEventSeq } from "../lib/id.ts";
+import { billingVerbs } from "./sqlite/billing.ts";
+import { createBillingRows } from "./sqlite/billing-rows.ts";
+import { chargeVerbs } from "./sqlite/charges.ts";
 import { createCheckpointer } from "./sqlite/checkpointer.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { credentialVerbs } from "./sqlite/credentials.ts";
@@ -15,6 +18,8 @@ import { createReader } from "./sqlite/reader.ts";
 import { createReplayLedger } from "./sqlite/replay-ledger.ts";
 import { replayVerbs } from "./sqlite/replays.ts";
 import { createRowKeys } from "./sqlite/row-keys.ts";
+import { sandboxVerbs } from "./sqlite/sandbox.ts";
+import { settlementVerbs } from "./sqlite/settlements.ts";
 import { statVerbs } from "./sqlite/stats.ts";
 import { createTenantPages } from "./sqlite/tenant-page.ts";
 import { tenantVerbs } from "./sqlite/tenants.ts";
@@ -32,6 +37,8 @@ export interface StoreOptions {
   maxPageCount?: number;
   /** Runs instead of the commit statement; tests make an I/O error with it. */
   commit?: LaneOptions["commit"];
+  /** False: the lane does not pause between commits; for simulations. @default true */
+  rests?: boolean;
 }
 
 /** Opens the store in a folder, or makes a new one. @throws StartupError with what to do */
@@ -43,6 +50,7 @@ export function openStore({
   warn,
   maxPageCount,
   commit,
+  rests = true,
 }: StoreOptions): Store {
   const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
   const db = drizzle({ client });
@@ -52,6 +60,7 @@ export function openStore({
     client,
     clock,
     nextSeq: nextEventSeq,
+    rests,
     betweenBatches: () => checkpointer?.look(),
     ...(onCommit && { onCommit }),
     ...(commit && { commit }),
@@ -62,6 +71,7 @@ export function openStore({
     lane,
     pages: createTenantPages(client),
     rowKeys: createRowKeys(client),
+    billing: createBillingRows(client),
     queries: createQueries(db),
     reader,
   };
@@ -74,6 +84,10 @@ export function openStore({
     ...deliveryVerbs(connection, ledger),
     ...replayVerbs(connection, ledger),
     ...statVerbs(connection),
+    ...billingVerbs(connection),
+    ...chargeVerbs(connection),
+    ...settlementVerbs(connection),
     ...maintenanceVerbs(connection),
+    ...sandboxVerbs(connection),
   };
 }

@@ -13,6 +13,7 @@ import type {
   Tier,
   Webhook,
 } from "../domain.ts";
+import type { BillingVerbs, NewVerification, SandboxVerbs } from "./billing.ts";
 
 /**
  * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
@@ -32,7 +33,9 @@ export interface Store
     DeliveryVerbs,
     ReplayVerbs,
     StatVerbs,
-    MaintenanceVerbs {}
+    BillingVerbs,
+    MaintenanceVerbs,
+    SandboxVerbs {}
 
 // ---------------------------------------------------------------- tenants
 
@@ -48,6 +51,8 @@ export interface NewTenant {
   readonly signingKey: NewSigningKey;
   readonly sealedSigningSecret: Uint8Array;
   readonly webhooks: readonly NewWebhook[];
+  /** Present: its card has to be verified first. */
+  readonly verification?: NewVerification;
 }
 
 export interface TenantUsage {

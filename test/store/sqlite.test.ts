@@ -7,6 +7,8 @@ import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openStore, type StoreOptions } from "../../src/store/open.ts";
+import { createBillingRows } from "../../src/store/sqlite/billing-rows.ts";
+import * as billingSchema from "../../src/store/sqlite/billing-schema.ts";
 import type { Connection } from "../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../src/store/sqlite/events.ts";
@@ -19,8 +21,11 @@ import { createReader } from "../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../src/store/sqlite/replay-ledger.ts";
 import { replayVerbs } from "../../src/store/sqlite/replays.ts";
 import { createRowKeys } from "../../src/store/sqlite/row-keys.ts";
+import { sandboxVerbs } from "../../src/store/sqlite/sandbox.ts";
 import * as schema from "../../src/store/sqlite/schema.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
+import { billingStoreContract } from "../contract/billing-store.ts";
+import { sandboxStoreContract } from "../contract/sandbox-store.ts";
 import { storeContract } from "../contract/store.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
@@ -43,6 +48,8 @@ function sqliteBackend(): TestBackend {
 }
 
 storeContract("SQLite", sqliteBackend);
+billingStoreContract("SQLite", sqliteBackend);
+sandboxStoreContract("SQLite", sqliteBackend);
 
 /** An open database in a folder of its own, with the store on top of it when a test asks for one. */
 function sqliteStore(options: Partial<StoreOptions> = {}) {
@@ -135,7 +142,7 @@ describe("migrations", () => {
     const { entries } = await Bun.file(join(folder, "migrations/meta/_journal.json")).json();
     const last = String(entries.length - 1).padStart(4, "0");
     const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
-    const today = await generateSQLiteDrizzleJson({ ...schema }, generated.prevId);
+    const today = await generateSQLiteDrizzleJson({ ...schema, ...billingSchema }, generated.prevId);
     expect(await generateSQLiteMigration(generated, today)).toEqual([]);
   });
 
@@ -260,7 +267,7 @@ describe("query plans", () => {
     expect(plan).not.toContain("TEMP B-TREE");
   });
 
-  test("no statement that is prepared for the queue, replays and erasure scans or sorts a table that grows", () => {
+  test("no statement that is prepared for the queue, replays, erasure or sandbox scans or sorts a table that grows", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
@@ -268,6 +275,7 @@ describe("query plans", () => {
       replayVerbs(connection, ledger);
       eventVerbs(connection, { hasRoom: () => true });
       maintenanceVerbs(connection);
+      sandboxVerbs(connection);
     });
     expect(plans.length).toBeGreaterThan(50);
     for (const step of [
@@ -282,7 +290,7 @@ describe("query plans", () => {
       expect(plans.filter((plan) => plan.includes(step))).not.toEqual([]);
     }
     const growing =
-      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
+      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address|sandbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
     expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
   });
@@ -313,7 +321,8 @@ describe("query plans", () => {
     const lane: Lane = { submit: () => Promise.reject(), lagMs: () => 0, close: async () => {} };
     const reader = createReader("");
     const pages = createTenantPages(client);
-    return { client, db, lane, pages, rowKeys: createRowKeys(client), queries: createQueries(db), reader };
+    const billing = createBillingRows(client);
+    return { client, db, lane, pages, rowKeys: createRowKeys(client), billing, queries: createQueries(db), reader };
   }
 });
 

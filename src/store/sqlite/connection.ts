@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { BillingRows } from "./billing-rows.ts";
 import type { Lane } from "./lane.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
@@ -13,6 +14,7 @@ export interface Connection {
   readonly lane: Lane;
   readonly pages: TenantPages;
   readonly rowKeys: RowKeys;
+  readonly billing: BillingRows;
   /** Reads that are quick enough for the event loop. */
   readonly queries: Queries;
   /** The same reads on a connection in a Worker, for those that may take long. */

@@ -86,9 +86,19 @@ export interface LaneOptions {
   betweenBatches?(): void;
   /** Runs instead of the commit statement, which it is given; tests make it fail. */
   commit?(commit: () => void): void;
+  /** False: no pause between commits, so that no real time passes in a simulation. @default true */
+  rests?: boolean;
 }
 
-export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, commit }: LaneOptions): Lane {
+export function createLane({
+  client,
+  clock,
+  nextSeq,
+  onCommit,
+  betweenBatches,
+  commit,
+  rests = true,
+}: LaneOptions): Lane {
   const begin = client.prepare("begin immediate");
   const commitStatement = client.prepare("commit");
   const rollback = client.prepare("rollback");
@@ -172,7 +182,7 @@ export function createLane({ client, clock, nextSeq, onCommit, betweenBatches, c
     }
     const endedAt = clock.monotonicMs();
     const durationMs = endedAt - startedAt;
-    restUntil = performance.now() + Math.min(durationMs * restPerWork, longestRestMs);
+    if (rests) restUntil = performance.now() + Math.min(durationMs * restPerWork, longestRestMs);
     answer(jobs, written);
     onCommit?.({ jobs: jobs.length, durationMs });
   }

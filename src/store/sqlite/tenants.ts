@@ -1,17 +1,18 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SuspensionCause, Tenant } from "../../domain.ts";
 import { DomainError, invalid } from "../../errors.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
-import { tenantColumns, utcMonth } from "./tenant-page.ts";
+import { type TenantPage, tenantColumns, utcMonth } from "./tenant-page.ts";
 
 /** The account was deleted while the request was under way: its credential is no longer one. */
 export const accountGone = () =>
   new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
 
-const emailTaken = () =>
+export const emailTaken = () =>
   invalid(
     "email is already the login of another paid account; use another one or log in to that account.",
     "email_taken",
@@ -22,7 +23,23 @@ const suspensionColumn = { operator: "operatorSuspendedAt", payment: "paymentSus
   string
 >;
 
-export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
+type TenantValues = Parameters<ReturnType<typeof updateTenant>["set"]>[0];
+
+const updateTenant = (db: BunSQLiteDatabase) => db.update(t.tenant);
+
+/** Writes changes of a living tenant to its row and its page; nothing to change is no write. */
+export function changeTenant(db: BunSQLiteDatabase, page: TenantPage, values: TenantValues): void {
+  if (Object.keys(values).length === 0) return;
+  page.tenant = updateTenant(db).set(values).where(eq(t.tenant.key, page.tenant.key)).returning(tenantColumns).get();
+}
+
+/** Whether an address, in lower case, can become the login of this tenant. */
+export function isEmailFree(db: BunSQLiteDatabase, loginEmail: string, tenantKey?: number): boolean {
+  const holder = db.select({ key: t.tenant.key }).from(t.tenant).where(eq(t.tenant.loginEmail, loginEmail)).get();
+  return holder === undefined || holder.key === tenantKey;
+}
+
+export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
   const byId = db
     .select(tenantColumns)
     .from(t.tenant)
@@ -39,25 +56,27 @@ export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, 
     .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
     .prepare();
 
+  /** What has changed may begin or end the days that are charged. */
+  function recordPlan(page: TenantPage, now: number): void {
+    const account = billing.accountOf(page.tenant.key);
+    if (account) billing.recordPlan(account, page.tenant, now);
+  }
+
   /** Changes a living tenant; a deleted one is gone. */
-  const change = (tenantKey: number, values: Parameters<ReturnType<typeof db.update<typeof t.tenant>>["set"]>[0]) =>
+  const change = (tenantKey: number, values: TenantValues) =>
     lane.submit<Tenant>((tx) => {
       const page = pages(tx, tenantKey);
       if (page.gone) return refuse(accountGone());
-      page.tenant = db.update(t.tenant).set(values).where(eq(t.tenant.key, tenantKey)).returning(tenantColumns).get();
+      changeTenant(db, page, values);
+      recordPlan(page, tx.now);
       return page.tenant;
     });
-
-  const isEmailFree = (loginEmail: string, tenantKey?: number) => {
-    const holder = db.select({ key: t.tenant.key }).from(t.tenant).where(eq(t.tenant.loginEmail, loginEmail)).get();
-    return holder === undefined || holder.key === tenantKey;
-  };
 
   return {
     createTenant: (tenant, now) =>
       lane.submit<Tenant>(() => {
-        if (tenant.loginEmail !== null && !isEmailFree(tenant.loginEmail)) return refuse(emailTaken());
-        const { apiKey, signingKey, sealedSigningSecret, webhooks, ...columns } = tenant;
+        if (tenant.loginEmail !== null && !isEmailFree(db, tenant.loginEmail)) return refuse(emailTaken());
+        const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
         const created = db
           .insert(t.tenant)
           .values({ ...columns, createdAt: now })
@@ -93,6 +112,11 @@ export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, 
             .values({ ...webhook, tenantKey, position, createdAt: now })
             .run();
         });
+        if (verification) {
+          const account = billing.openAccount(tenantKey, verification.accountId);
+          billing.openVerification(account.key, verification.token, now);
+          billing.touch(account.key, now);
+        }
         return created;
       }),
 
@@ -123,13 +147,15 @@ export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, 
         const page = pages(tx, tenantKey);
         if (page.gone) return refuse(accountGone());
         const loginEmail = tier === "free" ? null : page.tenant.email.toLowerCase();
-        if (loginEmail !== null && !isEmailFree(loginEmail, tenantKey)) return refuse(emailTaken());
-        page.tenant = db
-          .update(t.tenant)
-          .set({ tier, enforcedTier: tier, loginEmail })
-          .where(eq(t.tenant.key, tenantKey))
-          .returning(tenantColumns)
-          .get();
+        if (loginEmail !== null && !isEmailFree(db, loginEmail, tenantKey)) return refuse(emailTaken());
+        changeTenant(db, page, { tier, enforcedTier: tier, loginEmail });
+        const account = billing.accountOf(tenantKey);
+        if (account) {
+          // A plan that is not paid by card leaves nothing to verify.
+          if (tier === "free" || tier === "enterprise") billing.closeVerification(account.key, tx.now);
+          billing.recordPlan(account, page.tenant, tx.now);
+          billing.touch(account.key, tx.now);
+        }
         return page.tenant;
       }),
 
@@ -144,6 +170,8 @@ export function tenantVerbs({ db, lane, pages }: Connection): Omit<TenantVerbs, 
         if (page.gone) return;
         page.gone = true;
         db.update(t.tenant).set({ deletedAt: now, loginEmail: null }).where(eq(t.tenant.key, tenantKey)).run();
+        const account = billing.accountOf(tenantKey);
+        if (account) billing.leaveTenant(account, now);
       }),
   };
 }

@@ -1,0 +1,255 @@
+import type {
+  BillingAccount,
+  CardVerification,
+  Charge,
+  Invoice,
+  InvoiceLine,
+  PlanPeriod,
+  SavedCard,
+  Tenant,
+  Tier,
+} from "../domain.ts";
+
+/** The part of the store's seam that payments use; the error contract is that of `store.ts`. */
+
+/** Everything about one paying account that is not over. What to do next follows from it alone (`billing/next-task.ts`). */
+export interface Books {
+  readonly account: BillingAccount;
+  /** Null once it has been deleted. */
+  readonly tenant: Tenant | null;
+  /** The open one. */
+  readonly verification: CardVerification | null;
+  /** The card in use. */
+  readonly card: SavedCard | null;
+  /** Cards that the processor has not been told to forget. */
+  readonly cardsToForget: readonly SavedCard[];
+  /** Charges that are open, to be looked up or to be paid back, the oldest first. */
+  readonly charges: readonly Charge[];
+  /** The open ones, the oldest first. */
+  readonly invoices: readonly Invoice[];
+  /** Grows with every change; see `rest`. */
+  readonly version: number;
+}
+
+/** Ids for rows that a verb may have to make. */
+export interface NewVerification {
+  readonly accountId: string;
+  readonly token: string;
+}
+
+/** What an upgrade changes besides the tier: the login of an account that was free. */
+export interface NewLogin {
+  readonly email: string;
+  readonly passwordHash: string;
+}
+
+export interface NewInvoice {
+  readonly id: string;
+  readonly kind: Invoice["kind"];
+  readonly lines: readonly InvoiceLine[];
+  /** Calendar days of the billing time zone, as days since the Unix epoch, with the tier that each belongs to. */
+  readonly days: readonly { readonly day: number; readonly tier: Tier }[];
+  readonly totalKobo: number;
+  readonly creditUsedKobo: number;
+  readonly amountKobo: number;
+}
+
+export interface NewCharge {
+  readonly reference: string;
+  readonly processor: string;
+  readonly amountKobo: number;
+  readonly cardKey: number | null;
+  /** When to look it up, should nobody say before what became of it. */
+  readonly lookUpAt: number | null;
+}
+
+export interface NewCard {
+  readonly processor: string;
+  readonly sealed: Uint8Array;
+  readonly signature: string | null;
+  readonly brand: string;
+  readonly last4: string;
+  readonly expMonth: string;
+  readonly expYear: string;
+}
+
+/**
+ * What became of a payment that the processor reports as made. `applied`: it did what it was for. `refund_due`: it came
+ * too late or once too often, and goes back. `known`: it had been settled before.
+ */
+export interface PaymentSettled {
+  readonly kind: "applied" | "refund_due" | "known";
+  readonly charge: Charge;
+  /** As it is now; null when it has been deleted. */
+  readonly tenant: Tenant | null;
+}
+
+/** What a failed charge means for its invoice: when it is tried again, or that it will not be. */
+export type AfterFailure =
+  | { readonly kind: "retry"; readonly at: number }
+  | { readonly kind: "suspend" }
+  /** The days are free again. */
+  | { readonly kind: "void" };
+
+export interface ChargeFailure {
+  /** For the customer. */
+  readonly reason: string;
+  /** The card will never do. */
+  readonly cardRefused: boolean;
+  /** Money moved all the same, and goes back. */
+  readonly refund: boolean;
+  /** A card that came with it, to be forgotten. */
+  readonly card: NewCard | null;
+  /** When to make sure that it stays failed; null: it never reached the processor. */
+  readonly lookUpAt: number | null;
+}
+
+/**
+ * These verbs compare with the state in the database as they write, so that of two reports about one payment exactly one
+ * counts, and they take no tenant's word: which account a payment belongs to says its reference alone.
+ */
+export interface BillingVerbs {
+  /**
+   * Opens a card verification, unless one is open already, and applies the target of an upgrade at once.
+   * @throws invalid `email_taken`
+   */
+  openVerification(
+    tenantKey: number,
+    ids: NewVerification,
+    upgrade: { readonly tier: Tier; readonly login: NewLogin | null } | null,
+    now: number,
+  ): Promise<{ tenant: Tenant; verification: CardVerification }>;
+  /** The verification behind a `payment_url`, with the charge that its page pays; null when there is none (any more). */
+  findVerification(token: string): Promise<{ verification: CardVerification; tenant: Tenant } | null>;
+  /** Null when the tenant never had to do with payments. */
+  billingAccountOf(tenantKey: number): Promise<number | null>;
+  books(accountKey: number): Promise<Books>;
+
+  /**
+   * Makes the charge of a new hosted page, in place of the one before. Null when the verification is not open any more.
+   * A payment that comes for the earlier page is given back.
+   */
+  preparePage(verificationKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
+  setPage(reference: string, pageUrl: string, now: number): Promise<void>;
+  /** Leaves the page of a verification behind, so that the next visitor gets a new one; a confirmation of an upgrade ends. */
+  dropPage(verificationKey: number, now: number): Promise<void>;
+  /** Closes an open verification: an upgrade goes back to the plan in force. Null when it was not open. */
+  giveUpVerification(verificationKey: number, now: number): Promise<Tenant | null>;
+
+  /** Records an upgrade that is about to be charged. Null when another charge of the account is open. */
+  prepareUpgrade(
+    accountKey: number,
+    order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
+    now: number,
+  ): Promise<Charge | null>;
+  /** Issues the invoice of a month's end, or none, and moves on to the next month's end. */
+  endMonth(accountKey: number, invoice: NewInvoice | null, nextInvoiceAt: number, now: number): Promise<void>;
+  /** Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. */
+  settleUp(
+    accountKey: number,
+    order: { readonly invoice: NewInvoice; readonly charge: NewCharge } | null,
+    now: number,
+  ): Promise<void>;
+  /** Stores the next charge of an open invoice. Null when one is open already. */
+  prepareAttempt(invoiceKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
+  /** Notes that the processor is about to be asked. False when the charge is not open any more. */
+  markSent(reference: string, times: { lookUpAt: number; resendAt: number }, now: number): Promise<boolean>;
+
+  /** A hosted page was paid with a card that can be charged again. `nextInvoiceAt` counts if it is the first one. */
+  settleVerification(
+    reference: string,
+    card: NewCard,
+    payment: { transactionId: string },
+    nextInvoiceAt: number,
+    now: number,
+  ): Promise<PaymentSettled>;
+  /** A charge of a saved card was paid. */
+  settleCharge(reference: string, payment: { transactionId: string }, now: number): Promise<PaymentSettled>;
+  /** A charge failed for good; `refund` when money moved all the same. Does nothing to one that is not open. */
+  failCharge(
+    reference: string,
+    failure: ChargeFailure,
+    after: AfterFailure | null,
+    now: number,
+  ): Promise<Tenant | null>;
+  /** The charge is still under way, or still watched: when to look again. Counts as a look-up. */
+  keepWaiting(
+    reference: string,
+    until: { lookUpAt: number | null; resendAt?: number; reason?: string },
+    now: number,
+  ): Promise<void>;
+  /** The bank wants the customer to confirm on a page; the account gets a `payment_url` for it. */
+  awaitConfirmation(
+    reference: string,
+    pageUrl: string,
+    ids: NewVerification,
+    lookUpAt: number,
+    now: number,
+  ): Promise<CardVerification | null>;
+  /** Lets a callback or a poll have a charge looked up now. The account's key; null when the reference is not ours. */
+  lookUpSoon(reference: string, now: number): Promise<number | null>;
+
+  settleRefund(reference: string, refund: "due" | "requested" | "done", at: number | null, now: number): Promise<void>;
+  /** Removes a card that the processor has forgotten. */
+  cardForgotten(cardKey: number, now: number): Promise<void>;
+  /** The processor could not be told: when to try again. */
+  forgetCardLater(cardKey: number, at: number, now: number): Promise<void>;
+  /** Removes what is left of a deleted account but the amounts, dates and references of its charges. */
+  closeBooks(accountKey: number, now: number): Promise<void>;
+
+  /** Accounts with something to do, the longest waiting first, and when the next one after them has. */
+  dueAccounts(now: number, limit: number): Promise<{ accountKeys: number[]; nextAt: number | null }>;
+  /** Nothing to do before `at`, if nothing has changed since the version of the books. */
+  rest(accountKey: number, version: number, at: number | null): Promise<void>;
+
+  /** The plans that were held, and the days that are in invoices, by whether those are paid. */
+  planDays(accountKey: number): Promise<{ periods: PlanPeriod[]; invoiced: ReadonlyMap<number, "open" | "paid"> }>;
+  /** The latest charges with their invoices, the newest first. */
+  chargeHistory(accountKey: number, limit: number): Promise<Charge[]>;
+}
+
+// ---------------------------------------------------------------- the built-in processor's own side
+
+export interface SandboxTransaction {
+  readonly reference: string;
+  readonly accessCode: string;
+  readonly state: "waiting" | "confirming" | "paid" | "failed" | "reversed";
+  readonly email: string;
+  readonly amountKobo: number;
+  readonly returnUrl: string;
+  readonly cancelUrl: string;
+  readonly cardToken: string | null;
+  readonly reason: string | null;
+  readonly createdAt: number;
+  readonly paidAt: number | null;
+}
+
+export interface SandboxCard {
+  readonly token: string;
+  readonly email: string;
+  readonly signature: string;
+  readonly brand: string;
+  readonly last4: string;
+  readonly expMonth: string;
+  readonly expYear: string;
+  readonly reusable: boolean;
+  /** What it does when it is charged again. */
+  readonly later: "pays" | "declines" | "asks";
+  readonly forgotten: boolean;
+}
+
+/** What the sandbox remembers. Only `billing/sandbox` uses these. */
+export interface SandboxVerbs {
+  /** False when the reference was used before; then nothing is stored. */
+  addSandboxTransaction(transaction: SandboxTransaction): Promise<boolean>;
+  findSandboxTransaction(by: { reference: string } | { accessCode: string }): Promise<SandboxTransaction | null>;
+  /** Moves a transaction on if it is still in one of the states `from`, with the card that did it. False if it is not. */
+  moveSandboxTransaction(
+    reference: string,
+    from: readonly SandboxTransaction["state"][],
+    to: Pick<SandboxTransaction, "state" | "cardToken" | "reason" | "paidAt">,
+    card?: SandboxCard,
+  ): Promise<boolean>;
+  findSandboxCard(token: string): Promise<SandboxCard | null>;
+  forgetSandboxCard(token: string): Promise<void>;
+}

@@ -1,0 +1,226 @@
+import { sql } from "drizzle-orm";
+import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { tenant } from "./schema.ts";
+
+/**
+ * The tables of payments. They hang on the billing account, not on the tenant: a deleted tenant's rows can go at once,
+ * while its last charge is made and late payments are given back. Money is an integer number of kobo.
+ *
+ * What must never happen, the indexes refuse: two open verifications of an account, a day in two invoices, two open or two
+ * successful charges of one invoice, one reference used twice.
+ */
+
+const tiers = ["free", "pro", "business", "enterprise"] as const;
+
+export const billingAccount = sqliteTable(
+  "billing_account",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    id: text("id").notNull(),
+    tenantKey: integer("tenant_key").references(() => tenant.key),
+    state: text("state", { enum: ["active", "closing", "closed"] }).notNull(),
+    verifiedAt: integer("verified_at"),
+    creditKobo: integer("credit_kobo").notNull().default(0),
+    nextInvoiceAt: integer("next_invoice_at"),
+    cardKey: integer("card_key"),
+    /** When the biller is to look at it; null: nothing to do. */
+    dueAt: integer("due_at"),
+    /** Grows with every change. */
+    version: integer("version").notNull().default(1),
+  },
+  (t) => [
+    uniqueIndex("billing_account_by_id").on(t.id),
+    uniqueIndex("billing_account_by_tenant").on(t.tenantKey),
+    index("billing_account_due").on(t.dueAt).where(sql`${t.dueAt} is not null`),
+    check("billing_account_state", sql`${t.state} in ('active', 'closing', 'closed')`),
+    check("billing_account_credit", sql`${t.creditKobo} >= 0`),
+    check("billing_account_has_tenant_while_active", sql`(${t.state} = 'active') = (${t.tenantKey} is not null)`),
+  ],
+);
+
+const accountKey = () =>
+  integer("account_key")
+    .notNull()
+    .references(() => billingAccount.key);
+
+export const cardVerification = sqliteTable(
+  "card_verification",
+  {
+    key: integer("key").primaryKey(),
+    accountKey: accountKey(),
+    token: text("token").notNull(),
+    state: text("state", { enum: ["open", "succeeded", "given_up"] }).notNull(),
+    createdAt: integer("created_at").notNull(),
+    chargeKey: integer("charge_key"),
+  },
+  (t) => [
+    uniqueIndex("card_verification_by_token").on(t.token),
+    uniqueIndex("card_verification_open").on(t.accountKey).where(sql`${t.state} = 'open'`),
+    index("card_verification_by_account").on(t.accountKey),
+    check("card_verification_state", sql`${t.state} in ('open', 'succeeded', 'given_up')`),
+  ],
+);
+
+export const savedCard = sqliteTable(
+  "saved_card",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    accountKey: accountKey(),
+    processor: text("processor").notNull(),
+    sealed: blob("sealed", { mode: "buffer" }).notNull(),
+    signature: text("signature"),
+    brand: text("brand").notNull(),
+    last4: text("last4").notNull(),
+    expMonth: text("exp_month").notNull(),
+    expYear: text("exp_year").notNull(),
+    refused: integer("refused", { mode: "boolean" }).notNull().default(false),
+    /** When the processor is to be told to forget it; null while it is in use. */
+    forgetAt: integer("forget_at"),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [index("saved_card_by_account").on(t.accountKey)],
+);
+
+export const planPeriod = sqliteTable(
+  "plan_period",
+  {
+    key: integer("key").primaryKey(),
+    accountKey: accountKey(),
+    tier: text("tier", { enum: tiers }).notNull(),
+    startedAt: integer("started_at").notNull(),
+    endedAt: integer("ended_at"),
+  },
+  (t) => [
+    index("plan_period_by_account").on(t.accountKey),
+    uniqueIndex("plan_period_open").on(t.accountKey).where(sql`${t.endedAt} is null`),
+  ],
+);
+
+export const invoice = sqliteTable(
+  "invoice",
+  {
+    key: integer("key").primaryKey(),
+    id: text("id").notNull(),
+    accountKey: accountKey(),
+    kind: text("kind", { enum: ["upgrade", "subscription", "closing"] }).notNull(),
+    state: text("state", { enum: ["open", "paid", "void"] }).notNull(),
+    /** JSON. */
+    lines: text("lines").notNull(),
+    totalKobo: integer("total_kobo").notNull(),
+    creditUsedKobo: integer("credit_used_kobo").notNull(),
+    amountKobo: integer("amount_kobo").notNull(),
+    attempts: integer("attempts").notNull().default(0),
+    firstFailedAt: integer("first_failed_at"),
+    nextAttemptAt: integer("next_attempt_at"),
+    createdAt: integer("created_at").notNull(),
+    paidAt: integer("paid_at"),
+    /** What an upgrade changes once it is paid. */
+    targetTier: text("target_tier", { enum: tiers }),
+    newEmail: text("new_email"),
+    newPasswordHash: text("new_password_hash"),
+  },
+  (t) => [
+    uniqueIndex("invoice_by_id").on(t.id),
+    index("invoice_open").on(t.accountKey).where(sql`${t.state} = 'open'`),
+    index("invoice_by_account").on(t.accountKey),
+    check("invoice_kind", sql`${t.kind} in ('upgrade', 'subscription', 'closing')`),
+    check("invoice_state", sql`${t.state} in ('open', 'paid', 'void')`),
+    check("invoice_amounts", sql`${t.totalKobo} >= 0 and ${t.creditUsedKobo} >= 0 and ${t.amountKobo} > 0`),
+  ],
+);
+
+/** Days that are invoiced, each once. A void invoice lets go of its days. */
+export const invoiceDay = sqliteTable(
+  "invoice_day",
+  {
+    accountKey: accountKey(),
+    /** A calendar day of the billing time zone, counted from 1970-01-01. */
+    day: integer("day").notNull(),
+    invoiceKey: integer("invoice_key")
+      .notNull()
+      .references(() => invoice.key),
+    tier: text("tier", { enum: tiers }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountKey, t.day] }), index("invoice_day_by_invoice").on(t.invoiceKey)],
+);
+
+export const charge = sqliteTable(
+  "charge",
+  {
+    key: integer("key").primaryKey({ autoIncrement: true }),
+    accountKey: accountKey(),
+    reference: text("reference").notNull(),
+    processor: text("processor").notNull(),
+    kind: text("kind", { enum: ["verification", "upgrade", "subscription", "closing"] }).notNull(),
+    state: text("state", { enum: ["open", "succeeded", "failed", "superseded"] }).notNull(),
+    amountKobo: integer("amount_kobo").notNull(),
+    invoiceKey: integer("invoice_key").references(() => invoice.key),
+    cardKey: integer("card_key"),
+    createdAt: integer("created_at").notNull(),
+    sentAt: integer("sent_at"),
+    resendAt: integer("resend_at"),
+    lookUps: integer("look_ups").notNull().default(0),
+    lookUpAt: integer("look_up_at"),
+    pageUrl: text("page_url"),
+    transactionId: text("transaction_id"),
+    settledAt: integer("settled_at"),
+    reason: text("reason"),
+    refund: text("refund", { enum: ["due", "requested", "done"] }),
+    refundAt: integer("refund_at"),
+  },
+  (t) => [
+    uniqueIndex("charge_by_reference").on(t.reference),
+    index("charge_by_account").on(t.accountKey, t.key),
+    index("charge_unfinished")
+      .on(t.accountKey, t.key)
+      .where(sql`${t.state} = 'open' or ${t.lookUpAt} is not null or ${t.refundAt} is not null`),
+    index("charge_by_invoice").on(t.invoiceKey),
+    uniqueIndex("charge_one_open").on(t.invoiceKey).where(sql`${t.state} = 'open'`),
+    uniqueIndex("charge_one_success").on(t.invoiceKey).where(sql`${t.state} = 'succeeded'`),
+    check("charge_kind", sql`${t.kind} in ('verification', 'upgrade', 'subscription', 'closing')`),
+    check("charge_state", sql`${t.state} in ('open', 'succeeded', 'failed', 'superseded')`),
+    check("charge_amount", sql`${t.amountKobo} > 0`),
+    check("charge_refund", sql`${t.refund} in ('due', 'requested', 'done')`),
+  ],
+);
+
+// ---------------------------------------------------------------- the sandbox's own side
+
+/** A payment as the built-in processor knows it. */
+export const sandboxTransaction = sqliteTable(
+  "sandbox_transaction",
+  {
+    reference: text("reference").primaryKey(),
+    /** The secret part of its hosted page's address. */
+    accessCode: text("access_code").notNull(),
+    state: text("state", { enum: ["waiting", "confirming", "paid", "failed", "reversed"] }).notNull(),
+    email: text("email").notNull(),
+    amountKobo: integer("amount_kobo").notNull(),
+    returnUrl: text("return_url").notNull(),
+    cancelUrl: text("cancel_url").notNull(),
+    /** The card that paid it, or is about to. */
+    cardToken: text("card_token"),
+    reason: text("reason"),
+    createdAt: integer("created_at").notNull(),
+    paidAt: integer("paid_at"),
+  },
+  (t) => [
+    uniqueIndex("sandbox_transaction_by_access_code").on(t.accessCode),
+    check("sandbox_transaction_state", sql`${t.state} in ('waiting', 'confirming', 'paid', 'failed', 'reversed')`),
+  ],
+);
+
+/** A test card that has paid once. Its number is not kept. */
+export const sandboxCard = sqliteTable("sandbox_card", {
+  token: text("token").primaryKey(),
+  email: text("email").notNull(),
+  signature: text("signature").notNull(),
+  brand: text("brand").notNull(),
+  last4: text("last4").notNull(),
+  expMonth: text("exp_month").notNull(),
+  expYear: text("exp_year").notNull(),
+  reusable: integer("reusable", { mode: "boolean" }).notNull(),
+  /** What it does when it is charged again: `pays`, `declines`, `asks`. */
+  later: text("later", { enum: ["pays", "declines", "asks"] }).notNull(),
+  forgotten: integer("forgotten", { mode: "boolean" }).notNull().default(false),
+});
