@@ -1,0 +1,76 @@
+/**
+ * Days and months of the billing time zone. A day is a number, counted from 1970-01-01; a month is text, `2026-11`.
+ */
+export interface BillingCalendar {
+  /** The calendar day of an instant. */
+  dayOf(ms: number): number;
+  /** The month that an instant lies in. */
+  monthOf(ms: number): string;
+  /** The first due time after `ms`: the last day of a month, 12:00 (decisions, section 12). */
+  nextMonthEnd(ms: number): number;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const dueHour = 12;
+
+/** @param timeZone an IANA name such as `Africa/Lagos`; @throws RangeError for an unknown one */
+export function createBillingCalendar(timeZone: string): BillingCalendar {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+  });
+
+  /** How far the zone's clocks are ahead of UTC at an instant, in ms. */
+  function offsetAt(ms: number): number {
+    const part = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+    const { year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0 } = part;
+    return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / 1000) * 1000;
+  }
+
+  /** The instant at which the zone's clocks show this. Twice, as the offset may change between the guess and the answer. */
+  function instantOf(day: number, hour: number): number {
+    const shown = day * dayMs + hour * 60 * 60 * 1000;
+    return shown - offsetAt(shown - offsetAt(shown));
+  }
+
+  const dayOf = (ms: number) => Math.floor((ms + offsetAt(ms)) / dayMs);
+
+  return {
+    dayOf,
+    monthOf: (ms) => monthOfDay(dayOf(ms)),
+    nextMonthEnd(ms) {
+      const month = monthOfDay(dayOf(ms));
+      const due = instantOf(lastDayOf(month), dueHour);
+      return due > ms ? due : instantOf(lastDayOf(monthAfter(month)), dueHour);
+    },
+  };
+}
+
+export const monthOfDay = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 7);
+
+/** The first day of a month. */
+export function firstDayOf(month: string): number {
+  const [year, number] = yearAndMonth(month);
+  return Date.UTC(year, number - 1, 1) / dayMs;
+}
+
+/** The last day of a month: the day before the first of the next. Adding months to a date would go wrong on the 31st. */
+export const lastDayOf = (month: string): number => firstDayOf(monthAfter(month)) - 1;
+
+export const daysIn = (month: string): number => lastDayOf(month) - firstDayOf(month) + 1;
+
+export function monthAfter(month: string): string {
+  const [year, number] = yearAndMonth(month);
+  return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
+}
+
+function yearAndMonth(month: string): [year: number, month: number] {
+  const [year = 0, number = 1] = month.split("-").map(Number);
+  return [year, number];
+}

@@ -1,0 +1,142 @@
+/**
+ * The seam to a payment processor. An adapter speaks one processor's language and decides nothing: references, amounts,
+ * what counts as paid, repetition and dunning are the business of this folder, so both adapters share them.
+ *
+ * Error contract: a call never throws for what the processor or the network does; that is a value. `unknown` means that
+ * money may have moved, and only a look-up with the same reference can tell. An adapter repeats nothing by itself.
+ *
+ * `test/contract/processor.ts` is this text as a suite; an adapter is one that passes it.
+ */
+export interface PaymentProcessor {
+  readonly name: "sandbox" | "paystack";
+  /** Whether real money moves. What was made in one mode does not exist in the other. */
+  readonly mode: "test" | "live";
+  /** Most charges of saved cards a second, so that a month's end stays within the processor's limits. */
+  readonly chargesPerSecond: number;
+
+  /** Makes a hosted page on which the customer pays with a card that can be charged again later. Moves no money by itself. */
+  startVerification(request: VerificationRequest): Promise<VerificationAnswer>;
+
+  /** What the processor knows of a reference: the only source of truth, and repeatable. */
+  lookUp(reference: string): Promise<ChargeState | Unknown>;
+
+  /** Charges a card while its owner is away. */
+  chargeSavedCard(request: CardCharge): Promise<ChargeAnswer>;
+
+  /** Pays a successful charge back, in full. */
+  refund(request: { reference: string; amountKobo: number }): Promise<RefundAnswer>;
+
+  /**
+   * Reads a callback over the very bytes that came. A callback is a hint that a look-up is worth while, and nothing more.
+   * @returns null when its signature does not hold
+   */
+  readCallback(body: Uint8Array, headers: Headers): Callback | null;
+
+  /** Makes a token useless. A token that the processor no longer knows counts as forgotten. */
+  forgetCard(token: string): Promise<{ readonly kind: "forgotten" } | Rejected | Unknown>;
+}
+
+export interface VerificationRequest {
+  /** Ours, unique for ever; letters, digits and `-`. */
+  readonly reference: string;
+  readonly email: string;
+  readonly amountKobo: number;
+  /** Where the browser goes after the payment; the processor adds the reference to it. */
+  readonly returnUrl: string;
+  /** Where the browser goes when the customer gives up. */
+  readonly cancelUrl: string;
+}
+
+export interface CardCharge {
+  readonly reference: string;
+  readonly token: string;
+  /** The very address that the token was made with: another one is refused. */
+  readonly email: string;
+  readonly amountKobo: number;
+  /** Where the browser goes after a confirmation, when the bank wants one. */
+  readonly returnUrl: string;
+}
+
+/** A card that can be charged again. */
+export interface ChargeableCard {
+  /** Secret: it is sealed at rest, and never logged or answered. */
+  readonly token: string;
+  readonly email: string;
+  /** The same for the same card; null when the processor does not say. */
+  readonly signature: string | null;
+  readonly brand: string;
+  readonly last4: string;
+  /** Two digits, and four. */
+  readonly expMonth: string;
+  readonly expYear: string;
+}
+
+/** The state of one reference at the processor. */
+export type ChargeState =
+  | Succeeded
+  /** The customer or the bank is still busy with it, or nobody has begun. `word` is the processor's own, for the log. */
+  | { readonly kind: "pending"; readonly word: string }
+  /** The bank wants the customer to confirm on this page. */
+  | { readonly kind: "confirmation"; readonly url: string }
+  | Failed
+  /** Paid once, and paid back since. */
+  | { readonly kind: "reversed" }
+  | { readonly kind: "not_found" };
+
+export interface Succeeded {
+  readonly kind: "succeeded";
+  readonly reference: string;
+  /** What the customer was charged; more than asked when the processor adds its fees. */
+  readonly amountKobo: number;
+  /** What we had asked for; null when the processor does not say. */
+  readonly requestedKobo: number | null;
+  /** ISO 4217, such as `NGN`. */
+  readonly currency: string;
+  readonly mode: "test" | "live";
+  readonly transactionId: string;
+  /** Null: paid, but not by a card that can be charged again. */
+  readonly card: ChargeableCard | null;
+}
+
+export interface Failed {
+  readonly kind: "failed";
+  /** For the customer: `Insufficient funds`. */
+  readonly reason: string;
+  /** `new_card`: this card will never do. */
+  readonly retry: "later" | "new_card";
+}
+
+/** Refused before anything was made of it. `operator`: our key, our account or our request is at fault, not the card. */
+export interface Rejected {
+  readonly kind: "rejected";
+  readonly reason: string;
+  readonly retry: "later" | "new_card" | "operator";
+}
+
+/** No answer that can be relied on. */
+export interface Unknown {
+  readonly kind: "unknown";
+  readonly reason: string;
+  /** The processor asks to be left alone for so long. */
+  readonly retryAfterMs?: number;
+  /** No answer came at all: the request may still be on its way, or at work. */
+  readonly underWay?: boolean;
+}
+
+/** The reference was used before: what became of it, a look-up tells. */
+export interface Duplicate {
+  readonly kind: "duplicate";
+}
+
+export type VerificationAnswer = { readonly kind: "ready"; readonly url: string } | Duplicate | Rejected | Unknown;
+
+export type ChargeAnswer = { readonly kind: "state"; readonly state: ChargeState } | Duplicate | Rejected | Unknown;
+
+export type RefundAnswer = { readonly kind: "accepted" } | { readonly kind: "already_refunded" } | Rejected | Unknown;
+
+export interface Callback {
+  /** `dispute`: the customer's bank asks the money back; the operator has to answer it at the processor. */
+  readonly kind: "charge" | "refund" | "dispute" | "ignored";
+  /** Null when the callback is about no charge. */
+  readonly reference: string | null;
+}
