@@ -1,0 +1,225 @@
+import type { Charge, SavedCard, Tenant } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { KeyedLock } from "../lib/keyed-lock.ts";
+import type { Log } from "../lib/log.ts";
+import { createLoop, type Loop } from "../lib/loop.ts";
+import type { Books } from "../store/billing.ts";
+import type { Store } from "../store/store.ts";
+import type { BillingCalendar } from "./calendar.ts";
+import type { CardVault } from "./card-vault.ts";
+import { type Charging, maySendAgain, type Outcome, processorId } from "./charging.ts";
+import { cardCharge, type Invoicing } from "./invoicing.ts";
+import { nextTask, type Task } from "./next-task.ts";
+import type { PaymentProcessor } from "./processor.ts";
+import { dayMs, operatorPauseMs } from "./terms.ts";
+
+export interface BillerDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  processor: PaymentProcessor;
+  cards: CardVault;
+  calendar: BillingCalendar;
+  charging: Charging;
+  invoicing: Invoicing;
+  /** One at a time for each account: requests take it too. */
+  lock: KeyedLock<number>;
+  announce(tenant: Tenant): void;
+  /** Deletes an account whose verification was given up. */
+  removeTenant(tenant: Tenant): Promise<void>;
+}
+
+export interface Biller extends Loop {
+  /** Does all that is due for one account, unless it is busy. */
+  work(accountKey: number): Promise<void>;
+}
+
+/** Accounts at a time. */
+const concurrency = 4;
+const accountsInOneGo = 100;
+
+/** More steps than an account can ever have at once: a defect would otherwise turn the loop for ever. */
+const mostSteps = 1000;
+
+/** Looked at again at least this often, should a timer be lost to a clock that was set back. */
+const longestRestMs = 60_000;
+
+/** A refund that the processor has not finished is looked at again after so long. */
+const refundPauseMs = dayMs;
+/** Many are finished at once. */
+const refundCheckMs = 60_000;
+const retryPauseMs = 10 * 60_000;
+
+/**
+ * Works off what there is to do for each account: look-ups, month's ends, repeated charges, refunds, last charges. The
+ * books say what comes next, so it goes on where a crash has stopped it, and downtime is caught up.
+ */
+export function createBiller(deps: BillerDeps): Biller {
+  const { store, clock, log, processor, cards, calendar, charging, invoicing, lock, announce, removeTenant } = deps;
+  const id = processorId(processor);
+  /** The processor asked to be left alone until then. */
+  let pausedUntil = 0;
+  /** When the next charge of a month's end may be sent. */
+  let nextSlotAt = 0;
+  let cancelTimer = () => {};
+
+  const work = (accountKey: number): Promise<void> =>
+    lock.run(accountKey, async () => {
+      for (let step = 0; step < mostSteps; step += 1) {
+        const now = clock.now();
+        const books = await store.books(accountKey);
+        const task = nextTask(books, id, now);
+        const restUntil = task.kind === "rest" ? task.until : callsProcessor(task) ? turnAt(task, now) : 0;
+        if (task.kind === "rest" || (restUntil !== null && restUntil > now)) {
+          await store.rest(accountKey, books.version, restUntil);
+          return;
+        }
+        await perform(books, task);
+      }
+      throw new Error(`Billing account ${accountKey} does not come to rest`);
+    });
+
+  /** When a call may be made: a month's end keeps to the processor's limits, and a pause that it asked for counts for all. */
+  function turnAt(task: Task, now: number): number {
+    if (pausedUntil > now) return pausedUntil;
+    if (task.kind !== "send" || !Number.isFinite(processor.chargesPerSecond)) return now;
+    if (nextSlotAt > now) return nextSlotAt;
+    nextSlotAt = now + 1000 / processor.chargesPerSecond;
+    return now;
+  }
+
+  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<void> {
+    const { account } = books;
+    switch (task.kind) {
+      case "look_up":
+        return lookUp(books, task.charge);
+      case "send":
+        return heed(await charging.send(books, task.charge));
+      case "drop":
+        return void (await store.failCharge(
+          task.charge.reference,
+          { reason: "The charge was not made", cardRefused: false, refund: false, card: null, lookUpAt: null },
+          { kind: "void" },
+          clock.now(),
+        ));
+      case "refund":
+        return refund(task.charge);
+      case "forget_card":
+        return forget(books, task.card);
+      case "give_up":
+        return giveUp(books, task.verification);
+      case "remove_tenant":
+        return removeTenant(task.tenant);
+      case "end_month": {
+        // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
+        const isSuspended = books.tenant?.paymentSuspendedAt != null;
+        const invoice = isSuspended ? null : await invoicing.ofMonth(account);
+        const next = calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now());
+        return store.endMonth(account.key, invoice, next, clock.now());
+      }
+      case "attempt": {
+        const { invoice } = task;
+        const charge = cardCharge(invoice, invoice.attempts + 1, id, books.card?.key ?? null);
+        return void (await store.prepareAttempt(invoice.key, charge, clock.now()));
+      }
+      case "settle_up": {
+        const credit = books.invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, 0);
+        const card = books.card?.processor === id && !books.card.refused ? books.card : null;
+        const invoice = card && (await invoicing.ofClosing(account, credit, clock.now()));
+        const order = invoice && { invoice, charge: cardCharge(invoice, 1, id, card.key) };
+        return store.settleUp(account.key, order, clock.now());
+      }
+      case "close_books":
+        return store.closeBooks(account.key, clock.now());
+    }
+  }
+
+  async function lookUp(books: Books, charge: Charge): Promise<void> {
+    const outcome = await charging.settle(books, charge);
+    heed(outcome);
+    const isToBeSent =
+      charge.kind === "closing" || (charge.kind === "subscription" && books.account.state === "active");
+    if (outcome.kind === "not_found" && isToBeSent && maySendAgain(charge, clock.now())) {
+      heed(await charging.send(books, charge));
+    }
+  }
+
+  /** A busy or broken processor is not asked by the next account at once. */
+  function heed(outcome: Outcome): void {
+    if (outcome.kind === "operator") pausedUntil = clock.now() + retryPauseMs;
+    if (outcome.kind === "unknown" && outcome.retryAfterMs)
+      pausedUntil = clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs);
+  }
+
+  /** Asks what is left to pay back first: whether an earlier request for it has arrived, only the processor knows. */
+  async function refund({ reference, refund: stage }: Charge): Promise<void> {
+    const state = await processor.lookUp(reference);
+    const settle = (next: "due" | "requested" | "done", pauseMs: number | null) =>
+      store.settleRefund(reference, next, pauseMs === null ? null : clock.now() + pauseMs, clock.now());
+    if (state.kind === "unknown") {
+      heed(state);
+      return settle(stage ?? "due", retryPauseMs);
+    }
+    if (state.kind === "reversed") return settle("done", null);
+    if (state.kind !== "succeeded" || stage === "requested") return settle(stage ?? "due", refundPauseMs);
+    // What was paid and not what was asked for: more than was paid is refused.
+    const answer = await processor.refund({ reference, amountKobo: state.amountKobo });
+    if (answer.kind === "accepted") {
+      log.write("info", "payment.refunded", { amountKobo: state.amountKobo });
+      return settle("requested", refundCheckMs);
+    }
+    if (answer.kind === "already_refunded") return settle("done", null);
+    log.write(answer.kind === "rejected" ? "error" : "warn", "payment.refund_failed", { reason: answer.reason });
+    return settle("due", answer.kind === "rejected" ? refundPauseMs : retryPauseMs);
+  }
+
+  async function forget({ account }: Books, card: SavedCard): Promise<void> {
+    // Where it exists nobody can be asked any more; our own copy goes all the same.
+    if (card.processor !== id) return store.cardForgotten(card.key, clock.now());
+    const answer = await processor.forgetCard(cards.open(card, account.id).token);
+    if (answer.kind === "forgotten") return store.cardForgotten(card.key, clock.now());
+    log.write("warn", "payment.card_not_forgotten", { reason: answer.reason });
+    const pauseMs = answer.kind === "rejected" ? dayMs : retryPauseMs;
+    return store.forgetCardLater(card.key, clock.now() + pauseMs, clock.now());
+  }
+
+  async function giveUp(books: Books, verification: NonNullable<Books["verification"]>): Promise<void> {
+    const page = books.charges.find(({ key }) => key === verification.chargeKey);
+    const outcome = page && (await charging.settle(books, page));
+    if (outcome?.kind === "paid") return;
+    const tenant = await store.giveUpVerification(verification.key, clock.now());
+    log.write("info", "verification.given_up", { hasPlan: tenant?.enforcedTier != null });
+    if (tenant) announce(tenant);
+  }
+
+  async function step(): Promise<"more" | "rest"> {
+    const now = clock.now();
+    const { accountKeys, nextAt } = await store.dueAccounts(now, accountsInOneGo);
+    if (accountKeys.length === 0) {
+      cancelTimer();
+      cancelTimer = clock.after(Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, longestRestMs), () => loop.wake());
+      return "rest";
+    }
+    const queue = accountKeys.values();
+    const results = await Promise.allSettled(
+      Array.from({ length: concurrency }, async () => {
+        for (const accountKey of queue) await work(accountKey);
+      }),
+    );
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+    return "more";
+  }
+
+  const loop = createLoop({
+    clock,
+    step,
+    onFailure(error) {
+      log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
+    },
+  });
+  return { ...loop, work };
+}
+
+const callsProcessor = ({ kind }: Task): boolean =>
+  kind === "look_up" || kind === "send" || kind === "refund" || kind === "forget_card";

@@ -1,0 +1,30 @@
+import type { SavedCard } from "../domain.ts";
+import type { Vault } from "../lib/vault.ts";
+import type { NewCard } from "../store/billing.ts";
+import type { ChargeableCard } from "./processor.ts";
+
+/** What a card is charged with: secret, so it rests encrypted. */
+export interface CardSecrets {
+  readonly token: string;
+  readonly email: string;
+}
+
+/** Seals what the processor knows a card by. It opens only for the account that it was sealed for. */
+export interface CardVault {
+  seal(card: ChargeableCard, processor: string, accountId: string): NewCard;
+  open(card: SavedCard, accountId: string): CardSecrets;
+}
+
+export function createCardVault(vault: Vault): CardVault {
+  const contextOf = (accountId: string) => `${accountId}:card`;
+  return {
+    seal({ token, email, ...shown }, processor, accountId) {
+      return { ...shown, processor, sealed: vault.seal(JSON.stringify({ token, email }), contextOf(accountId)) };
+    },
+    open({ sealed }, accountId) {
+      const text = new TextDecoder().decode(vault.open(sealed, contextOf(accountId)));
+      const { token, email } = JSON.parse(text) as CardSecrets;
+      return { token, email };
+    },
+  };
+}

@@ -1,0 +1,295 @@
+import type { Charge, Tenant } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import { newId, newToken } from "../lib/id.ts";
+import type { Log } from "../lib/log.ts";
+import type { AfterFailure, Books, NewVerification } from "../store/billing.ts";
+import type { Store } from "../store/store.ts";
+import type { BillingCalendar } from "./calendar.ts";
+import type { CardVault } from "./card-vault.ts";
+import { afterFailure } from "./dunning.ts";
+import type { ChargeAnswer, PaymentProcessor, Rejected, Unknown } from "./processor.ts";
+import { bankPatienceMs, dayMs, nextLookUpAt, operatorPauseMs, resendPauseMs, upgradePatienceMs } from "./terms.ts";
+import { judgePayment, type PaymentVerdict } from "./verdict.ts";
+
+export interface ChargingDeps {
+  store: Store;
+  clock: Pick<Clock, "now">;
+  log: Log;
+  processor: PaymentProcessor;
+  cards: CardVault;
+  calendar: BillingCalendar;
+  /** Where the browser goes after a confirmation. */
+  returnUrl(): string;
+  /** Something of the account's standing or plan may have changed. */
+  announce(tenant: Tenant): void;
+}
+
+/**
+ * What became of a charge, as far as is known now: a verdict that has been stored, or why there is none.
+ * `operator`: our key or our account at the processor is at fault.
+ */
+export type Outcome = PaymentVerdict | Pick<Unknown, "kind" | "retryAfterMs"> | { readonly kind: "operator" };
+
+/** The one way by which the state of a charge changes: ask the processor, judge, store. Any number of times, in any order. */
+export interface Charging {
+  /** Has a stored charge of a saved card made, or made again under the same reference. */
+  send(books: Books, charge: Charge): Promise<Outcome>;
+  /** Looks a charge up and stores what follows. Never makes one. */
+  settle(books: Books, charge: Charge): Promise<Outcome>;
+  /** There is news of a reference: an answer that was asked for before does not put its next look-up off. */
+  hint(reference: string): void;
+}
+
+/** `paystack:live`: charges and cards are marked with where they exist. */
+export const processorId = ({ name, mode }: Pick<PaymentProcessor, "name" | "mode">): string => `${name}:${mode}`;
+
+/** Random ids for an account and a `payment_url` (128 bits and more), should they have to be made. */
+export const newVerification = (): NewVerification => ({ accountId: newId("bill"), token: newToken(130) });
+
+const minuteMs = 60_000;
+
+/** A failure is checked once more after so long: a request that was slow on its way would show by then. */
+const recheckMs = 60 * minuteMs;
+
+export function createCharging(deps: ChargingDeps): Charging {
+  const { store, clock, log, processor, cards, calendar, returnUrl, announce } = deps;
+
+  /** What is being asked about, and whether there was news of it since. */
+  const asked = new Map<string, boolean>();
+
+  async function asking(charge: Charge, ask: () => Promise<Outcome>): Promise<Outcome> {
+    asked.set(charge.reference, false);
+    try {
+      return await ask();
+    } finally {
+      asked.delete(charge.reference);
+    }
+  }
+
+  function keepWaiting(reference: string, times: Parameters<Store["keepWaiting"]>[1], now: number): Promise<void> {
+    return store.keepWaiting(reference, asked.get(reference) ? { ...times, lookUpAt: now } : times, now);
+  }
+
+  async function send(books: Books, charge: Charge): Promise<Outcome> {
+    const { card, account } = books;
+    if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
+      return fail(books, charge, "No card is saved; verify one", null);
+    }
+    if (card.refused) return fail(books, charge, "The card was refused for good; verify another one", null);
+    const now = clock.now();
+    const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
+    if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
+    const { token, email } = cards.open(card, account.id);
+    const { reference, amountKobo } = charge;
+    const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
+    return take(books, charge, answer);
+  }
+
+  function take(books: Books, charge: Charge, answer: ChargeAnswer): Promise<Outcome> {
+    switch (answer.kind) {
+      case "state":
+        return apply(books, charge, judgePayment(charge, answer.state, processor));
+      case "duplicate":
+        return settle(books, charge);
+      case "rejected":
+        return reject(books, charge, answer);
+      case "unknown":
+        return wait(charge, answer);
+    }
+  }
+
+  /** Nothing was made of the request. If that is the operator's to mend, it is not held against the customer. */
+  async function reject(books: Books, charge: Charge, { reason, retry }: Rejected): Promise<Outcome> {
+    if (retry !== "operator") {
+      await failAs(books, charge, { reason, cardRefused: retry === "new_card", lookUpAt: clock.now() + recheckMs });
+      return { kind: "failed", reason, cardRefused: retry === "new_card" };
+    }
+    log.write("error", "payment.refused", { processor: processorId(processor), reason });
+    const at = clock.now() + operatorPauseMs;
+    if (charge.kind === "upgrade") await fail(books, charge, "The payment could not be made", null);
+    else await keepWaiting(charge.reference, { lookUpAt: at, resendAt: at }, clock.now());
+    return { kind: "operator" };
+  }
+
+  /** Money may have moved. The next look-up tells; a request that was answered may be repeated after it at once. */
+  async function wait(charge: Charge, answer: Unknown): Promise<Outcome> {
+    const { reason, retryAfterMs = minuteMs, underWay } = answer;
+    const now = clock.now();
+    log.write("warn", "payment.unknown", { processor: processorId(processor), reason });
+    const resendAt = underWay ? now + resendPauseMs : now;
+    await keepWaiting(charge.reference, { lookUpAt: now + retryAfterMs, resendAt }, now);
+    return answer;
+  }
+
+  async function settle(books: Books, charge: Charge): Promise<Outcome> {
+    const state = await processor.lookUp(charge.reference);
+    if (state.kind === "unknown") {
+      const { retryAfterMs = minuteMs } = state;
+      const now = clock.now();
+      const lookUpAt = Math.max(now + retryAfterMs, nextLookUpAt(charge.createdAt, charge.lookUps + 1, now) ?? 0);
+      await keepWaiting(charge.reference, { lookUpAt }, now);
+      return state;
+    }
+    return apply(books, charge, judgePayment(charge, state, processor));
+  }
+
+  async function apply(books: Books, charge: Charge, verdict: PaymentVerdict): Promise<Outcome> {
+    const now = clock.now();
+    const { reference } = charge;
+    const { id } = books.account;
+    switch (verdict.kind) {
+      case "paid": {
+        const { transactionId, card } = verdict;
+        const settled =
+          charge.kind === "verification" && card
+            ? await store.settleVerification(
+                reference,
+                cards.seal(card, processorId(processor), id),
+                { transactionId },
+                calendar.nextMonthEnd(now),
+                now,
+              )
+            : await store.settleCharge(reference, { transactionId }, now);
+        log.write("info", "payment.settled", {
+          kind: charge.kind,
+          outcome: settled.kind,
+          amountKobo: charge.amountKobo,
+        });
+        if (settled.tenant && settled.kind !== "known") announce(settled.tenant);
+        break;
+      }
+      case "unacceptable": {
+        const card = verdict.card && cards.seal(verdict.card, processorId(processor), id);
+        log.write("error", "payment.unacceptable", { kind: charge.kind, reason: verdict.reason });
+        await failAs(books, charge, { reason: verdict.reason, refund: true, card });
+        break;
+      }
+      case "failed":
+        if (charge.state === "open") await failAs(books, charge, { ...verdict, lookUpAt: now + recheckMs });
+        else await keepWaiting(reference, { lookUpAt: null }, now);
+        break;
+      case "confirmation":
+        await wasAskedToConfirm(books, charge, verdict.url, now);
+        break;
+      case "waiting":
+        await isStillWaiting(books, charge, verdict.reason, now);
+        break;
+      case "not_found":
+        await wasNotFound(books, charge, now);
+    }
+    return verdict;
+  }
+
+  /**
+   * The customer or the bank is busy with it. What takes them too long counts as failed; should it be paid after all, it is
+   * seen, and either pays its days or goes back.
+   */
+  async function isStillWaiting(books: Books, charge: Charge, reason: string | undefined, now: number): Promise<void> {
+    const { reference } = charge;
+    const patienceEndsAt = bankPatienceEndsAt(charge);
+    const lookUpAt = nextLookUpOf(charge, now);
+    if (charge.state === "open" && patienceEndsAt !== null && now >= patienceEndsAt) {
+      await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
+    } else {
+      await keepWaiting(reference, { lookUpAt, ...(reason && { reason }) }, now);
+    }
+  }
+
+  /** The bank waits for its customer, on a page. Of a deleted account nobody is left to go there. */
+  async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number): Promise<void> {
+    const lookUpAt = nextLookUpOf(charge, now);
+    if (charge.state === "open" && charge.kind === "closing") {
+      await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
+    } else if (charge.state !== "open" || charge.pageUrl === url) {
+      await isStillWaiting(books, charge, undefined, now);
+    } else {
+      await store.awaitConfirmation(charge.reference, url, newVerification(), lookUpAt ?? now + dayMs, now);
+      if (books.tenant) announce(books.tenant);
+    }
+  }
+
+  /** The processor knows nothing of the reference. That is an end only when no request can be under way any more. */
+  async function wasNotFound(books: Books, charge: Charge, now: number): Promise<void> {
+    const isSavedCard = charge.kind !== "verification";
+    if (charge.state !== "open" || !isSavedCard) {
+      const lookUpAt = charge.state === "failed" ? null : nextLookUpAt(charge.createdAt, charge.lookUps + 1, now);
+      await keepWaiting(charge.reference, { lookUpAt }, now);
+      return;
+    }
+    if (!maySendAgain(charge, now)) {
+      await keepWaiting(charge.reference, { lookUpAt: Math.max(charge.resendAt ?? now, now + 1) }, now);
+      return;
+    }
+    const isGivenUp = charge.kind === "upgrade" && now - charge.createdAt >= upgradePatienceMs;
+    const isNobodys = charge.kind === "subscription" && books.account.state !== "active";
+    if (isGivenUp || isNobodys) {
+      await failAs(books, charge, { reason: "The payment never reached the processor", lookUpAt: now + dayMs });
+    } else if (charge.kind === "upgrade") {
+      // Its client was told to repeat the request; nobody else sends it.
+      await keepWaiting(charge.reference, { lookUpAt: charge.createdAt + upgradePatienceMs }, now);
+    }
+  }
+
+  /** Fails a charge that the processor was never asked for. */
+  async function fail(books: Books, charge: Charge, reason: string, lookUpAt: number | null): Promise<Outcome> {
+    await failAs(books, charge, { reason, lookUpAt });
+    return { kind: "failed", reason, cardRefused: false };
+  }
+
+  async function failAs(
+    books: Books,
+    charge: Charge,
+    {
+      reason,
+      cardRefused = false,
+      refund = false,
+      card = null,
+      lookUpAt = null,
+    }: Partial<Parameters<Store["failCharge"]>[1]> & { reason: string },
+  ): Promise<void> {
+    const now = clock.now();
+    const after = consequenceOf(books, charge, now);
+    const failure = { reason, cardRefused, refund, card, lookUpAt };
+    const tenant = await store.failCharge(charge.reference, failure, after, now);
+    log.write("info", "payment.failed", { kind: charge.kind, reason, after: after?.kind ?? "none" });
+    if (tenant) announce(tenant);
+  }
+
+  return {
+    send: (books, charge) => asking(charge, () => send(books, charge)),
+    settle: (books, charge) => asking(charge, () => settle(books, charge)),
+    hint(reference) {
+      if (asked.has(reference)) asked.set(reference, true);
+    },
+  };
+}
+
+/** Whether a charge that the processor does not know may be sent: no earlier request can be at work any more. */
+export const maySendAgain = (charge: Charge, now: number): boolean =>
+  charge.state === "open" && charge.kind !== "verification" && (charge.resendAt ?? now) <= now;
+
+/**
+ * Until when a charge of a saved card may be open at the bank; null: for as long as its page is. Only an upgrade whose
+ * page is known waits longer: its `payment_url` leads there until the upgrade is given up.
+ */
+function bankPatienceEndsAt({ kind, createdAt, pageUrl }: Charge): number | null {
+  if (kind === "verification" || (kind === "upgrade" && pageUrl !== null)) return null;
+  return createdAt + bankPatienceMs;
+}
+
+/** When to look again, but no later than the end of patience. */
+function nextLookUpOf(charge: Charge, now: number): number | null {
+  const lookUpAt = nextLookUpAt(charge.createdAt, charge.lookUps + 1, now);
+  const patienceEndsAt = charge.state === "open" ? bankPatienceEndsAt(charge) : null;
+  return patienceEndsAt !== null && patienceEndsAt > now
+    ? Math.min(patienceEndsAt, lookUpAt ?? patienceEndsAt)
+    : lookUpAt;
+}
+
+/** What a failed charge means for the invoice that it was for. */
+function consequenceOf({ account, invoices }: Books, charge: Charge, now: number): AfterFailure | null {
+  if (charge.kind === "verification") return null;
+  if (charge.kind !== "subscription" || account.state !== "active") return { kind: "void" };
+  const invoice = invoices.find(({ key }) => key === charge.invoiceKey);
+  return afterFailure(invoice?.firstFailedAt ?? null, now);
+}

@@ -1,0 +1,139 @@
+import type { Tenant } from "../domain.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createKeyedLock } from "../lib/keyed-lock.ts";
+import { createLimiter } from "../lib/limiter.ts";
+import type { Log } from "../lib/log.ts";
+import type { Vault } from "../lib/vault.ts";
+import type { NewVerification } from "../store/billing.ts";
+import type { Store } from "../store/store.ts";
+import { type Biller, createBiller } from "./biller.ts";
+import type { BillingCalendar } from "./calendar.ts";
+import { createCardVault } from "./card-vault.ts";
+import { createCharging, newVerification, processorId } from "./charging.ts";
+import { createInvoicing, type Invoicing } from "./invoicing.ts";
+import { createPayPage, type PayPage } from "./pay-page.ts";
+import type { PaymentProcessor } from "./processor.ts";
+import { pollPauseMs } from "./terms.ts";
+import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasCompletedMeanwhile } from "./upgrade.ts";
+import type { Prices } from "./usage.ts";
+
+export interface PaymentDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  vault: Vault;
+  processor: PaymentProcessor;
+  calendar: BillingCalendar;
+  prices: Prices;
+  /** `{base_url}`; known once the server listens. */
+  baseUrl(): string;
+  announce(tenant: Tenant): void;
+  removeTenant(tenant: Tenant): Promise<void>;
+}
+
+/** Payments, as the rest of the program sees them. */
+export interface Payments {
+  /** Ids for an account that has to verify its card. */
+  newVerification(): NewVerification;
+  paymentUrl(token: string): string;
+  /** See `createUpgrade`. */
+  upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
+  /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
+  wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
+  /** Opens a verification for another card, or finds the open one. @returns its `payment_url` */
+  requestCard(tenant: Tenant): Promise<string>;
+  /** Somebody waits for a verification: has it looked up, at most once a minute. Does not wait for the answer. */
+  poll(tenant: Tenant): void;
+  /** An account was deleted: its last charge is to be made. */
+  closed(): void;
+  openPage(token: string): Promise<PayPage>;
+  /** The processor, or a browser that comes from it, names a reference: look it up soon. False when it is not ours. */
+  lookUpSoon(reference: string): Promise<boolean>;
+  readonly invoicing: Invoicing;
+  readonly processor: PaymentProcessor;
+  readonly biller: Biller;
+}
+
+/** Entries that the limiters remember. */
+const maxKeys = 10_000;
+
+export function createPayments(deps: PaymentDeps): Payments {
+  const { store, clock, log, processor, calendar, prices, baseUrl, announce, removeTenant } = deps;
+  const cards = createCardVault(deps.vault);
+  const lock = createKeyedLock<number>();
+  const returnUrl = () => `${baseUrl()}/pay/return`;
+  const cancelUrl = () => `${baseUrl()}/pay/cancelled`;
+  const invoicing = createInvoicing({ store, calendar, prices });
+  const charging = createCharging({ store, clock, log, processor, cards, calendar, returnUrl, announce });
+  const biller = createBiller({
+    store,
+    clock,
+    log,
+    processor,
+    cards,
+    calendar,
+    charging,
+    invoicing,
+    lock,
+    announce,
+    removeTenant,
+  });
+  const onceAMinute = { clock, limit: 1, windowMs: pollPauseMs, maxKeys };
+  const lookUps = createLimiter(onceAMinute);
+  const polls = createLimiter(onceAMinute);
+  const openPage = createPayPage({ store, clock, log, processor, charging, lock, lookUps, returnUrl, cancelUrl });
+  const upgrade = createUpgrade({ store, clock, processor: processorId(processor), charging, invoicing, lock });
+
+  /** Has the open payment of an account looked up. */
+  async function lookUpOpen(tenantKey: number): Promise<void> {
+    const accountKey = await store.billingAccountOf(tenantKey);
+    if (accountKey === null) return;
+    const { charges, verification } = await store.books(accountKey);
+    const page = charges.find(({ key }) => key === verification?.chargeKey);
+    if (!page) return;
+    await store.lookUpSoon(page.reference, clock.now());
+    biller.wake();
+  }
+
+  return {
+    newVerification,
+    invoicing,
+    processor,
+    biller,
+    paymentUrl: (token) => `${baseUrl()}/pay/${token}`,
+    async upgrade(tenant, order) {
+      try {
+        return await upgrade(tenant, order);
+      } finally {
+        biller.wake();
+      }
+    },
+    wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
+    async requestCard(tenant) {
+      const { verification } = await store.openVerification(tenant.key, newVerification(), null, clock.now());
+      await lock.run(verification.accountKey, async () => {
+        const { charges } = await store.books(verification.accountKey);
+        const current = charges.find(({ key }) => key === verification.chargeKey);
+        // Another card is wanted: a page on which the old one is to be confirmed would be the wrong one.
+        if (current && current.kind !== "verification") await store.dropPage(verification.key, clock.now());
+      });
+      biller.wake();
+      return `${baseUrl()}/pay/${verification.token}`;
+    },
+    poll(tenant) {
+      if (tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
+      lookUpOpen(tenant.key).catch((error: unknown) => {
+        log.write("warn", "payment.poll_failed", { error: error instanceof Error ? error.message : String(error) });
+      });
+    },
+    closed: () => biller.wake(),
+    openPage,
+    async lookUpSoon(reference) {
+      charging.hint(reference);
+      const accountKey = await store.lookUpSoon(reference, clock.now());
+      if (accountKey === null) return false;
+      biller.wake();
+      return true;
+    },
+  };
+}

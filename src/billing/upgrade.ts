@@ -1,0 +1,173 @@
+import type { Charge, Tenant, Tier } from "../domain.ts";
+import { DomainError, unavailable } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { KeyedLock } from "../lib/keyed-lock.ts";
+import { isHigherTier } from "../plans.ts";
+import { refusalOfUpgrade } from "../standing.ts";
+import type { Books, NewLogin } from "../store/billing.ts";
+import type { Store } from "../store/store.ts";
+import { type Charging, maySendAgain, newVerification, type Outcome } from "./charging.ts";
+import { cardCharge, type Invoicing } from "./invoicing.ts";
+import { repeatedUpgradeMs } from "./terms.ts";
+
+export interface UpgradeOrder {
+  readonly tier: Tier;
+  /** The login of an account that was free. */
+  readonly login: NewLogin | null;
+}
+
+/** `pending`: a card has to be verified, or the bank wants the customer to confirm; both on the page of `token`. */
+export type UpgradeResult =
+  | { readonly kind: "paid"; readonly tenant: Tenant }
+  | { readonly kind: "pending"; readonly tenant: Tenant; readonly token: string; readonly confirm: boolean };
+
+export interface UpgradeDeps {
+  store: Store;
+  clock: Pick<Clock, "now">;
+  processor: string;
+  charging: Charging;
+  invoicing: Invoicing;
+  lock: KeyedLock<number>;
+}
+
+const defaultRetrySeconds = 60;
+
+/**
+ * Upgrades an account (decisions, section 12): with a saved card what the old plan has cost so far is charged at once, else
+ * a card has to be verified first.
+ *
+ * A charge whose answer was lost is found again by the next request, under the same reference, so a repetition after a 503
+ * charges nothing twice.
+ *
+ * @returns a function that throws payment_required `payment_declined`; unavailable `payment_unknown`,
+ * `payments_unavailable`; and what `refusalOfUpgrade` says
+ */
+export function createUpgrade({ store, clock, processor, charging, invoicing, lock }: UpgradeDeps) {
+  return async function upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult> {
+    const accountKey = await store.billingAccountOf(tenant.key);
+    return accountKey === null ? verifyFirst(tenant.key, order) : lock.run(accountKey, () => charge(accountKey, order));
+  };
+
+  async function charge(accountKey: number, order: UpgradeOrder): Promise<UpgradeResult> {
+    const before = await store.books(accountKey);
+    const open = openUpgradeOf(before);
+    const done = open && (await finish(before, open, order));
+    if (done) return done;
+
+    const books = open ? await store.books(accountKey) : before;
+    const tenant = livingTenant(books);
+    const refusal = refusalOfUpgrade(tenant, order.tier);
+    if (refusal && tenant.tier === order.tier && (await wasCompletedMeanwhile(store, tenant, clock.now()))) {
+      return { kind: "paid", tenant };
+    }
+    if (refusal) throw refusal;
+    const card = books.card?.processor === processor ? books.card : null;
+    if (!card || tenant.tier !== tenant.enforcedTier) return verifyFirst(tenant.key, order);
+    if (card.refused) throw declined("the bank refused it for good");
+
+    const invoice = await invoicing.ofUpgrade(books.account, clock.now());
+    const stored = await store.prepareUpgrade(
+      accountKey,
+      { invoice, charge: cardCharge(invoice, 1, processor, card.key), ...order },
+      clock.now(),
+    );
+    if (!stored) throw outcomeUnknown(defaultRetrySeconds);
+    return answer(accountKey, await charging.send(await store.books(accountKey), stored), stored);
+  }
+
+  /** An earlier upgrade whose outcome was open: its answer, or null when it has ended and this one begins afresh. */
+  async function finish(books: Books, open: Charge, order: UpgradeOrder): Promise<UpgradeResult | null> {
+    if (open.pageUrl !== null) return null;
+    let outcome = open.sentAt === null ? await charging.send(books, open) : await charging.settle(books, open);
+    if (outcome.kind === "not_found" && maySendAgain(open, clock.now())) outcome = await charging.send(books, open);
+    if (outcome.kind === "not_found") throw outcomeUnknown(secondsUntil(open.resendAt));
+    if (outcome.kind === "failed" || outcome.kind === "unacceptable") return null;
+    const result = await answer(books.account.key, outcome, open);
+    return isHigherTier(order.tier, result.tenant.tier) ? null : result;
+  }
+
+  async function answer(accountKey: number, outcome: Outcome, charge: Charge): Promise<UpgradeResult> {
+    switch (outcome.kind) {
+      case "paid":
+        return { kind: "paid", tenant: livingTenant(await store.books(accountKey)) };
+      case "confirmation": {
+        const books = await store.books(accountKey);
+        if (!books.verification) throw outcomeUnknown(defaultRetrySeconds);
+        return { kind: "pending", tenant: livingTenant(books), token: books.verification.token, confirm: true };
+      }
+      case "failed":
+      case "unacceptable":
+        throw declined(outcome.reason);
+      case "operator":
+        throw unavailable(
+          "The payment processor does not take charges from this server at the moment; nothing was changed.",
+          "payments_unavailable",
+          defaultRetrySeconds,
+        );
+      case "not_found":
+        throw outcomeUnknown(secondsUntil(charge.resendAt));
+      case "waiting":
+        throw outcomeUnknown(defaultRetrySeconds);
+      case "unknown":
+        throw outcomeUnknown(Math.ceil((outcome.retryAfterMs ?? 1000) / 1000));
+    }
+  }
+
+  async function verifyFirst(tenantKey: number, { tier, login }: UpgradeOrder): Promise<UpgradeResult> {
+    const { tenant, verification } = await store.openVerification(
+      tenantKey,
+      newVerification(),
+      { tier, login },
+      clock.now(),
+    );
+    return { kind: "pending", tenant, token: verification.token, confirm: false };
+  }
+
+  function secondsUntil(at: number | null): number {
+    return at === null ? defaultRetrySeconds : Math.max(1, Math.ceil((at - clock.now()) / 1000));
+  }
+}
+
+/**
+ * Whether the last upgrade was completed after its client had been told to repeat it: by a callback, or by the biller. The
+ * repetition finds it done, and is answered as if it had done it.
+ */
+export async function wasCompletedMeanwhile(
+  store: Pick<Store, "billingAccountOf" | "chargeHistory">,
+  tenant: Tenant,
+  now: number,
+): Promise<boolean> {
+  const accountKey = tenant.tier === tenant.enforcedTier ? await store.billingAccountOf(tenant.key) : null;
+  const [latest] = accountKey === null ? [] : await store.chargeHistory(accountKey, 1);
+  // One that was paid at once was never waited for, and one with a page was confirmed there.
+  return (
+    latest?.kind === "upgrade" &&
+    latest.state === "succeeded" &&
+    latest.lookUps > 0 &&
+    latest.pageUrl === null &&
+    now - (latest.settledAt ?? 0) < repeatedUpgradeMs
+  );
+}
+
+const openUpgradeOf = ({ charges }: Books): Charge | undefined =>
+  charges.find(({ kind, state }) => kind === "upgrade" && state === "open");
+
+function livingTenant({ tenant }: Books): Tenant {
+  if (tenant) return tenant;
+  throw new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
+}
+
+/** Specification, "Accounts": the saved card charge failed. */
+const declined = (reason: string) =>
+  new DomainError({
+    kind: "payment_required",
+    code: "payment_declined",
+    message: `The saved card was declined (${reason}); verify another one with POST /v1/tenants/payment-method and repeat the request.`,
+  });
+
+const outcomeUnknown = (retryAfterSeconds: number) =>
+  unavailable(
+    "The payment processor has not said whether the card was charged; repeat the request, nothing is charged twice.",
+    "payment_unknown",
+    retryAfterSeconds,
+  );
