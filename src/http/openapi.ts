@@ -22,6 +22,7 @@ const documentation = {
   },
   tags: [
     { name: "Accounts", description: "Create, read, upgrade and delete a tenant." },
+    { name: "Billing", description: "The card, the month so far and every charge." },
     { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the password behind them." },
     { name: "API keys", description: "The key that authorises ingestion." },
     { name: "Ingestion", description: "Events come in here. A 202 means that they are on disk." },
@@ -137,10 +138,11 @@ function operationIdOf({ method, path }: ErasedEndpoint): string {
 }
 
 function requestBodyOf({ body, bodyDocument, bodyExample, bodyOptional }: ErasedEndpoint) {
-  const schema = body === "bytes" ? bodyDocument : body;
+  const schema = typeof body === "string" ? bodyDocument : body;
   if (schema === undefined) return undefined;
   const media = { schema: jsonSchemaOf(schema), ...(bodyExample !== undefined && { example: bodyExample }) };
-  return { required: !bodyOptional, content: { "application/json": media } };
+  const type = body === "form" ? "application/x-www-form-urlencoded" : "application/json";
+  return { required: !bodyOptional, content: { [type]: media } };
 }
 
 // ---------------------------------------------------------------- parameters

@@ -1,0 +1,4 @@
+declare module "*/pages.css" {
+  const text: string;
+  export default text;
+}
