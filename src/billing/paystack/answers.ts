@@ -1,0 +1,108 @@
+import type {
+  ChargeAnswer,
+  ChargeState,
+  Duplicate,
+  PaymentProcessor,
+  RefundAnswer,
+  Rejected,
+  Unknown,
+  VerificationAnswer,
+} from "../processor.ts";
+import type { HttpAnswer } from "./http.ts";
+import { publicText } from "./public-text.ts";
+import { retryAfterText } from "./refusals.ts";
+import { isFields, readTransaction, unknown, webAddress } from "./transaction.ts";
+
+/** Every answer is an envelope: `{ status: boolean, message, data?, type?, code?, meta? }`. */
+type Envelope =
+  /** The API call worked; what became of the payment is in `data`. */
+  | { readonly kind: "done"; readonly data: unknown }
+  /** Nothing was made of the request. */
+  | { readonly kind: "refused"; readonly status: number; readonly code: string; readonly message: string }
+  | Unknown;
+
+/**
+ * Only two things are certain: a 2xx whose `status` is the very value true, and a 4xx that Paystack has put in words. A
+ * charge may have been made for all the rest, also for a page that something on the way puts in its place.
+ */
+function open(answer: HttpAnswer): Envelope {
+  if (answer.kind === "no_answer") return { ...unknown(answer.reason), underWay: answer.underWay };
+  const { status, body } = answer;
+  const envelope = isFields(body) ? body : {};
+  const message = typeof envelope.message === "string" ? envelope.message : "";
+  if (status === 429) return unknown("Paystack asks to slow down (HTTP 429)", answer.retryAfterMs);
+  if (status >= 200 && status < 300 && envelope.status === true) return { kind: "done", data: envelope.data };
+  // 408 is about time, and not about the request.
+  const refused = status >= 400 && status < 500 && status !== 408 && envelope.status !== true && message !== "";
+  if (!refused) return unknown(withText(`Paystack answered HTTP ${status}`, message));
+  return { kind: "refused", status, code: typeof envelope.code === "string" ? envelope.code : "", message };
+}
+
+type Refused = Extract<Envelope, { kind: "refused" }>;
+
+export function readVerification(answer: HttpAnswer, reference: string): VerificationAnswer {
+  const envelope = open(answer);
+  if (envelope.kind === "refused") return readRefusal(envelope);
+  if (envelope.kind === "unknown") return envelope;
+  const data = isFields(envelope.data) ? envelope.data : {};
+  const url = webAddress(data.authorization_url);
+  if (url === null || data.reference !== reference) return unknown("Paystack answered without a page for the payment");
+  return { kind: "ready", url };
+}
+
+export function readLookUp(answer: HttpAnswer, reference: string): ChargeState | Unknown {
+  const envelope = open(answer);
+  if (envelope.kind === "done") return readTransaction(envelope.data, reference);
+  if (envelope.kind === "unknown") return envelope;
+  // The documentation says 404 and the API answers 400; the code says which 4xx is meant.
+  const notFound =
+    envelope.code === "transaction_not_found" || begins(envelope.message, "transaction reference not found");
+  return notFound ? { kind: "not_found" } : unknown(explain(envelope));
+}
+
+export function readCharge(answer: HttpAnswer, reference: string): ChargeAnswer {
+  const envelope = open(answer);
+  if (envelope.kind === "refused") return readRefusal(envelope);
+  if (envelope.kind === "unknown") return envelope;
+  const state = readTransaction(envelope.data, reference);
+  return state.kind === "unknown" ? state : { kind: "state", state };
+}
+
+export function readRefund(answer: HttpAnswer): RefundAnswer {
+  const envelope = open(answer);
+  if (envelope.kind === "done") return { kind: "accepted" };
+  if (envelope.kind === "unknown") return envelope;
+  return begins(envelope.message, "transaction has been fully reversed")
+    ? { kind: "already_refunded" }
+    : reject(envelope);
+}
+
+export function readDeactivation(answer: HttpAnswer): Awaited<ReturnType<PaymentProcessor["forgetCard"]>> {
+  const envelope = open(answer);
+  if (envelope.kind === "done") return { kind: "forgotten" };
+  if (envelope.kind === "unknown") return envelope;
+  const rejected = reject(envelope);
+  const gone =
+    envelope.status === 404 ||
+    begins(envelope.message, "authorization code not found") ||
+    rejected.retry === "new_card";
+  return gone ? { kind: "forgotten" } : rejected;
+}
+
+function readRefusal(refused: Refused): Duplicate | Rejected {
+  const duplicate =
+    refused.code === "duplicate_reference" || begins(refused.message, "duplicate transaction reference");
+  return duplicate ? { kind: "duplicate" } : reject(refused);
+}
+
+/** What nobody has put into the table is for the operator to read. A wrong key says nothing about a card, whatever its text. */
+function reject(refused: Refused): Rejected {
+  const retry = refused.status === 401 ? "operator" : (retryAfterText(refused.message) ?? "operator");
+  return { kind: "rejected", reason: explain(refused), retry };
+}
+
+const explain = ({ status, message }: Refused) => withText(`Paystack refused it with HTTP ${status}`, message);
+
+const withText = (sentence: string, message: string) => (message ? `${sentence}: ${publicText(message)}` : sentence);
+
+const begins = (message: string, beginning: string) => message.trim().toLowerCase().startsWith(beginning);

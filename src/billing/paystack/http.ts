@@ -1,0 +1,136 @@
+import type { Clock } from "../../lib/clock.ts";
+import { version } from "../../version.ts";
+
+/** What came back, before anybody reads a meaning into it. */
+export type HttpAnswer =
+  | {
+      readonly kind: "answered";
+      readonly status: number;
+      /** The value of the body; undefined when it is not JSON. */
+      readonly body: unknown;
+      /** How long Paystack asks to be left alone: with a 429, and with nothing else. */
+      readonly retryAfterMs: number | undefined;
+    }
+  /** `reason` names neither the address nor anything that was sent. `underWay`: the request may still be at work. It is not when the connection was never made. */
+  | { readonly kind: "no_answer"; readonly reason: string; readonly underWay: boolean };
+
+export interface PaystackHttp {
+  get(path: string, timeoutMs: number): Promise<HttpAnswer>;
+  post(path: string, body: Readonly<Record<string, unknown>>, timeoutMs: number): Promise<HttpAnswer>;
+}
+
+/** The answers that are read have a few KiB; a longer one is not Paystack's. */
+const maxAnswerBytes = 1024 * 1024;
+
+/** Paystack counts requests in windows of 60 s, and says in `x-ratelimit-reset` how many seconds are left of one. */
+const rateWindowMs = 60_000;
+/** A longer pause than this is not the rest of a window, and would stop a month's end for it. */
+const maxRateLimitResetSeconds = 3_600;
+
+/**
+ * Speaks HTTP with Paystack, and is the only file of billing that opens connections. One call is one request: nothing is
+ * sent twice, and no redirect is followed, since the key would go with it.
+ */
+export function createPaystackHttp({
+  secretKey,
+  baseUrl,
+  clock,
+}: {
+  secretKey: string;
+  baseUrl: string;
+  clock: Clock;
+}): PaystackHttp {
+  const base = baseUrl.replace(/\/+$/, "");
+
+  async function exchange(path: string, timeoutMs: number, method: "GET" | "POST", body?: string): Promise<HttpAnswer> {
+    const controller = new AbortController();
+    const cancelTimer = clock.after(timeoutMs, () => controller.abort());
+    try {
+      const response = await fetch(base + path, {
+        method,
+        headers: {
+          Authorization: `Bearer ${secretKey}`,
+          Accept: "application/json",
+          "User-Agent": `Postrider/${version}`,
+          // The limit on the body counts what is read, and nothing has to be unpacked to be counted.
+          "Accept-Encoding": "identity",
+          ...(body !== undefined && { "Content-Type": "application/json" }),
+        },
+        ...(body !== undefined && { body }),
+        redirect: "manual",
+        // `fetch` may repeat a request by itself when a kept connection turns out dead: on a new one it never does.
+        keepalive: false,
+        signal: controller.signal,
+      });
+      const bytes = await readAtMost(response, maxAnswerBytes);
+      if (bytes === null)
+        return { kind: "no_answer", reason: "Paystack answered with more than 1 MiB", underWay: false };
+      return {
+        kind: "answered",
+        status: response.status,
+        body: parseJson(bytes),
+        retryAfterMs: response.status === 429 ? readPause(response.headers) : undefined,
+      };
+    } catch (error) {
+      const reason = explain(error, controller.signal.aborted, timeoutMs);
+      return { kind: "no_answer", reason, underWay: !neverConnected.has(codeOf(error)) };
+    } finally {
+      cancelTimer();
+    }
+  }
+
+  return {
+    get: (path, timeoutMs) => exchange(path, timeoutMs, "GET"),
+    post: (path, body, timeoutMs) => exchange(path, timeoutMs, "POST", JSON.stringify(body)),
+  };
+}
+
+/** @returns null when there is more; leaving the loop closes the connection. */
+async function readAtMost(response: Response, maxBytes: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > maxBytes) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+/**
+ * A whole number that a double cannot hold stays as it is written: the ids of transactions have 64 bits.
+ * @returns undefined for what is not JSON
+ */
+function parseJson(bytes: Uint8Array): unknown {
+  const keepLongNumbers = (_key: string, value: unknown, written?: { source?: string }) =>
+    Number.isInteger(value) && !Number.isSafeInteger(value) ? (written?.source ?? value) : value;
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes), keepLongNumbers);
+  } catch {
+    return undefined;
+  }
+}
+
+function readPause(headers: Headers): number {
+  const reset = headers.get("x-ratelimit-reset") ?? "";
+  const seconds = /^\d{1,5}$/.test(reset) ? Number(reset) : Number.NaN;
+  return seconds <= maxRateLimitResetSeconds ? seconds * 1_000 : rateWindowMs;
+}
+
+/** Nothing was sent: there was nobody to send it to. */
+const neverConnected: ReadonlySet<string> = new Set([
+  "ConnectionRefused",
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "FailedToOpenSocket",
+]);
+
+/** From the error's code alone: its message holds the whole URL. */
+function explain(error: unknown, timedOut: boolean, timeoutMs: number): string {
+  if (timedOut) return `No answer from Paystack within ${timeoutMs / 1_000} s`;
+  const code = codeOf(error);
+  return `The connection to Paystack failed${code === "" ? "" : ` (${code})`}`;
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
