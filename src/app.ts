@@ -1,5 +1,7 @@
+import { createHmac } from "node:crypto";
 import { jwt } from "@elysiajs/jwt";
 import { createAccounts } from "./accounts/accounts.ts";
+import { announceChange } from "./accounts/announcement.ts";
 import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accounts/api-keys.ts";
 import { credentialRoutes } from "./accounts/credential-routes.ts";
 import { createLogin } from "./accounts/login.ts";
@@ -10,6 +12,14 @@ import { createSessions, type TokenCodec } from "./accounts/session.ts";
 import { sessionRoutes } from "./accounts/session-routes.ts";
 import { createSigningKeys } from "./accounts/signing-keys.ts";
 import { createApi } from "./api.ts";
+import { createBillingCalendar } from "./billing/calendar.ts";
+import { createPayments } from "./billing/payments.ts";
+import { createPaystack } from "./billing/paystack/paystack.ts";
+import type { PaymentProcessor } from "./billing/processor.ts";
+import { billingRoutes } from "./billing/routes.ts";
+import { createCallbackSender } from "./billing/sandbox/callback-sender.ts";
+import { sandboxRoutes } from "./billing/sandbox/routes.ts";
+import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
 import { openDataDir } from "./data-dir.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
@@ -40,6 +50,7 @@ import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { ownListenersOf } from "./own-listeners.ts";
+import { pricesOf } from "./plans.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
@@ -97,6 +108,9 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
   const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
 
+  /** Known as soon as the port is. */
+  let baseUrl = config.publicUrl ?? "";
+  let listenerUrl = "";
   /** Filled as soon as the port is known. */
   const ownListeners: { host: string; port: number }[] = [];
   const { localMode, allowTargets } = config;
@@ -144,13 +158,46 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const passwords = createPasswords();
   const login = createLogin({ store, clock, passwords, log });
   const settings = { signup: config.signup, localMode: config.localMode };
-  const accounts = createAccounts({ store, clock, vault, policy, deliveries, hub, signers, passwords, settings, log });
+  const callbackSender = createCallbackSender({ url: () => `${listenerUrl}/pay/callback`, clock, log });
+  const sandbox = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
+  const processor: PaymentProcessor | null =
+    config.payments.kind === "paystack" ? createPaystack({ ...config.payments, clock }) : sandbox;
+  const prices = pricesOf(config);
+  const payments =
+    processor &&
+    createPayments({
+      store,
+      clock,
+      log,
+      vault,
+      processor,
+      calendar: createBillingCalendar(config.billingTimeZone),
+      prices,
+      baseUrl: () => baseUrl,
+      announce: (tenant) => announceChange(hub, tenant, "billing"),
+      removeTenant: (tenant) => accounts.remove(tenant),
+    });
+  const accounts = createAccounts({
+    store,
+    clock,
+    vault,
+    policy,
+    deliveries,
+    hub,
+    signers,
+    passwords,
+    payments,
+    settings,
+    log,
+  });
   const apiKeys = createApiKeys({ store, clock, vault });
   const signingKeys = createSigningKeys({ store, clock, vault, signers });
   const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
 
   const endpoints = [
-    ...accountRoutes({ store, clock, accounts }),
+    ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
+    ...billingRoutes({ store, clock, log, prices, payments }),
+    ...(sandbox ? sandboxRoutes({ sandbox }) : []),
     ...sessionRoutes({ store, sessions, login, hub }),
     ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
     ...webhookRoutes({
@@ -193,20 +240,21 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       const { hostname, port } = listen();
       ownListeners.push(...ownListenersOf(config, port));
       const scheme = config.tls ? "https" : "http";
-      dataDir.announce({
-        pid: process.pid,
-        url: `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`,
-      });
+      baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
+      listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+      dataDir.announce({ pid: process.pid, url: listenerUrl });
       await dispatcher.start();
       replayer.start();
       janitor.start();
-      const url = config.publicUrl ?? `${scheme}://localhost:${port}`;
+      payments?.biller.start();
+      const url = baseUrl;
       log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
       return { url, port };
     },
 
     async stop() {
       draining = true;
+      await Promise.all([callbackSender.stop(), payments?.biller.stop()]);
       await replayer.stop();
       await janitor.stop();
       const left = await dispatcher.stop(drainMs);
@@ -220,6 +268,12 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       return left === 0;
     },
   };
+
+  function createOwnProcessor() {
+    const secret = createHmac("sha256", dataDir.secrets.masterKey).update("sandbox payment processor").digest();
+    const { post: postCallback } = callbackSender;
+    return createSandbox({ store, clock, secret, publicUrl: () => baseUrl, postCallback });
+  }
 
   function openStoreIn({ path, release }: typeof dataDir): Store {
     try {

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { StartupError } from "./errors.ts";
-import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
-import { parseDuration } from "./lib/duration.ts";
+import { isLoopbackHost } from "./lib/cidr.ts";
+import { type Setting, settings } from "./settings.ts";
 
-/** Everything that can be set, read once. The names of the environment are in `settings` below, and nowhere else. */
+/** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -20,207 +20,32 @@ export interface Config {
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
   readonly webhookConcurrency: number;
+  readonly payments: PaymentSettings;
+  /** IANA name of the zone in which billing days and months are counted. */
+  readonly billingTimeZone: string;
+  /** Price of a month, in kobo. */
+  readonly proPriceKobo: number;
+  readonly businessPriceKobo: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "auto" | "json" | "text";
   /** Public URL and listener are both loopback (decisions, section 1). */
   readonly localMode: boolean;
 }
 
-type Raw = Omit<Config, "localMode" | "tls" | "extraCa"> & {
+/** Which processor takes the payments (decisions, sections 1 and 12). */
+export type PaymentSettings =
+  | { readonly kind: "off" }
+  | { readonly kind: "sandbox" }
+  /** The first key is used; callbacks signed with an earlier one are believed too. */
+  | { readonly kind: "paystack"; readonly secretKeys: readonly [string, ...string[]]; readonly baseUrl: string };
+
+type Raw = Omit<Config, "localMode" | "tls" | "extraCa" | "payments"> & {
   tlsCert: string | null;
   tlsKey: string | null;
   extraCaFile: string | null;
-};
-
-interface Setting<T> {
-  env: string;
-  /** Command-line form, for what is set often. */
-  flag?: string;
-  /** As it would be written in the environment; also the default. */
-  default: string;
-  doc: string;
-  /** A valid value, shown when a given one is not. */
-  example: string;
-  /** Null: not valid. */
-  parse(text: string): T | null;
-}
-
-const oneOf =
-  <const T extends string>(...values: T[]) =>
-  (text: string): T | null =>
-    values.find((value) => value === text) ?? null;
-
-const listOf =
-  <T>(parse: (text: string) => T | null) =>
-  (text: string): T[] | null => {
-    const items = text === "" ? [] : text.split(",").map((item) => parse(item.trim()));
-    return items.some((item) => item === null) ? null : (items as T[]);
-  };
-
-const cidrText = (text: string) => (parseCidr(text) ? text : null);
-const optionalText = (text: string): { value: string | null } => ({ value: text === "" ? null : text });
-
-function wholeNumber(text: string, min: number, max: number): number | null {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  return value >= min && value <= max ? value : null;
-}
-
-const byteUnits: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
-
-function byteSize(text: string): number | null {
-  const [, digits, unit] = /^(\d{1,12})\s?(KiB|MiB|GiB|)$/.exec(text) ?? [];
-  return digits === undefined ? null : Number(digits) * (byteUnits[unit ?? ""] ?? 1);
-}
-
-function httpUrl(text: string): string | null {
-  if (!URL.canParse(text)) return null;
-  const url = new URL(text);
-  const isPlain = url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
-  return (url.protocol === "http:" || url.protocol === "https:") && isPlain ? url.origin : null;
-}
-
-const largestBody = 4 * 2 ** 20;
-
-const setting = <T>(s: Setting<T>) => s;
-
-/** Every setting, in the order in which help and README list them. */
-export const settings = {
-  host: setting({
-    env: "POSTRIDER_HOST",
-    flag: "--host",
-    default: "127.0.0.1",
-    doc: "Address to listen on. Anything but loopback needs POSTRIDER_PUBLIC_URL.",
-    example: "0.0.0.0",
-    parse: (text) => (text === "" || /[\s/]/.test(text) ? null : text),
-  }),
-  port: setting({
-    env: "POSTRIDER_PORT",
-    flag: "--port",
-    default: "8080",
-    doc: "Port to listen on; 0 takes a free one.",
-    example: "8080",
-    parse: (text) => wholeNumber(text, 0, 65_535),
-  }),
-  tlsCert: setting({
-    env: "POSTRIDER_TLS_CERT",
-    default: "",
-    doc: "PEM file with the certificate chain; with POSTRIDER_TLS_KEY it makes the listener HTTPS.",
-    example: "/etc/postrider/cert.pem",
-    parse: optionalText,
-  }),
-  tlsKey: setting({
-    env: "POSTRIDER_TLS_KEY",
-    default: "",
-    doc: "PEM file with the private key of POSTRIDER_TLS_CERT.",
-    example: "/etc/postrider/key.pem",
-    parse: optionalText,
-  }),
-  publicUrl: setting({
-    env: "POSTRIDER_PUBLIC_URL",
-    flag: "--public-url",
-    default: "",
-    doc: "Base address in every URL that leaves the program; `http://localhost:<port>` when empty. A host that is not loopback switches to public mode.",
-    example: "https://relay.example.com",
-    parse: (text): { value: string | null } | null => {
-      if (text === "") return { value: null };
-      const value = httpUrl(text);
-      return value === null ? null : { value };
-    },
-  }),
-  dataDir: setting({
-    env: "POSTRIDER_DATA_DIR",
-    flag: "--data-dir",
-    default: "./postrider-data",
-    doc: "Folder of the database and of the generated secrets; made on the first start, mode 0700.",
-    example: "/var/lib/postrider",
-    parse: (text) => (text === "" ? null : text),
-  }),
-  signup: setting({
-    env: "POSTRIDER_SIGNUP",
-    flag: "--signup",
-    default: "open",
-    doc: "`open`: anyone may create an account. `closed`: only the operator does, with `postrider tenant create`.",
-    example: "closed",
-    parse: oneOf("open", "closed"),
-  }),
-  allowTargets: setting({
-    env: "POSTRIDER_ALLOW_TARGETS",
-    default: "",
-    doc: "CIDRs, separated by commas, to which deliveries may go although they are not public. In public mode only with closed sign-up.",
-    example: "10.1.0.0/16,fd12::/16",
-    parse: listOf(cidrText),
-  }),
-  trustedProxies: setting({
-    env: "POSTRIDER_TRUSTED_PROXIES",
-    default: "",
-    doc: "CIDRs, separated by commas, whose X-Forwarded-For is believed.",
-    example: "127.0.0.1/32",
-    parse: listOf(cidrText),
-  }),
-  retryScheduleMs: setting({
-    env: "POSTRIDER_RETRY_SCHEDULE",
-    default: "5s,5m,30m,2h,5h,10h,10h",
-    doc: "Pauses between attempts, separated by commas (ms s m h d). N pauses make N + 1 attempts.",
-    example: "5s,5m,30m",
-    parse: (text) => {
-      const list = listOf(parseDuration)(text);
-      return list !== null && list.length > 100 ? null : list;
-    },
-  }),
-  dnsServers: setting({
-    env: "POSTRIDER_DNS_SERVERS",
-    default: "",
-    doc: "Resolvers for deliveries, separated by commas; the system's when empty.",
-    example: "1.1.1.1,9.9.9.9:53",
-    parse: listOf((text) => (/^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/.test(text) ? text : null)),
-  }),
-  extraCaFile: setting({
-    env: "POSTRIDER_EXTRA_CA_FILE",
-    default: "",
-    doc: "PEM file with further certificate authorities for deliveries.",
-    example: "/etc/postrider/ca.pem",
-    parse: optionalText,
-  }),
-  maxBodyBytes: setting({
-    env: "POSTRIDER_MAX_BODY",
-    default: "256KiB",
-    doc: "Largest body of `POST /v1/ingest` (bytes, KiB, MiB; at most 4MiB).",
-    example: "256KiB",
-    parse: (text) => {
-      const size = byteSize(text);
-      return size !== null && size >= 1024 && size <= largestBody ? size : null;
-    },
-  }),
-  minFreeDiskBytes: setting({
-    env: "POSTRIDER_MIN_FREE_DISK",
-    default: "256MiB",
-    doc: "Below this much free disk no events are accepted (503); 0 switches the floor off.",
-    example: "1GiB",
-    parse: byteSize,
-  }),
-  webhookConcurrency: setting({
-    env: "POSTRIDER_WEBHOOK_CONCURRENCY",
-    default: "16",
-    doc: "Most deliveries to one webhook at the same time.",
-    example: "16",
-    parse: (text) => wholeNumber(text, 1, 512),
-  }),
-  logLevel: setting({
-    env: "POSTRIDER_LOG_LEVEL",
-    flag: "--log-level",
-    default: "info",
-    doc: "`debug`, `info`, `warn` or `error`.",
-    example: "info",
-    parse: oneOf("debug", "info", "warn", "error"),
-  }),
-  logFormat: setting({
-    env: "POSTRIDER_LOG_FORMAT",
-    flag: "--log-format",
-    default: "auto",
-    doc: "`json`: one object a line. `text`: for people. `auto`: text on a terminal, json elsewhere.",
-    example: "json",
-    parse: oneOf("auto", "json", "text"),
-  }),
+  payments: "auto" | "off" | "sandbox" | "paystack";
+  paystackSecretKeys: readonly string[];
+  paystackUrl: string;
 };
 
 type SettingName = keyof typeof settings;
@@ -237,7 +62,7 @@ export function loadConfig(
   const raw = Object.fromEntries(
     Object.entries(settings).map(([name, definition]) => [name, read(definition, env, flags)]),
   ) as Record<SettingName, unknown> as unknown as Raw;
-  const { tlsCert, tlsKey, extraCaFile, ...plain } = raw;
+  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY belong together. Try: set both, or neither.");
   }
@@ -263,8 +88,30 @@ export function loadConfig(
         ? null
         : { cert: readSetting("POSTRIDER_TLS_CERT", tlsCert), key: readSetting("POSTRIDER_TLS_KEY", tlsKey) },
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
+    payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
   });
+}
+
+function paymentsOf(
+  asked: Raw["payments"],
+  [first, ...earlier]: readonly string[],
+  baseUrl: string,
+  localMode: boolean,
+): PaymentSettings {
+  const kind = asked !== "auto" ? asked : first !== undefined ? "paystack" : localMode ? "sandbox" : "off";
+  if (kind === "paystack") {
+    if (first !== undefined) return { kind, secretKeys: [first, ...earlier], baseUrl };
+    throw new StartupError(
+      "POSTRIDER_PAYMENTS=paystack needs the key of the account. Try: POSTRIDER_PAYSTACK_SECRET_KEY=sk_test_0123456789abcdef",
+    );
+  }
+  if (kind === "sandbox" && first?.startsWith("sk_live_")) {
+    throw new StartupError(
+      "POSTRIDER_PAYMENTS=sandbox moves no real money, but a live Paystack key is set. Try: remove one of the two.",
+    );
+  }
+  return { kind };
 }
 
 function read(
@@ -277,7 +124,8 @@ function read(
   const value = definition.parse(given);
   if (value === null) {
     const name = flag === undefined ? definition.env : definition.flag;
-    throw new StartupError(`${name} is not valid: "${given}". Try: ${definition.env}=${definition.example}`);
+    const shown = definition.isSecret ? "" : `: "${given}"`;
+    throw new StartupError(`${name} is not valid${shown}. Try: ${definition.env}=${definition.example}`);
   }
   return isOptional(value) ? value.value : value;
 }

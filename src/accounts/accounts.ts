@@ -1,3 +1,4 @@
+import type { UpgradeResult } from "../billing/upgrade.ts";
 import type { AddressPolicy } from "../delivery/address.ts";
 import type { DeliveryControl } from "../delivery/deliveries.ts";
 import type { Tenant, Tier } from "../domain.ts";
@@ -8,8 +9,9 @@ import { newTenantId } from "../lib/id.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
-import { isHigherTier, plans } from "../plans.ts";
-import { refusalOfWork } from "../standing.ts";
+import { plans } from "../plans.ts";
+import { refusalOfUpgrade } from "../standing.ts";
+import type { NewLogin, NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
 import { checkWebhooks } from "../webhooks/webhooks.ts";
 import { type AccountHub, announceChange } from "./announcement.ts";
@@ -28,14 +30,36 @@ export interface AccountDeps {
   hub: AccountHub;
   signers: { forget(tenantKey: number): void };
   passwords: Passwords;
+  /** Null: this server takes no payments. */
+  payments: AccountPayments | null;
   settings: { readonly signup: "open" | "closed"; readonly localMode: boolean };
   log: Log;
+}
+
+/** The part of payments that accounts speak to. */
+export interface AccountPayments {
+  newVerification(): NewVerification;
+  paymentUrl(token: string): string;
+  upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null }): Promise<UpgradeResult>;
+  /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
+  wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
+  /** An account with a card or an open payment was deleted: its last charge is to be made. */
+  closed(): void;
 }
 
 /** The password of a new account, which is shown this once. */
 export interface CreatedAccount {
   readonly tenant: Tenant;
   readonly password: string;
+  /** Set when its card has to be verified. */
+  readonly paymentUrl: string | null;
+}
+
+/** `paymentUrl`: set while the upgrade waits for a card or a confirmation. */
+export interface Upgraded {
+  readonly tenant: Tenant;
+  readonly paymentUrl: string | null;
+  readonly message: string;
 }
 
 export interface Accounts {
@@ -48,10 +72,13 @@ export interface Accounts {
   signUp(request: CreateTenantRequest, address: string): Promise<CreatedAccount>;
   /** Makes an account on any tier, at once in force: the operator vouches for it. @throws invalid */
   createForOperator(request: OperatorCreateRequest): Promise<CreatedAccount>;
-  /** @throws invalid; payment_required; forbidden; unavailable `payments_unavailable` */
-  upgrade(tenant: Tenant, request: UpgradeRequest): Promise<never>;
-  /** @throws invalid `no_paid_plan`; unavailable `payments_unavailable` */
-  requestPaymentMethod(tenant: Tenant): never;
+  /**
+   * One at a time for an account: the same request, made again meanwhile, gets the same answer.
+   * @throws invalid; rate_limited; payment_required; forbidden; unavailable
+   */
+  upgrade(tenant: Tenant, request: UpgradeRequest): Promise<Upgraded>;
+  /** Refuses an account that tries too many upgrades: each may charge its card. @throws rate_limited */
+  checkUpgradeRate(tenant: Tenant): void;
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier): Promise<Tenant>;
@@ -66,11 +93,18 @@ export interface Accounts {
 /** Decisions, section 4. On a laptop one address is all there is, so it holds in public mode only. */
 const newAccountsPerHour = 60;
 
+/** Each may ask the bank for money: a card that is tried too often is blocked by its network. */
+const upgradesPerMinute = 10;
+
 export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, clock, vault, policy, deliveries, hub, signers, passwords, settings, log } = deps;
+  const { store, clock, vault, policy, deliveries, hub, signers, passwords, payments, settings, log } = deps;
   const newAccounts = settings.localMode
     ? null
     : createLimiter({ clock, limit: newAccountsPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
+
+  const upgradeTurns = createLimiter({ clock, limit: upgradesPerMinute, windowMs: 60_000, maxKeys: 20_000 });
+  /** Under way, by account. */
+  const upgrades = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
   async function refuseTakenEmail(email: string): Promise<void> {
     if ((await store.findTenantByLoginEmail(email.toLowerCase())) !== null) throw emailTaken();
@@ -89,7 +123,12 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return checked;
   }
 
-  async function create(request: OperatorCreateRequest, webhooks: readonly NewWebhook[]): Promise<CreatedAccount> {
+  /** @param verification present when the tier is in force only after a card was verified */
+  async function create(
+    request: OperatorCreateRequest,
+    webhooks: readonly NewWebhook[],
+    verification?: NewVerification,
+  ): Promise<CreatedAccount> {
     const { tier } = request;
     const id = newTenantId();
     const email = request.email ?? `sandbox+${id}@postrider.invalid`;
@@ -101,17 +140,18 @@ export function createAccounts(deps: AccountDeps): Accounts {
         email,
         loginEmail: tier === "free" ? null : email.toLowerCase(),
         tier,
-        enforcedTier: tier,
+        enforcedTier: verification ? null : tier,
         passwordHash: await passwords.hash(password),
         apiKey: makeApiKey(vault, id),
         signingKey: makeSigningKey(vault, id),
         sealedSigningSecret: makeSigningSecret(vault, id),
         webhooks,
+        ...(verification && { verification }),
       },
       clock.now(),
     );
     log.write("info", "account.created", { tenant: id, tier });
-    return { tenant, password };
+    return { tenant, password, paymentUrl: verification && payments ? payments.paymentUrl(verification.token) : null };
   }
 
   function checkSignUpRate(address: string): void {
@@ -125,6 +165,42 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return tenant;
   }
 
+  /** Judged by the account as it is now: another upgrade may have gone before. */
+  async function upgradeNow(tenantId: string, { tier, email, password }: UpgradeRequest): Promise<Upgraded> {
+    const tenant = await store.findTenant(tenantId);
+    if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
+    let credentials: { email: string; password: string } | null = null;
+    const refusal = refusalOfUpgrade(tenant, tier);
+    if (refusal?.kind === "invalid") {
+      if (tier === tenant.tier && (await payments?.wasUpgradedMeanwhile(tenant))) return paidUpgrade(tenant);
+      throw refusal;
+    }
+    if (tenant.tier === "free") {
+      if (email === undefined) throw requiredFromFree("email");
+      if (password === undefined) throw requiredFromFree("password");
+      checkPassword(password);
+      await refuseTakenEmail(email);
+      credentials = { email, password };
+    }
+    if (refusal) throw refusal;
+    if (!payments) throw paymentsUnavailable();
+    // Once more: requests that came at the same time all passed the check before their bodies were read.
+    const turn = upgradeTurns.take(tenant.id);
+    if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
+    const login = credentials && {
+      email: credentials.email,
+      passwordHash: await passwords.hash(credentials.password),
+    };
+    const result = await payments.upgrade(tenant, { tier, login });
+    log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
+    announceChange(hub, result.tenant, "tier");
+    if (result.kind === "paid") return paidUpgrade(result.tenant);
+    const message = result.confirm
+      ? "Your bank wants you to confirm the charge: open payment_url; the upgrade is complete then."
+      : "Open payment_url to verify a card, which charges 100 NGN once; the upgrade is complete then.";
+    return { tenant: result.tenant, paymentUrl: payments.paymentUrl(result.token), message };
+  }
+
   return {
     checkSignUpRate,
 
@@ -134,35 +210,30 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (settings.signup === "closed") throw signUpClosed();
       // Once more: requests that came at the same time all passed the check before their bodies were read.
       checkSignUpRate(address);
-      if (request.tier !== "free") throw paymentsUnavailable();
+      if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       newAccounts?.take(clientKey(address));
-      return create(request, webhooks);
+      return create(request, webhooks, request.tier === "free" ? undefined : payments?.newVerification());
     },
 
     createForOperator: async (request) => create(request, await check(request)),
 
-    async upgrade(tenant, { tier, email, password }) {
-      if (!isHigherTier(tier, tenant.tier)) {
-        throw invalid(
-          `tier must be higher than "${tenant.tier}", which the account has; downgrades are not supported.`,
-          "not_an_upgrade",
-        );
+    async upgrade(tenant, request) {
+      const asked = JSON.stringify([request.tier, request.email, request.password]);
+      const running = upgrades.get(tenant.key);
+      if (running?.asked === asked) return running.result;
+      const result = (running?.result ?? Promise.resolve()).catch(() => {}).then(() => upgradeNow(tenant.id, request));
+      const entry = { asked, result };
+      upgrades.set(tenant.key, entry);
+      try {
+        return await result;
+      } finally {
+        if (upgrades.get(tenant.key) === entry) upgrades.delete(tenant.key);
       }
-      if (tenant.tier === "free") {
-        if (email === undefined) throw requiredFromFree("email");
-        if (password === undefined) throw requiredFromFree("password");
-        checkPassword(password);
-        await refuseTakenEmail(email);
-      }
-      const refusal = refusalOfWork(tenant);
-      if (refusal) throw refusal;
-      if (tenant.pastDueAt !== null) throw chargeOutstanding();
-      throw paymentsUnavailable();
     },
 
-    requestPaymentMethod(tenant) {
-      if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
-      throw paymentsUnavailable();
+    checkUpgradeRate(tenant) {
+      const turn = upgradeTurns.peek(tenant.id);
+      if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
     },
 
     async find(tenantId) {
@@ -200,6 +271,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async remove(tenant) {
       await store.deleteTenant(tenant.key, clock.now());
+      payments?.closed();
       deliveries.stopTenant(tenant.key);
       hub.closeTenant(tenant.id);
       signers.forget(tenant.key);
@@ -215,6 +287,12 @@ const emailTaken = () =>
   );
 
 const requiredOnPaidTiers = (field: string) => invalid(`${field} is required on paid tiers.`, "field_required");
+
+const paidUpgrade = (tenant: Tenant): Upgraded => ({
+  tenant,
+  paymentUrl: null,
+  message: "The upgrade is complete and paid.",
+});
 
 const requiredFromFree = (field: string) =>
   invalid(`${field} is required when upgrading from the free tier.`, "field_required");
@@ -233,20 +311,12 @@ const tooManyAccounts = (retryAfterSeconds: number) =>
     retryAfterSeconds,
   );
 
-const chargeOutstanding = () =>
-  new DomainError({
-    kind: "payment_required",
-    code: "charge_outstanding",
-    message: "A charge of the account is outstanding; verify a card with POST /v1/tenants/payment-method first.",
-  });
-
-const noPaidPlan = (tier: Tier) =>
-  invalid(
-    tier === "free"
-      ? "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan."
-      : "An enterprise account is invoiced by the operator of this server and needs no card.",
-    "no_paid_plan",
+const tooManyUpgrades = (retryAfterSeconds: number) =>
+  rateLimited(
+    `At most ${upgradesPerMinute} upgrades a minute are tried for one account; wait for the seconds in Retry-After.`,
+    "too_many_upgrades",
+    retryAfterSeconds,
   );
 
 const paymentsUnavailable = () =>
-  unavailable("This server takes no payments yet; paid plans are not available.", "payments_unavailable", 3600);
+  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);

@@ -161,11 +161,15 @@ export const upgradedExample = {
   payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
 };
 
+/** Accompanies `payment_url`. */
+export const paymentNote =
+  "Open payment_url to verify a card. The verification charges 100 NGN once; the subscription is charged at the end of the month.";
+
 export const paymentMethod = v.object({ payment_url: v.string(), payment_note: v.string() });
 
 export const paymentMethodExample = {
   payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
-  payment_note: "Open payment_url to verify a card; the verification charges 100 NGN once.",
+  payment_note: paymentNote,
 };
 
 // ---------------------------------------------------------------- sessions

@@ -1,4 +1,4 @@
-import { statusOf } from "../domain.ts";
+import { statusOf, type Tenant } from "../domain.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
 import { plans } from "../plans.ts";
@@ -10,6 +10,8 @@ export interface AccountRouteDeps {
   store: Pick<Store, "usage">;
   clock: Clock;
   accounts: Accounts;
+  /** Somebody asks for the status, and may be waiting for a verification. */
+  onPoll(tenant: Tenant): void;
 }
 
 const tag = "Accounts";
@@ -17,11 +19,11 @@ const tag = "Accounts";
 const paymentsUnavailable = m.failure(
   "Paid plans are not available at the moment; nothing was changed.",
   "payments_unavailable",
-  "This server takes no payments yet; paid plans are not available.",
+  "This server takes no payments; paid plans are not available.",
 );
 
-/** The account itself: make it, read it, pay for it, delete it. */
-export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): ErasedEndpoint[] {
+/** The account itself: make it, read it, upgrade it, delete it. */
+export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -58,8 +60,10 @@ export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): Era
         },
       },
       async ({ body, address }) => {
-        const { tenant, password } = await accounts.signUp(body, address);
-        return created({ tenant_id: tenant.id, tier: tenant.tier, name: tenant.name, email: tenant.email, password });
+        const { tenant, password, paymentUrl } = await accounts.signUp(body, address);
+        const { id, tier, name, email } = tenant;
+        const shown = paymentUrl === null ? { password } : { payment_url: paymentUrl, payment_note: m.paymentNote };
+        return created({ tenant_id: id, tier, name, email, ...shown });
       },
     ),
 
@@ -107,7 +111,9 @@ export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): Era
         },
       },
       async ({ params }) => {
-        const status = statusOf(await accounts.find(params.tenantId));
+        const tenant = await accounts.find(params.tenantId);
+        onPoll(tenant);
+        const status = statusOf(tenant);
         // Third parties need not know of an outstanding charge (decisions, section 4).
         return ok({ status: status === "past_due" ? "active" : status });
       },
@@ -124,6 +130,7 @@ export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): Era
         access: "session",
         body: m.upgradeBody,
         bodyExample: m.upgradeExample,
+        limit: ({ tenant }) => accounts.checkUpgradeRate(tenant),
         responses: {
           200: {
             description: "The upgrade is complete and paid.",
@@ -140,39 +147,41 @@ export function accountRoutes({ store, clock, accounts }: AccountRouteDeps): Era
             "not_an_upgrade",
           ),
           402: m.failure(
-            "A charge failed or is outstanding.",
-            "charge_outstanding",
-            "A charge of the account is outstanding; verify a card with POST /v1/tenants/payment-method first.",
+            "The saved card was declined, or an earlier charge is outstanding.",
+            "payment_declined",
+            "The saved card was declined (Insufficient funds); verify another one with POST /v1/tenants/payment-method and repeat the request.",
           ),
           403: m.failure(
             "The account is suspended by the operator.",
             "account_suspended",
             "The account is suspended by the operator of this server; ask them to resume it.",
           ),
-          503: paymentsUnavailable,
-        },
-      },
-      ({ tenant, body }) => accounts.upgrade(tenant, body),
-    ),
-
-    endpoint(
-      {
-        method: "POST",
-        path: "/v1/tenants/payment-method",
-        tag,
-        summary: "Get a page on which to verify a card",
-        description: "For paid tiers: the first card, or another one.",
-        access: "session",
-        responses: {
-          200: { description: "The page.", schema: m.paymentMethod, example: m.paymentMethodExample },
-          400: m.invalidRequest(
-            "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan.",
-            "no_paid_plan",
+          429: m.failure(
+            "Too many upgrades were tried.",
+            "too_many_upgrades",
+            "At most 10 upgrades a minute are tried for one account; wait for the seconds in Retry-After.",
           ),
-          503: paymentsUnavailable,
+          503: m.failure(
+            "No answer from the payment processor; a repetition charges nothing twice.",
+            "payment_unknown",
+            "The payment processor has not said whether the card was charged; repeat the request, nothing is charged twice.",
+          ),
         },
       },
-      ({ tenant }) => accounts.requestPaymentMethod(tenant),
+      async ({ tenant, body }) => {
+        const { tenant: upgraded, paymentUrl, message } = await accounts.upgrade(tenant, body);
+        return {
+          status: paymentUrl === null ? 200 : 202,
+          json: {
+            tenant_id: upgraded.id,
+            tier: upgraded.tier,
+            included_events: plans[upgraded.tier].eventsPerMonth,
+            payment_status: paymentUrl === null ? "paid" : "pending",
+            message,
+            ...(paymentUrl !== null && { payment_url: paymentUrl }),
+          },
+        };
+      },
     ),
 
     endpoint(

@@ -1,4 +1,4 @@
-import { settings } from "../config.ts";
+import { settings } from "../settings.ts";
 import type { Arguments, CommandForm, Flag } from "./arguments.ts";
 import type { Io } from "./io.ts";
 

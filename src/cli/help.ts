@@ -1,4 +1,4 @@
-import { settings } from "../config.ts";
+import { settings } from "../settings.ts";
 import { version } from "../version.ts";
 import { spell, spellFlag, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";

@@ -3,7 +3,7 @@ import { beforeAll, expect } from "bun:test";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
-/** Specification, "Accounts"; decisions, section 4. Paid plans answer 503 after full validation until billing exists. */
+/** Specification, "Accounts"; decisions, section 4. Paid plans, on a server that takes no payments: 503 after full validation. */
 
 const { any, stringMatching } = expect;
 
@@ -179,7 +179,7 @@ scenarios<World>("POST /v1/tenants", world, {
     "weak_password",
     /1,024 bytes/,
   ),
-  "a valid paid account, while payments do not exist": {
+  "a valid paid account, on a server that takes no payments": {
     section: "decisions 12",
     request: () => create(paid),
     status: 503,

@@ -4,7 +4,10 @@ import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { ingestOne, register, startHooks } from "./support.ts";
 
-/** Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrade, payment method, deletion. */
+/**
+ * Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrade, payment method,
+ * deletion, on a server that takes no payments.
+ */
 
 const { any, stringMatching } = expect;
 
@@ -36,7 +39,7 @@ const makePaid = (email: string): Promise<Answer> =>
 
 const target = { tier: "pro", email: "new@example.com", password: goodPassword };
 
-/** Whatever is asked, for now nothing of the account changes. */
+/** Whatever is asked, nothing of the account changes. */
 function row(
   tier: keyof World["of"],
   body: unknown,
@@ -109,7 +112,7 @@ const paymentMethod = (tier: keyof World["of"], status: number, code: string): S
 scenarios<World>("POST /v1/tenants/payment-method", world, {
   "on free there is nothing to pay": paymentMethod("free", 400, "no_paid_plan"),
   "enterprise is invoiced": paymentMethod("enterprise", 400, "no_paid_plan"),
-  "on pro, while payments do not exist": paymentMethod("pro", 503, "payments_unavailable"),
+  "on pro, without payments": paymentMethod("pro", 503, "payments_unavailable"),
   "on business, too": paymentMethod("business", 503, "payments_unavailable"),
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { loadConfig, settings } from "../../src/config.ts";
+import { loadConfig } from "../../src/config.ts";
 import { StartupError } from "../../src/errors.ts";
+import { settings } from "../../src/settings.ts";
 
 const load = (env: Record<string, string> = {}, flags: Record<string, string> = {}) =>
   loadConfig(env, new Map(Object.entries(flags)));
@@ -32,6 +33,10 @@ describe("loadConfig", () => {
       maxBodyBytes: 256 * 1024,
       minFreeDiskBytes: 256 * 2 ** 20,
       webhookConcurrency: 16,
+      payments: { kind: "sandbox" },
+      billingTimeZone: "Africa/Lagos",
+      proPriceKobo: 1_500_000,
+      businessPriceKobo: 6_000_000,
       logLevel: "info",
       logFormat: "auto",
       localMode: true,
@@ -94,6 +99,13 @@ describe("a malformed setting names itself and shows a valid value", () => {
     ["POSTRIDER_MIN_FREE_DISK", "much"],
     ["POSTRIDER_WEBHOOK_CONCURRENCY", "0"],
     ["POSTRIDER_WEBHOOK_CONCURRENCY", "513"],
+    ["POSTRIDER_PAYMENTS", "stripe"],
+    ["POSTRIDER_PAYSTACK_URL", "http://api.paystack.co"],
+    ["POSTRIDER_PAYSTACK_URL", "https://user@api.paystack.co"],
+    ["POSTRIDER_BILLING_TZ", "Africa/Atlantis"],
+    ["POSTRIDER_PRICE_PRO", "15,000"],
+    ["POSTRIDER_PRICE_PRO", "-1"],
+    ["POSTRIDER_PRICE_BUSINESS", "60000.005"],
     ["POSTRIDER_LOG_LEVEL", "verbose"],
     ["POSTRIDER_LOG_FORMAT", "xml"],
   ])("%s=%p", (name, value) => {
@@ -148,5 +160,58 @@ describe("local mode", () => {
     expect(refusalOf(env)).toEndWith("Try: POSTRIDER_SIGNUP=closed");
     expect(load({ ...env, POSTRIDER_SIGNUP: "closed" }).allowTargets).toEqual(["10.0.0.0/8"]);
     expect(load({ POSTRIDER_ALLOW_TARGETS: "10.0.0.0/8" }).localMode).toBe(true);
+  });
+});
+
+describe("payments", () => {
+  const publicMode = { POSTRIDER_PUBLIC_URL: "https://relay.example.com" };
+  const testKey = { POSTRIDER_PAYSTACK_SECRET_KEY: "sk_test_0123456789abcdef" };
+  const liveKey = { POSTRIDER_PAYSTACK_SECRET_KEY: "sk_live_0123456789abcdef" };
+
+  test.each([
+    ["a laptop has the sandbox", {}, "sandbox"],
+    ["a public server has none", publicMode, "off"],
+    [
+      "a public server has the sandbox if asked for by name",
+      { ...publicMode, POSTRIDER_PAYMENTS: "sandbox" },
+      "sandbox",
+    ],
+    ["a key switches to Paystack", { ...publicMode, ...liveKey }, "paystack"],
+    ["so it does on a laptop", testKey, "paystack"],
+    ["they can be switched off", { ...testKey, POSTRIDER_PAYMENTS: "off" }, "off"],
+    ["the sandbox stands beside a test key", { ...testKey, POSTRIDER_PAYMENTS: "sandbox" }, "sandbox"],
+  ])("%s", (_, env: Record<string, string>, kind) => {
+    expect(load(env).payments.kind).toBe(kind as "off");
+  });
+
+  test("an earlier key follows the one in use", () => {
+    const keys = { POSTRIDER_PAYSTACK_SECRET_KEY: "sk_live_newer, sk_live_older" };
+    expect(load(keys).payments).toEqual({
+      kind: "paystack",
+      secretKeys: ["sk_live_newer", "sk_live_older"],
+      baseUrl: "https://api.paystack.co",
+    });
+  });
+
+  test("Paystack needs its key", () => {
+    expect(refusalOf({ POSTRIDER_PAYMENTS: "paystack" })).toContain("Try: POSTRIDER_PAYSTACK_SECRET_KEY=");
+  });
+
+  test("the sandbox does not run beside a live key", () => {
+    expect(refusalOf({ ...liveKey, POSTRIDER_PAYMENTS: "sandbox" })).toContain("no real money");
+  });
+
+  test("a key that is not valid is not shown", () => {
+    const refusal = refusalOf({ POSTRIDER_PAYSTACK_SECRET_KEY: "pk_live_0123456789abcdef" });
+    expect(refusal).toContain("POSTRIDER_PAYSTACK_SECRET_KEY is not valid");
+    expect(refusal).not.toContain("pk_live");
+  });
+
+  test.each([
+    ["15000", 1_500_000],
+    ["0.5", 50],
+    ["99.99", 9_999],
+  ])("a price of %s naira is %i kobo", (naira, kobo) => {
+    expect(load({ POSTRIDER_PRICE_PRO: naira }).proPriceKobo).toBe(kobo);
   });
 });

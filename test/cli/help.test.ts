@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { settings } from "../../src/config.ts";
+import { settings } from "../../src/settings.ts";
 import { createScriptedIo } from "./scripted-io.ts";
 
 async function run(line: string, options: Parameters<typeof createScriptedIo>[0] = {}) {

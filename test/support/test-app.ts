@@ -75,6 +75,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
       POSTRIDER_PORT: "0",
       POSTRIDER_MIN_FREE_DISK: "0",
       POSTRIDER_RETRY_SCHEDULE: "50ms,50ms",
+      POSTRIDER_PAYMENTS: "off",
       ...env,
     },
     new Map(),

@@ -1,0 +1,80 @@
+import { createHash } from "node:crypto";
+import type { Reply } from "../http/endpoint.ts";
+
+const style = `
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c6470; --paper: #f6f7f9; --card: #fff; --line: #dfe3e8; --accent: #2457d6; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8eaed; --soft: #a3acb8; --paper: #14161a; --card: #1d2025; --line: #33383f; --accent: #8fb0ff; }
+}
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+main { box-sizing: border-box; width: min(28rem, calc(100vw - 2rem)); padding: 1.5rem; background: var(--card);
+  border: 1px solid var(--line); border-radius: 10px; }
+h1 { margin: 0 0 .5rem; font-size: 1.25rem; }
+p { margin: .5rem 0 0; color: var(--soft); }
+a { color: var(--accent); }
+`;
+
+/** The page has no script and takes nothing from another host; its one style is allowed by its hash. */
+const styleHash = createHash("sha256").update(style).digest("base64");
+
+const headers = {
+  "Content-Type": "text/html; charset=utf-8",
+  "Cache-Control": "no-store",
+  "Content-Security-Policy": `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  "Referrer-Policy": "no-referrer",
+};
+
+/** A page of one message. The texts are ours alone; nothing of a request is ever put into it. */
+function page(status: number, title: string, message: string, extra: Record<string, string> = {}): Reply {
+  const text = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · Postrider</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+<p>${message}</p>
+</main>
+</body>
+</html>
+`;
+  return { status, text, headers: { ...headers, ...extra } };
+}
+
+export const verifiedPage = () =>
+  page(200, "The card is verified", "There is nothing left to do here; you can close this page.");
+
+export const expiredPage = () =>
+  page(
+    410,
+    "This page has expired",
+    "The card was not verified in time, or nothing is to be paid any more. GET /v1/tenants/billing shows what the account needs.",
+  );
+
+export const unknownPage = () =>
+  page(404, "There is nothing to pay here", "The address is not complete, or its account was deleted.");
+
+export const unavailablePage = (retryAfterSeconds: number) =>
+  page(
+    503,
+    "Please try again in a minute",
+    "The payment processor cannot be reached at the moment. Nothing was charged; load this page again a little later.",
+    { "Retry-After": String(retryAfterSeconds) },
+  );
+
+/** Says nothing of any account: whoever knows a reference can open it. */
+export const returnedPage = () =>
+  page(
+    200,
+    "Your payment is being checked",
+    "This takes a few seconds as a rule. If it was made, the account becomes active by itself; if not, the payment address that you came from leads on. You can close this page.",
+  );
+
+export const cancelledPage = () =>
+  page(200, "The payment was cancelled", "Nothing was charged. The payment address that you came from still works.");

@@ -1,0 +1,203 @@
+import * as v from "valibot";
+import { failure, invalidRequest, paymentMethod, paymentMethodExample, paymentNote } from "../accounts/model.ts";
+import type { Tenant, Tier } from "../domain.ts";
+import { DomainError, invalid, rateLimited, unavailable } from "../errors.ts";
+import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import { clientKey } from "../lib/cidr.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createLimiter } from "../lib/limiter.ts";
+import type { Log } from "../lib/log.ts";
+import type { Store } from "../store/store.ts";
+import * as m from "./model.ts";
+import { cancelledPage, expiredPage, returnedPage, unavailablePage, unknownPage, verifiedPage } from "./pages.ts";
+import type { PayPage } from "./pay-page.ts";
+import type { Payments } from "./payments.ts";
+import type { Prices } from "./usage.ts";
+
+export interface BillingRouteDeps {
+  store: Pick<Store, "billingAccountOf" | "books" | "chargeHistory">;
+  clock: Clock;
+  log: Log;
+  prices: Prices;
+  /** Null: this server takes no payments. */
+  payments: Payments | null;
+}
+
+const tag = "Billing";
+
+/** The page that a `payment_url` stands for must not be a way to try out tokens, nor to keep the processor busy. */
+const visitsPerMinute = 60;
+const mostClients = 10_000;
+
+/** Callbacks are a few kilobytes. */
+const maxCallbackBytes = 1024 * 1024;
+const shownCharges = 100;
+
+const paymentsUnavailable = () =>
+  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);
+
+/** Paying: the card, the month so far, the hosted page and the processor's callbacks. */
+export function billingRoutes({ store, clock, log, prices, payments }: BillingRouteDeps): ErasedEndpoint[] {
+  const visits = createLimiter({ clock, limit: visitsPerMinute, windowMs: 60_000, maxKeys: mostClients });
+  const limitVisits = ({ address }: { address: string }) => {
+    const turn = visits.take(clientKey(address));
+    if (!turn.ok) throw rateLimited("Too many visits from this address.", "too_many_requests", turn.retryAfterSeconds);
+  };
+
+  async function showBilling(tenant: Tenant): Promise<Reply> {
+    const accountKey = await store.billingAccountOf(tenant.key);
+    const nothing = { lines: [], totalKobo: 0 };
+    if (accountKey === null) {
+      return ok(m.toBilling({ tenant, prices, books: null, month: nothing, history: [], paymentUrl: null }));
+    }
+    const books = await store.books(accountKey);
+    const month = payments ? await payments.invoicing.soFar(books.account, clock.now()) : nothing;
+    const history = await store.chargeHistory(accountKey, shownCharges);
+    const paymentUrl = payments && books.verification && payments.paymentUrl(books.verification.token);
+    return ok(m.toBilling({ tenant, prices, books, month, history, paymentUrl }));
+  }
+
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/billing",
+        tag,
+        summary: "Show plan, card, charges and the month so far",
+        access: "session",
+        responses: { 200: { description: "The payment state.", schema: m.billing, example: m.billingExample } },
+      },
+      ({ tenant }) => showBilling(tenant),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/v1/tenants/payment-method",
+        tag,
+        summary: "Get a page on which to verify a card",
+        description:
+          "For paid tiers: the first card, or another one. The address stays the same until a card is verified.",
+        access: "session",
+        responses: {
+          200: { description: "The page.", schema: paymentMethod, example: paymentMethodExample },
+          400: invalidRequest(
+            "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan.",
+            "no_paid_plan",
+          ),
+          503: failure(
+            "Paid plans are not available.",
+            "payments_unavailable",
+            "This server takes no payments; paid plans are not available.",
+          ),
+        },
+      },
+      async ({ tenant }) => {
+        if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
+        if (!payments) throw paymentsUnavailable();
+        return ok({ payment_url: await payments.requestCard(tenant), payment_note: paymentNote });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/pay/return",
+        tag,
+        summary: "Where the processor sends the browser after a payment",
+        access: "none",
+        limit: limitVisits,
+        query: v.object({ reference: v.optional(v.string()), trxref: v.optional(v.string()) }),
+        responses: { 200: { description: "A page that says nothing of any account.", contentType: "text/html" } },
+      },
+      async ({ query }) => {
+        const reference = query.reference ?? query.trxref;
+        // The visit proves nothing (anybody can make it), so all it does is to have the payment looked up.
+        if (reference && isOurs(reference)) await payments?.lookUpSoon(reference);
+        return returnedPage();
+      },
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/pay/cancelled",
+        tag,
+        summary: "Where the processor sends the browser when the customer gives up",
+        access: "none",
+        responses: { 200: { description: "The page.", contentType: "text/html" } },
+      },
+      cancelledPage,
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/pay/:token",
+        tag,
+        summary: "Go to the hosted payment page",
+        access: "none",
+        limit: limitVisits,
+        params: v.object({ token: v.string() }),
+        responses: { 302: { description: "To the processor." }, 200: { description: "The card is verified." } },
+      },
+      async ({ params }) => toReply(payments ? await payments.openPage(params.token) : withoutPayments),
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/pay/callback",
+        tag,
+        summary: "Take a callback of the payment processor",
+        access: "none",
+        body: "bytes",
+        maxBodyBytes: maxCallbackBytes,
+        responses: { 200: { description: "Taken." } },
+      },
+      async ({ body, headers }) => {
+        const callback = payments?.processor.readCallback(body, headers) ?? null;
+        if (!payments || !callback) throw badSignature();
+        if (callback.kind === "dispute") log.write("error", "payment.disputed", { reference: callback.reference });
+        // Stored before it is answered: the processor repeats what is not answered with 200, and only that.
+        if (callback.reference !== null && isOurs(callback.reference)) await payments.lookUpSoon(callback.reference);
+        return ok({ status: "received" });
+      },
+    ),
+  ];
+}
+
+/** They may be switched on again, and then the address works. */
+const withoutPayments: PayPage = { kind: "unavailable", retryAfterSeconds: 3600 };
+
+const isOurs = (reference: string) => /^(?:ver|upg|sub|end)-[0-9a-z-]{8,60}$/.test(reference);
+
+function toReply(page: PayPage): Reply {
+  switch (page.kind) {
+    case "go":
+      return { status: 302, headers: { Location: page.url, "Referrer-Policy": "no-referrer" } };
+    case "verified":
+      return verifiedPage();
+    case "expired":
+      return expiredPage();
+    case "not_found":
+      return unknownPage();
+    case "unavailable":
+      return unavailablePage(page.retryAfterSeconds);
+  }
+}
+
+const badSignature = () =>
+  new DomainError({
+    kind: "unauthenticated",
+    code: "bad_signature",
+    message: "The signature of the callback does not hold.",
+  });
+
+const noPaidPlan = (tier: Tier) =>
+  invalid(
+    tier === "free"
+      ? "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan."
+      : "An enterprise account is invoiced by the operator of this server and needs no card.",
+    "no_paid_plan",
+  );
