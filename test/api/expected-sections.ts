@@ -27,6 +27,6 @@ export const expectedSections: readonly string[] = [
   "spec: Limits",
   "spec: Versioning",
   // Decisions: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
-  // payments (validation only, until they exist), operator
+  // payments, operator
   ...Array.from({ length: 13 }, (_, i) => `decisions ${i + 1}`),
 ];

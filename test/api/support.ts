@@ -128,7 +128,7 @@ export async function closedPort(): Promise<number> {
 }
 
 /** Registers webhooks and insists that it worked. */
-export async function register(account: TestAccount, ...urls: string[]): Promise<void> {
+export async function register(account: Pick<TestAccount, "put">, ...urls: string[]): Promise<void> {
   const answer = await account.put(
     "/v1/tenants/webhooks",
     urls.map((webhook_url) => ({ webhook_url })),
@@ -233,22 +233,30 @@ export async function outcome(account: TestAccount, eventId: string): Promise<Re
 
 // ---------------------------------------------------------------- time
 
-/** Real time that can jump ahead; timers that fall due by a jump run at once. */
+/** Real time that can jump ahead; timers that fall due by a jump run at once, and the others come nearer by it. */
 export function createTravelClock(): Clock & { travel(ms: number): void } {
   let ahead = 0;
-  const timers = new Set<{ dueAt: number; fire(): void }>();
+  const monotonicMs = () => systemClock.monotonicMs() + ahead;
+  const timers = new Set<{ dueAt: number; fire(): void; arm(): void }>();
   return {
     now: () => systemClock.now() + ahead,
-    monotonicMs: () => systemClock.monotonicMs() + ahead,
+    monotonicMs,
     after(delayMs, callback) {
-      const timer = { dueAt: systemClock.monotonicMs() + ahead + delayMs, fire };
-      const cancelReal = systemClock.after(delayMs, fire);
-      function fire() {
-        if (!timers.delete(timer)) return;
-        cancelReal();
-        callback();
-      }
+      let cancelReal = () => {};
+      const timer = {
+        dueAt: monotonicMs() + delayMs,
+        fire() {
+          if (!timers.delete(timer)) return;
+          cancelReal();
+          callback();
+        },
+        arm() {
+          cancelReal();
+          cancelReal = systemClock.after(timer.dueAt - monotonicMs(), timer.fire);
+        },
+      };
       timers.add(timer);
+      timer.arm();
       return () => {
         timers.delete(timer);
         cancelReal();
@@ -256,8 +264,11 @@ export function createTravelClock(): Clock & { travel(ms: number): void } {
     },
     travel(ms) {
       ahead += ms;
-      const now = systemClock.monotonicMs() + ahead;
-      for (const timer of [...timers].sort((a, b) => a.dueAt - b.dueAt)) if (timer.dueAt <= now) timer.fire();
+      const now = monotonicMs();
+      for (const timer of [...timers].sort((a, b) => a.dueAt - b.dueAt)) {
+        if (timer.dueAt <= now) timer.fire();
+        else timer.arm();
+      }
     },
   };
 }
