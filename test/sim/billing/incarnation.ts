@@ -1,0 +1,99 @@
+import { createBillingCalendar } from "../../../src/billing/calendar.ts";
+import { createPayments, type Payments } from "../../../src/billing/payments.ts";
+import type { PaymentProcessor } from "../../../src/billing/processor.ts";
+import type { Tenant } from "../../../src/domain.ts";
+import type { Clock } from "../../../src/lib/clock.ts";
+import type { Vault } from "../../../src/lib/vault.ts";
+import type { Store } from "../../../src/store/store.ts";
+
+/** One run of the program, from its start to its crash. What it was doing then never ends. */
+export interface Incarnation {
+  readonly payments: Payments;
+  readonly store: Store;
+  readonly isDead: boolean;
+  crash(): void;
+}
+
+export interface IncarnationDeps {
+  store: Store;
+  processor: PaymentProcessor;
+  clock: Clock;
+  vault: Vault;
+  prices: Readonly<Record<"free" | "pro" | "business" | "enterprise", number>>;
+  /** Asked before and after every call to store and processor. True: the program dies here. */
+  diesAt(moment: "before" | "after"): boolean;
+  onCrash(): void;
+  /** The biller gave up a step for a reason that no processor and no client has given it. */
+  onFailure(error: string): void;
+  /** Counts what is under way, so that the world knows when nothing is. */
+  underWay(change: 1 | -1): void;
+}
+
+const never = new Promise<never>(() => {});
+export const timeZone = "Africa/Lagos";
+
+/** Starts the program over the same store and the same processor. */
+export function createIncarnation(deps: IncarnationDeps): Incarnation {
+  const { clock, vault, prices, diesAt, onCrash, onFailure, underWay } = deps;
+  let isDead = false;
+
+  function crash(): void {
+    if (isDead) return;
+    isDead = true;
+    onCrash();
+  }
+
+  /** The same object, but each call may be the last thing that this run of the program does. */
+  function mortal<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get(object, name, receiver) {
+        const member: unknown = Reflect.get(object, name, receiver);
+        if (typeof member !== "function") return member;
+        return async (...args: unknown[]) => {
+          if (isDead) return never;
+          underWay(1);
+          try {
+            if (diesAt("before")) crash();
+            if (isDead) return never;
+            const result: unknown = await Reflect.apply(member, object, args);
+            if (!isDead && diesAt("after")) crash();
+            return isDead ? never : result;
+          } catch (error) {
+            if (isDead) return never;
+            throw error;
+          } finally {
+            underWay(-1);
+          }
+        };
+      },
+    });
+  }
+
+  const store = mortal(deps.store);
+  const payments = createPayments({
+    store,
+    clock,
+    log: {
+      enabled: () => false,
+      write: (_level, event, fields) => {
+        if (event === "billing.failed") onFailure(String(fields?.error));
+      },
+    },
+    vault,
+    processor: mortal(deps.processor),
+    calendar: createBillingCalendar(timeZone),
+    prices,
+    baseUrl: () => "https://relay.example",
+    announce() {},
+    removeTenant: (tenant: Tenant) => store.deleteTenant(tenant.key, clock.now()),
+  });
+  payments.biller.start();
+  return {
+    payments,
+    store,
+    crash,
+    get isDead() {
+      return isDead;
+    },
+  };
+}
