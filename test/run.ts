@@ -1,12 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
 
 /**
- * `npm test`: formatting and lint, types, all tests, the build, and the executable that was built. Every stage runs, also
- * after one that failed, but for the executable's own checks when there is none. The last line counts them all.
+ * `npm test`: formatting and lint, types, all tests, the build, the executable that was built, and its pages in a browser.
+ * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
+ * them all. `--histories N` sets how many histories of payments are simulated.
  */
 
 interface Outcome {
@@ -18,7 +20,16 @@ interface Outcome {
 
 const root = join(import.meta.dir, "..");
 const executable = join(root, "dist", process.platform === "win32" ? "postrider.exe" : "postrider");
+/** They need the executable, so they are not among the other tests. */
+const browserTests = "test/browser";
 const say = (text: string) => process.stdout.write(`${text}\n`);
+
+/** A quarter of a minute on two cores; the check of a whole commit takes more (`.ci/run`). */
+const defaultHistories = "500";
+const { values } = parseArgs({ options: { histories: { type: "string", default: defaultHistories } } });
+const histories = Number(values.histories);
+/** Processes side by side. */
+const simulations = 2;
 
 const clean: Outcome = { passed: 0, failed: 0, skipped: [] };
 const broken: Outcome = { ...clean, failed: 1 };
@@ -27,10 +38,13 @@ async function main(): Promise<void> {
   const outcomes = [
     await stage("lint", () => succeeds("biome", "check", "--error-on-warnings", ".")),
     await stage("types", () => succeeds("tsc", "--noEmit")),
-    await stage("tests", runTests),
+    await stage("tests", () => runTests(`--path-ignore-patterns=${browserTests}/**`)),
+    await stage("payments", simulatePayments),
   ];
   const build = await stage("build", () => succeeds("bun", "build.ts"));
-  outcomes.push(build, build.failed > 0 ? broken : await stage("executable", smoke));
+  outcomes.push(build);
+  if (build.failed > 0) outcomes.push(broken, broken);
+  else outcomes.push(await stage("executable", smoke), await stage("browser", () => runTests(browserTests)));
 
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
@@ -62,13 +76,31 @@ async function runTool(name: string, args: readonly string[]): Promise<{ succeed
 
 const succeeds = async (name: string, ...args: string[]) => ((await runTool(name, args)).succeeded ? clean : broken);
 
+/** Two years of many accounts' payments, with faults and crashes; each process has its own seeds. */
+async function simulatePayments(): Promise<Outcome> {
+  const share = Math.ceil(histories / simulations);
+  const runs = Array.from({ length: simulations }, async (_, i) => {
+    const first = 1 + i * share;
+    const { succeeded, text } = await runTool("bun", [
+      "test/sim/billing.ts",
+      `--first=${first}`,
+      `--histories=${Math.min(share, histories - first + 1)}`,
+    ]);
+    if (succeeded) say(`        ${text}`);
+    return succeeded;
+  });
+  const passed = (await Promise.all(runs)).filter(Boolean).length;
+  return { passed, failed: simulations - passed, skipped: [] };
+}
+
 /** Counts from the report for machines: the one for people has no end that is meant to be parsed. */
-async function runTests(): Promise<Outcome> {
+async function runTests(selection: string): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
   const report = join(folder, "junit.xml");
   try {
     const { succeeded, text } = await runTool("bun", [
       "test",
+      selection,
       "--timeout=30000",
       "--reporter=junit",
       `--reporter-outfile=${report}`,

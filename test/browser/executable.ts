@@ -1,0 +1,83 @@
+import { afterAll } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** The server as its users have it: the compiled executable, in a folder of its own, on a free port. */
+export interface Executable {
+  readonly url: string;
+  /** The next line of the log that tells of `event`; each is told once. */
+  logged(event: string): Promise<LogLine>;
+}
+
+export type LogLine = Readonly<Record<string, unknown>> & { event: string };
+
+const executable = join(import.meta.dir, "../../dist", process.platform === "win32" ? "postrider.exe" : "postrider");
+
+/** What is waited for comes in milliseconds or not at all. */
+const patienceMs = 10_000;
+
+/** For the top of a test file; ends the server after its last test. */
+export async function startExecutable(): Promise<Executable> {
+  if (!existsSync(executable)) throw new Error(`There is no ${executable}. Try: npm run build`);
+  const folder = mkdtempSync(join(tmpdir(), "postrider-browser-"));
+  const child = Bun.spawn([executable, "serve", "--port", "0"], {
+    cwd: folder,
+    // Nothing of the environment, least of all settings; Windows needs its own.
+    env: { PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const log = createLogReader();
+  const reading = log.read(child.stdout);
+
+  afterAll(async () => {
+    child.kill("SIGTERM");
+    await Promise.all([child.exited, reading]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const { url } = await log.next("server.started");
+  return { url: String(url), logged: log.next };
+}
+
+function createLogReader() {
+  const untold: LogLine[] = [];
+  const waiting = new Set<() => void>();
+  let ended = false;
+
+  async function read(output: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {
+    let rest = "";
+    for await (const chunk of output.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) untold.push(JSON.parse(line));
+      for (const look of [...waiting]) look();
+    }
+    ended = true;
+    for (const look of [...waiting]) look();
+  }
+
+  function next(event: string): Promise<LogLine> {
+    return new Promise((resolve, reject) => {
+      const fail = (why: string) => finish(() => reject(new Error(`${why}: ${event}. ${JSON.stringify(untold)}`)));
+      const timer = setTimeout(() => fail("The log does not tell"), patienceMs);
+      function finish(settle: () => void): void {
+        clearTimeout(timer);
+        waiting.delete(look);
+        settle();
+      }
+      function look(): void {
+        const i = untold.findIndex((line) => line.event === event);
+        const [line] = i < 0 ? [] : untold.splice(i, 1);
+        if (line) finish(() => resolve(line));
+        else if (ended) fail("The server ended before it told");
+      }
+      waiting.add(look);
+      look();
+    });
+  }
+
+  return { read, next };
+}
