@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { settings } from "../src/config.ts";
+import { settings } from "../src/settings.ts";
+import { until } from "./api/support.ts";
 import { startTestApp, type TestApp } from "./support/test-app.ts";
 
 const readme = readFileSync(join(import.meta.dir, "..", "README.md"), "utf8");
@@ -53,7 +54,7 @@ describe("the README's examples, as written", () => {
   const processes: Bun.Subprocess[] = [];
 
   beforeAll(async () => {
-    server = await startTestApp();
+    server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
     folder = mkdtempSync(join(tmpdir(), "postrider-readme-"));
   });
 
@@ -126,6 +127,20 @@ describe("the README's examples, as written", () => {
     expect(output).toContain('"status":"accepted"');
     expect(output).toContain("202 Accepted");
     expect(await shell.exited).toBe(0);
+  });
+
+  test("the two commands of the sandbox verify a card", async () => {
+    const paid = { tier: "pro", name: "Ada", email: "readme@example.com", password: "Corr3ct#Horse" };
+    const { body } = await server.request("POST", "/v1/tenants", { body: paid });
+    const shell = run(["bash", "-euo", "pipefail", "-c", example("payment")], {
+      URL: body.payment_url.replace("localhost", "127.0.0.1"),
+    });
+    expect(await shell.exited).toBe(0);
+    const active = await until(
+      () => server.request("GET", `/v1/tenants/${body.tenant_id}/status`),
+      (answer) => answer.body.status === "active",
+    );
+    expect(active.status).toBe(200);
   });
 
   test.each([
