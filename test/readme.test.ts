@@ -143,13 +143,17 @@ describe("the README's examples, as written", () => {
     expect(active.status).toBe(200);
   });
 
-  test.each([
-    ["receiver.ts", (file: string) => [process.execPath, file]],
-    ["receiver.py", (file: string) => ["python3", file]],
-    ["receiver.go", (file: string) => ["go", "run", file]],
-  ] as const)(
+  const receivers = [
+    ["receiver.ts", process.execPath, (file: string) => [process.execPath, file]],
+    ["receiver.py", "python3", (file: string) => ["python3", file]],
+    ["receiver.go", "go", (file: string) => ["go", "run", file]],
+  ] as const;
+  // Whoever does not have a language skips its example, by name; a commit is checked with all of them.
+  const missing = (program: string) => Bun.which(program) === null;
+  test.skip.each(receivers.filter(([, program]) => missing(program)))("%s verifies a real delivery", () => {});
+  test.each(receivers.filter(([, program]) => !missing(program)))(
     "%s verifies a real delivery",
-    async (name, command) => {
+    async (name, _, command) => {
       const file = join(folder, name);
       writeFileSync(file, example(name));
       const port = freePort();
