@@ -195,7 +195,8 @@ function heldDaysOf(samples: readonly Sample[], endedAt: number): Map<number, Ti
   samples.forEach(({ at, tier }, i) => {
     const until = samples[i + 1]?.at ?? endedAt;
     if (tier === null || tier === "free") return;
-    for (let day = calendar.dayOf(at); day <= calendar.dayOf(until); day += 1) {
+    // What ends at midnight was not held on the day that begins then.
+    for (let day = calendar.dayOf(at); day <= calendar.dayOf(Math.max(at, until - 1)); day += 1) {
       const other = held.get(day);
       if (other === undefined || rank(tier) > rank(other)) held.set(day, tier);
     }
