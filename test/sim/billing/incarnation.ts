@@ -29,7 +29,8 @@ export interface IncarnationDeps {
   underWay(change: 1 | -1): void;
 }
 
-const never = new Promise<never>(() => {});
+/** One for each call: a shared one would hold on to all that ever waited for it. */
+const never = () => new Promise<never>(() => {});
 export const timeZone = "Africa/Lagos";
 
 /** Starts the program over the same store and the same processor. */
@@ -50,16 +51,16 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
         const member: unknown = Reflect.get(object, name, receiver);
         if (typeof member !== "function") return member;
         return async (...args: unknown[]) => {
-          if (isDead) return never;
+          if (isDead) return never();
           underWay(1);
           try {
             if (diesAt("before")) crash();
-            if (isDead) return never;
+            if (isDead) return never();
             const result: unknown = await Reflect.apply(member, object, args);
             if (!isDead && diesAt("after")) crash();
-            return isDead ? never : result;
+            return isDead ? never() : result;
           } catch (error) {
-            if (isDead) return never;
+            if (isDead) return never();
             throw error;
           } finally {
             underWay(-1);
