@@ -158,8 +158,8 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const passwords = createPasswords();
   const login = createLogin({ store, clock, passwords, log });
   const settings = { signup: config.signup, localMode: config.localMode };
-  const callbackSender = createCallbackSender({ url: () => `${listenerUrl}/pay/callback`, clock, log });
-  const sandbox = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
+  const own = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
+  const sandbox = own?.sandbox ?? null;
   const processor: PaymentProcessor | null =
     config.payments.kind === "paystack" ? createPaystack({ ...config.payments, clock }) : sandbox;
   const prices = pricesOf(config);
@@ -254,7 +254,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
 
     async stop() {
       draining = true;
-      await Promise.all([callbackSender.stop(), payments?.biller.stop()]);
+      await Promise.all([own?.callbackSender.stop(), payments?.biller.stop()]);
       await replayer.stop();
       await janitor.stop();
       const left = await dispatcher.stop(drainMs);
@@ -271,8 +271,10 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
 
   function createOwnProcessor() {
     const secret = createHmac("sha256", dataDir.secrets.masterKey).update("sandbox payment processor").digest();
+    const callbackSender = createCallbackSender({ url: () => `${listenerUrl}/pay/callback`, clock, log });
     const { post: postCallback } = callbackSender;
-    return createSandbox({ store, clock, secret, publicUrl: () => baseUrl, postCallback });
+    const sandbox = createSandbox({ store, clock, secret, publicUrl: () => baseUrl, postCallback });
+    return { sandbox, callbackSender };
   }
 
   function openStoreIn({ path, release }: typeof dataDir): Store {

@@ -1,6 +1,20 @@
 import type { Tenant, Tier } from "./domain.ts";
-import { DomainError, invalid } from "./errors.ts";
+import { DomainError, invalid, unavailable } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
+
+/** The account was deleted while the request was under way: its credential is no longer one. */
+export const accountGone = () =>
+  new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
+
+export const emailTaken = () =>
+  invalid(
+    "email is already the login of another paid account; use another one or log in to that account.",
+    "email_taken",
+  );
+
+/** This server has no payment processor. */
+export const paymentsUnavailable = () =>
+  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);
 
 /**
  * Why an account may not put work into the system now: ingest, replay, test, upgrade (decisions, section 4). Null when it

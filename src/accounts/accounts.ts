@@ -2,7 +2,7 @@ import type { UpgradeResult } from "../billing/upgrade.ts";
 import type { AddressPolicy } from "../delivery/address.ts";
 import type { DeliveryControl } from "../delivery/deliveries.ts";
 import type { Tenant, Tier } from "../domain.ts";
-import { DomainError, invalid, notFound, rateLimited, unavailable } from "../errors.ts";
+import { DomainError, invalid, notFound, rateLimited } from "../errors.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newTenantId } from "../lib/id.ts";
@@ -10,7 +10,7 @@ import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import { plans } from "../plans.ts";
-import { refusalOfUpgrade } from "../standing.ts";
+import { emailTaken, paymentsUnavailable, refusalOfUpgrade } from "../standing.ts";
 import type { NewLogin, NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
 import { checkWebhooks } from "../webhooks/webhooks.ts";
@@ -280,12 +280,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
   };
 }
 
-const emailTaken = () =>
-  invalid(
-    "email is already the login of another paid account; use another one or log in to that account.",
-    "email_taken",
-  );
-
 const requiredOnPaidTiers = (field: string) => invalid(`${field} is required on paid tiers.`, "field_required");
 
 const paidUpgrade = (tenant: Tenant): Upgraded => ({
@@ -317,6 +311,3 @@ const tooManyUpgrades = (retryAfterSeconds: number) =>
     "too_many_upgrades",
     retryAfterSeconds,
   );
-
-const paymentsUnavailable = () =>
-  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);

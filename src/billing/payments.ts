@@ -47,8 +47,8 @@ export interface Payments {
   /** An account was deleted: its last charge is to be made. */
   closed(): void;
   openPage(token: string): Promise<PayPage>;
-  /** The processor, or a browser that comes from it, names a reference: look it up soon. False when it is not ours. */
-  lookUpSoon(reference: string): Promise<boolean>;
+  /** The processor, or a browser that comes from it, names a reference: look it up soon, if it is ours. */
+  lookUpSoon(reference: string): Promise<void>;
   readonly invoicing: Invoicing;
   readonly processor: PaymentProcessor;
   readonly biller: Biller;
@@ -130,10 +130,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     openPage,
     async lookUpSoon(reference) {
       charging.hint(reference);
-      const accountKey = await store.lookUpSoon(reference, clock.now());
-      if (accountKey === null) return false;
-      biller.wake();
-      return true;
+      if ((await store.lookUpSoon(reference, clock.now())) !== null) biller.wake();
     },
   };
 }

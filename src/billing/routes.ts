@@ -1,12 +1,13 @@
 import * as v from "valibot";
 import { failure, invalidRequest, paymentMethod, paymentMethodExample, paymentNote } from "../accounts/model.ts";
 import type { Tenant, Tier } from "../domain.ts";
-import { DomainError, invalid, rateLimited, unavailable } from "../errors.ts";
+import { DomainError, invalid, rateLimited } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
+import { paymentsUnavailable } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
 import { cancelledPage, expiredPage, returnedPage, unavailablePage, unknownPage, verifiedPage } from "./pages.ts";
@@ -32,9 +33,6 @@ const mostClients = 10_000;
 /** Callbacks are a few kilobytes. */
 const maxCallbackBytes = 1024 * 1024;
 const shownCharges = 100;
-
-const paymentsUnavailable = () =>
-  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);
 
 /** Paying: the card, the month so far, the hosted page and the processor's callbacks. */
 export function billingRoutes({ store, clock, log, prices, payments }: BillingRouteDeps): ErasedEndpoint[] {

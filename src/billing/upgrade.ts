@@ -3,7 +3,7 @@ import { DomainError, unavailable } from "../errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { isHigherTier } from "../plans.ts";
-import { refusalOfUpgrade } from "../standing.ts";
+import { accountGone, refusalOfUpgrade } from "../standing.ts";
 import type { Books, NewLogin } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome } from "./charging.ts";
@@ -154,7 +154,7 @@ const openUpgradeOf = ({ charges }: Books): Charge | undefined =>
 
 function livingTenant({ tenant }: Books): Tenant {
   if (tenant) return tenant;
-  throw new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
+  throw accountGone();
 }
 
 /** Specification, "Accounts": the saved card charge failed. */

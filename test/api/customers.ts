@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { signatureHeader } from "../../src/billing/sandbox/callbacks.ts";
 import { createSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import type { Answer, TestApp } from "../support/test-app.ts";
+import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts";
 import { createTravelClock, until } from "./support.ts";
 
 /** Customers who pay: over the interface, and with test cards on the pages of the sandbox, as a browser would. */
@@ -201,3 +201,30 @@ export async function payUnheard(server: TestApp, clock: Clock, page: string, ca
 /** The lines of the log about one kind of thing, parsed. */
 export const logged = (server: TestApp, event: string): Record<string, unknown>[] =>
   server.log.map((line) => JSON.parse(line)).filter((line) => line.event === event);
+
+// ---------------------------------------------------------------- at a month's end
+
+/** A server of its own at the end of October, with a customer on pro since the 10th. */
+export async function startAtMonthEnd(card: string) {
+  const clock = createClockAt("2031-10-10T09:00:00Z");
+  const server = await startTestApp({ clock, env: withSandbox });
+  const customer = await subscribe(server, card);
+  const go = async (iso: string) => {
+    clock.to(iso);
+    await customer.logIn();
+  };
+  await go("2031-10-31T11:00:00Z");
+  return { clock, server, customer, go, [Symbol.asyncDispose]: () => server.stop() };
+}
+
+/** Pro from the 10th to the 31st of October. */
+export const monthKobo = 1_064_516;
+export const subscriptions = async (customer: Customer) =>
+  (await customer.charges()).filter(({ kind }) => kind === "subscription");
+
+/** The charges of the month's end, once `n` of them have failed. */
+export const whenFailed = (customer: Customer, n: number) =>
+  until(
+    () => subscriptions(customer),
+    (charges) => charges.filter(({ state }) => state === "failed").length === n,
+  );

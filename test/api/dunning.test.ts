@@ -3,11 +3,13 @@ import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   type Customer,
   cards,
-  createClockAt,
   customerOf,
   goodPassword,
+  monthKobo,
   pay,
-  subscribe,
+  startAtMonthEnd,
+  subscriptions,
+  whenFailed,
   withSandbox,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
@@ -25,30 +27,6 @@ beforeAll(async () => {
 });
 afterAll(() => hooks.stop());
 
-/** A server of its own at the end of October, with a customer on pro since the 10th. */
-async function startWith(card: string) {
-  const clock = createClockAt("2031-10-10T09:00:00Z");
-  const server = await startTestApp({ clock, env: withSandbox });
-  const customer = await subscribe(server, card);
-  const go = async (iso: string) => {
-    clock.to(iso);
-    await customer.logIn();
-  };
-  await go("2031-10-31T11:00:00Z");
-  return { clock, server, customer, go, [Symbol.asyncDispose]: () => server.stop() };
-}
-
-const monthKobo = 1_064_516;
-const subscriptions = async (customer: Customer) =>
-  (await customer.charges()).filter(({ kind }) => kind === "subscription");
-
-/** The charges of the month's end, once `n` of them have failed. */
-const whenFailed = (customer: Customer, n: number) =>
-  until(
-    () => subscriptions(customer),
-    (charges) => charges.filter(({ state }) => state === "failed").length === n,
-  );
-
 const operator = (server: TestApp, method: string, path: string) =>
   server.request(method, `/operator/tenants${path}`, { token: server.operatorToken });
 
@@ -63,7 +41,7 @@ const works = (customer: Customer, eventId: string, webhookId: string) => ({
 
 describe("a month's end charge that fails", () => {
   test("makes the account past due, which only its owner sees; nothing but an upgrade is refused", async () => {
-    await using at = await startWith(cards.emptyTomorrow);
+    await using at = await startAtMonthEnd(cards.emptyTomorrow);
     const { customer } = at;
     const [charge] = await whenFailed(customer, 1);
     expect(charge).toMatchObject({ amount_kobo: monthKobo, reason: "Declined", completed_at: any(String) });
@@ -85,7 +63,7 @@ describe("a month's end charge that fails", () => {
   });
 
   test("is tried again on days 1, 3, 5 and 7, each under a reference of its own, then the account is suspended", async () => {
-    await using at = await startWith(cards.emptyTomorrow);
+    await using at = await startAtMonthEnd(cards.emptyTomorrow);
     const { customer, go } = at;
     const days = [
       ["2031-11-01", "2031-11-03"],
@@ -117,7 +95,7 @@ describe("a month's end charge that fails", () => {
   });
 
   test("is over when a retry succeeds: here because the card was replaced without waiting", async () => {
-    await using at = await startWith(cards.emptyTomorrow);
+    await using at = await startAtMonthEnd(cards.emptyTomorrow);
     const { customer, go } = at;
     await whenFailed(customer, 1);
     await pay(at.server, await customer.paymentMethod(), cards.good);
@@ -133,7 +111,7 @@ describe("a month's end charge that fails", () => {
   });
 
   test("stays when the new card declines, too, and the days of the retries stay", async () => {
-    await using at = await startWith(cards.emptyTomorrow);
+    await using at = await startAtMonthEnd(cards.emptyTomorrow);
     const { customer } = at;
     await whenFailed(customer, 1);
     await pay(at.server, await customer.paymentMethod(), cards.emptyTomorrow);
@@ -145,7 +123,7 @@ describe("a month's end charge that fails", () => {
   });
 
   test("is not made twice by a restart in between", async () => {
-    const at = await startWith(cards.emptyTomorrow);
+    const at = await startAtMonthEnd(cards.emptyTomorrow);
     await whenFailed(at.customer, 1);
     await at.server.stop({ keepData: true });
     at.clock.to("2031-11-04T11:00:00Z");
@@ -159,7 +137,7 @@ describe("a month's end charge that fails", () => {
 
 describe("an account that is suspended for payment", () => {
   async function startSuspended() {
-    const at = await startWith(cards.emptyTomorrow);
+    const at = await startAtMonthEnd(cards.emptyTomorrow);
     const hook = hooks.hook();
     await register(at.customer, hook.url);
     const eventId: string = (await at.customer.ingest({ before: true })).body.eventId;

@@ -1,15 +1,14 @@
 import { expect, test } from "bun:test";
-import { startTestApp } from "../support/test-app.ts";
 import {
   answerBank,
-  type Customer,
   cards,
-  createClockAt,
+  monthKobo,
   pay,
   post,
-  subscribe,
+  startAtMonthEnd,
+  subscriptions,
   visit,
-  withSandbox,
+  whenFailed,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
 import { until } from "./support.ts";
@@ -18,32 +17,8 @@ import { until } from "./support.ts";
 
 provenSections.add("decisions 12");
 
-/** A server of its own at the end of October, with a customer on pro since the 10th. */
-async function startWith(card: string) {
-  const clock = createClockAt("2031-10-10T09:00:00Z");
-  const server = await startTestApp({ clock, env: withSandbox });
-  const customer = await subscribe(server, card);
-  const go = async (iso: string) => {
-    clock.to(iso);
-    await customer.logIn();
-  };
-  await go("2031-10-31T11:00:00Z");
-  return { clock, server, customer, go, [Symbol.asyncDispose]: () => server.stop() };
-}
-
-const monthKobo = 1_064_516;
-const subscriptions = async (customer: Customer) =>
-  (await customer.charges()).filter(({ kind }) => kind === "subscription");
-
-/** The charges of the month's end, once `n` of them have failed. */
-const whenFailed = (customer: Customer, n: number) =>
-  until(
-    () => subscriptions(customer),
-    (charges) => charges.filter(({ state }) => state === "failed").length === n,
-  );
-
 test("gives the account a payment_url, and the charge is made once it is confirmed there", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, server } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   expect(await subscriptions(customer)).toMatchObject([{ amount_kobo: monthKobo, state: "confirmation_required" }]);
@@ -53,7 +28,7 @@ test("gives the account a payment_url, and the charge is made once it is confirm
 });
 
 test("refused, the account is past due, and another card on the same address pays", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, server } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   const refused = await answerBank(server, payment_url ?? "", "no");
@@ -66,7 +41,7 @@ test("refused, the account is past due, and another card on the same address pay
 });
 
 test("another card instead: the new one is charged, and a late confirmation is paid back", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, server } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   const bank = (await visit(server, payment_url ?? "")).headers.get("location") ?? "";
@@ -83,7 +58,7 @@ test("another card instead: the new one is charged, and a late confirmation is p
 });
 
 test("unanswered for a day it counts as failed; each retry asks again, and in the end the account is suspended", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, go } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   await go("2031-11-01T10:59:00Z");
@@ -111,7 +86,7 @@ test("unanswered for a day it counts as failed; each retry asks again, and in th
 });
 
 test("confirmed after it counted as failed, it pays all the same", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, go, server } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   const bank = (await visit(server, payment_url ?? "")).headers.get("location") ?? "";
@@ -125,7 +100,7 @@ test("confirmed after it counted as failed, it pays all the same", async () => {
 });
 
 test("two confirmations at once are asked for one after the other, on one address", async () => {
-  await using at = await startWith(cards.careful);
+  await using at = await startAtMonthEnd(cards.careful);
   const { customer, server } = at;
   const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
   const url = payment_url ?? "";

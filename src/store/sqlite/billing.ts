@@ -1,12 +1,13 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { CardVerification, Charge, PlanPeriod, SavedCard, Tenant } from "../../domain.ts";
+import { accountGone, emailTaken } from "../../standing.ts";
 import type { BillingVerbs, Books } from "../billing.ts";
 import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
-import { accountGone, changeTenant, emailTaken, isEmailFree } from "./tenants.ts";
+import { changeTenant, isEmailFree } from "./tenants.ts";
 
 type Verbs = Pick<
   BillingVerbs,

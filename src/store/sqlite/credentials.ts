@@ -1,11 +1,11 @@
 import { and, desc, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { ApiKey, SigningKey, Tenant } from "../../domain.ts";
+import { accountGone } from "../../standing.ts";
 import type { CredentialVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { type Job, type LaneTransaction, refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
-import { accountGone } from "./tenants.ts";
 
 const apiKeyColumns = {
   id: t.apiKey.id,

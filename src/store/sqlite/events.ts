@@ -3,14 +3,13 @@ import type { Attempt, DueDelivery, EventRecord, Webhook } from "../../domain.ts
 import { DomainError, rateLimited, unavailable } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import { plans } from "../../plans.ts";
-import { refusalOfIngestion } from "../../standing.ts";
+import { accountGone, refusalOfIngestion } from "../../standing.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber } from "./queries.ts";
 import * as t from "./schema.ts";
 import { type TenantPage, utcMonth } from "./tenant-page.ts";
-import { accountGone } from "./tenants.ts";
 
 /** Decisions, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;

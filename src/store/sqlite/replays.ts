@@ -1,13 +1,13 @@
 import type { Replay, ReplayKind, ReplayStatus } from "../../domain.ts";
 import { notFound, rateLimited } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import { accountGone } from "../../standing.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
-import { accountGone } from "./tenants.ts";
 
 interface ReplayRow {
   key: number;

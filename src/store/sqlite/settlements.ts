@@ -1,4 +1,3 @@
-import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { CardVerification, Charge, Tenant } from "../../domain.ts";
 import { isHigherTier } from "../../plans.ts";
 import type { BillingVerbs, NewCard, PaymentSettled } from "../billing.ts";
@@ -92,7 +91,7 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
     const { newEmail, newPasswordHash } = invoice;
     if (newEmail === null || newPasswordHash === null) return {};
     const loginEmail = newEmail.toLowerCase();
-    const isFree = isEmailFree(db as BunSQLiteDatabase, loginEmail, page.tenant.key);
+    const isFree = isEmailFree(db, loginEmail, page.tenant.key);
     return { email: newEmail, loginEmail: isFree ? loginEmail : null, passwordHash: newPasswordHash };
   }
 
@@ -129,17 +128,19 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
     return next !== null;
   }
 
+  const settledAs = (kind: PaymentSettled["kind"], { key }: Charge, page: TenantPage | null): PaymentSettled => ({
+    kind,
+    charge: billing.charge(key),
+    tenant: page?.tenant ?? null,
+  });
+
   return {
     settleVerification: (reference, card, { transactionId }, nextInvoiceAt, now) =>
       lane.submit<PaymentSettled>((tx) => {
         const charge = billing.requiredCharge(reference);
         const account = billing.account(charge.accountKey);
         const page = pageOf(tx, account);
-        const outcome = (kind: PaymentSettled["kind"]) => ({
-          kind,
-          charge: billing.charge(charge.key),
-          tenant: page?.tenant ?? null,
-        });
+        const outcome = (kind: PaymentSettled["kind"]) => settledAs(kind, charge, page);
         if (isSettled(charge)) return outcome("known");
         const verification = billing.verificationByCharge(account.key, charge.key);
         if (charge.state !== "open" || !verification || !page) {
@@ -166,11 +167,7 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
         const charge = billing.requiredCharge(reference);
         const account = billing.account(charge.accountKey);
         const page = pageOf(tx, account);
-        const outcome = (kind: PaymentSettled["kind"]) => ({
-          kind,
-          charge: billing.charge(charge.key),
-          tenant: page?.tenant ?? null,
-        });
+        const outcome = (kind: PaymentSettled["kind"]) => settledAs(kind, charge, page);
         if (isSettled(charge)) return outcome("known");
         const invoice = charge.invoiceKey === null ? null : billing.invoice(charge.invoiceKey);
         // A month's charge that was given up too early still pays its days, as long as nothing else does.

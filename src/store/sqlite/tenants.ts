@@ -1,22 +1,12 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SuspensionCause, Tenant } from "../../domain.ts";
-import { DomainError, invalid } from "../../errors.ts";
+import { accountGone, emailTaken } from "../../standing.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { type TenantPage, tenantColumns, utcMonth } from "./tenant-page.ts";
-
-/** The account was deleted while the request was under way: its credential is no longer one. */
-export const accountGone = () =>
-  new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
-
-export const emailTaken = () =>
-  invalid(
-    "email is already the login of another paid account; use another one or log in to that account.",
-    "email_taken",
-  );
 
 const suspensionColumn = { operator: "operatorSuspendedAt", payment: "paymentSuspendedAt" } as const satisfies Record<
   SuspensionCause,

@@ -1,12 +1,12 @@
 import { eq } from "drizzle-orm";
 import type { Webhook } from "../../domain.ts";
 import { invalid } from "../../errors.ts";
+import { accountGone } from "../../standing.ts";
 import type { WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { webhooksOf } from "./tenant-page.ts";
-import { accountGone } from "./tenants.ts";
 
 export function webhookVerbs({ db, lane, pages }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
