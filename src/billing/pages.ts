@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Reply } from "../http/endpoint.ts";
+import { pageHeaders } from "../http/page-headers.ts";
 
 const style = `
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5c6470; --paper: #f6f7f9; --card: #fff; --line: #dfe3e8; --accent: #2457d6; }
@@ -18,12 +19,7 @@ a { color: var(--accent); }
 /** The page has no script and takes nothing from another host; its one style is allowed by its hash. */
 const styleHash = createHash("sha256").update(style).digest("base64");
 
-const headers = {
-  "Content-Type": "text/html; charset=utf-8",
-  "Cache-Control": "no-store",
-  "Content-Security-Policy": `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-  "Referrer-Policy": "no-referrer",
-};
+const headers = pageHeaders({ "style-src": `'sha256-${styleHash}'` });
 
 /** A page of one message. The texts are ours alone; nothing of a request is ever put into it. */
 function page(status: number, title: string, message: string, extra: Record<string, string> = {}): Reply {

@@ -7,6 +7,7 @@ import * as v from "valibot";
 import { notFound } from "../errors.ts";
 import initScript from "./docs-init.js" with { type: "file" };
 import { type ErasedEndpoint, endpoint, type Reply } from "./endpoint.ts";
+import { pageHeaders } from "./page-headers.ts";
 
 const compress = promisify(gzip);
 
@@ -37,14 +38,12 @@ const page = `<!doctype html>
 `;
 
 /** Swagger UI sets styles through the DOM, which `style-src 'self'` allows, and has its icons in `data:` URLs. */
-const pageHeaders = {
-  "Content-Type": "text/html; charset=utf-8",
-  "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-};
+const headers = pageHeaders({
+  "script-src": "'self'",
+  "style-src": "'self'",
+  "img-src": "'self' data:",
+  "connect-src": "'self'",
+});
 
 const tag = "Pages";
 
@@ -74,7 +73,7 @@ export function docsRoutes(): ErasedEndpoint[] {
         access: "none",
         responses: { 200: { description: "The page.", contentType: "text/html" } },
       },
-      () => ({ status: 200, text: page, headers: pageHeaders }),
+      () => ({ status: 200, text: page, headers }),
     ),
 
     endpoint(

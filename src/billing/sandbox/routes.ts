@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { type ErasedEndpoint, endpoint, type Reply } from "../../http/endpoint.ts";
+import { pageHeaders } from "../../http/page-headers.ts";
 import { bankPage, confirmPathOf, overPage, pathOf, paymentPage, styleSource, unknownPage } from "./pages.ts";
 import type { PageAnswer, Sandbox, SandboxPage } from "./sandbox.ts";
 
@@ -108,7 +109,7 @@ const isPaid = ({ state }: SandboxPage) => state === "paid" || state === "revers
 /** RFC 9110, section 15.4.4: whatever the method was, the next page is fetched with GET. */
 const seeOther = (location: string): Reply => ({ status: 303, headers: { Location: location } });
 
-const unknown = (): Reply => ({ status: 404, text: unknownPage(), headers: pageHeaders([]) });
+const unknown = (): Reply => ({ status: 404, text: unknownPage(), headers: headersOf() });
 
 /**
  * Chromium holds a redirect after a form to `form-action` as well, so the way back must be allowed by name: the public
@@ -117,21 +118,8 @@ const unknown = (): Reply => ({ status: 404, text: unknownPage(), headers: pageH
 const show = (status: number, page: SandboxPage, html: string): Reply => ({
   status,
   text: html,
-  headers: pageHeaders([new URL(page.returnUrl).origin]),
+  headers: headersOf(new URL(page.returnUrl).origin),
 });
 
-/** Access codes stand in addresses, so no other page may hear from which one a visitor comes. */
-const pageHeaders = (formTargets: readonly string[]) => ({
-  "Content-Type": "text/html; charset=utf-8",
-  "Content-Security-Policy": [
-    "default-src 'none'",
-    `style-src ${styleSource}`,
-    "img-src data:",
-    "base-uri 'none'",
-    `form-action ${["'self'", ...formTargets].join(" ")}`,
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-});
+const headersOf = (...formTargets: string[]) =>
+  pageHeaders({ "style-src": styleSource, "form-action": ["'self'", ...formTargets].join(" ") });
