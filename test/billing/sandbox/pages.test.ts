@@ -57,10 +57,10 @@ describe("the hosted page", () => {
     const hash = createHash("sha256").update(style).digest("base64");
     expect(policyOf(answer).split("; ")).toEqual([
       "default-src 'none'",
-      `style-src 'sha256-${hash}'`,
       "img-src data:",
-      "base-uri 'none'",
       "form-action 'self' http://localhost:8080",
+      `style-src 'sha256-${hash}'`,
+      "base-uri 'none'",
       "frame-ancestors 'none'",
     ]);
     expect(style).toContain("prefers-color-scheme: dark");
