@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { buildWeb } from "./web/build.ts";
 
 /**
  * Builds the executable: `bun run build` for this machine, `bun run build:all` for every platform with checksums.
@@ -33,6 +34,8 @@ const options = [
   // All entry points in one folder: `new URL("./reader-worker.ts", import.meta.url)` then finds the worker in the
   // executable as it does among the sources. By default it would be at store/sqlite/, and main at the top.
   "--entry-naming=[name].[ext]",
+  // The dashboard, under the folder's last name: `src/http/dashboard-files.ts` finds it there.
+  "--asset=dist/web",
 ];
 
 /** A worker is an entry point of its own: nothing imports it. */
@@ -66,6 +69,7 @@ async function compileAll(): Promise<void> {
 
 async function main(): Promise<void> {
   mkdirSync(dist, { recursive: true });
+  await buildWeb();
   if (process.argv.includes("--all")) await compileAll();
   else await compile(join(dist, process.platform === "win32" ? "postrider.exe" : "postrider"));
 }

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { jwt } from "@elysiajs/jwt";
+import { staticPlugin } from "@elysiajs/static";
 import { createAccounts } from "./accounts/accounts.ts";
 import { announceChange } from "./accounts/announcement.ts";
 import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accounts/api-keys.ts";
@@ -37,6 +38,8 @@ import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { findDashboard } from "./http/dashboard-files.ts";
+import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { healthRoutes } from "./http/health-routes.ts";
@@ -194,6 +197,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const signingKeys = createSigningKeys({ store, clock, vault, signers });
   const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
 
+  const dashboard = findDashboard();
   const endpoints = [
     ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
@@ -216,6 +220,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
     ...healthRoutes({ store, hasRoom }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
+    ...dashboardRoutes(dashboard),
   ];
 
   const run = createRunner({
@@ -237,6 +242,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
     whenIdle: () => dispatcher.whenIdle(),
 
     async start() {
+      if (dashboard) api.use(await assetsOf(dashboard.assetsFolder));
       const { hostname, port } = listen();
       ownListeners.push(...ownListenersOf(config, port));
       const scheme = config.tls ? "https" : "http";
@@ -268,6 +274,20 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
       return left === 0;
     },
   };
+
+  /** The page itself is a route of ours, because files go out without its headers. */
+  function assetsOf(folder: string) {
+    return staticPlugin({
+      assets: folder,
+      prefix: "/assets",
+      alwaysStatic: true,
+      headers: assetHeaders,
+      // The plugin's are no valid ones (RFC 9110, section 8.8.3), and nobody asks again for what never changes.
+      etag: false,
+      detail: { hide: true },
+      silent: true,
+    });
+  }
 
   function createOwnProcessor() {
     const secret = createHmac("sha256", dataDir.secrets.masterKey).update("sandbox payment processor").digest();

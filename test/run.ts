@@ -6,7 +6,7 @@ import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
 
 /**
- * `npm test`: formatting and lint, types, all tests, the build, the executable that was built, and its pages in a browser.
+ * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
  * them all. `--histories N` sets how many histories of payments are simulated.
  */
@@ -38,6 +38,8 @@ async function main(): Promise<void> {
   const outcomes = [
     await stage("lint", () => succeeds("biome", "check", "--error-on-warnings", ".")),
     await stage("types", () => succeeds("tsc", "--noEmit")),
+    await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
+    await stage("dashboard", () => succeeds("bun", "web/build.ts")),
     await stage("tests", () => runTests(`--path-ignore-patterns=${browserTests}/**`)),
     await stage("payments", simulatePayments),
   ];

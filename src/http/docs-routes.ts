@@ -55,18 +55,6 @@ export function docsRoutes(): ErasedEndpoint[] {
     endpoint(
       {
         method: "GET",
-        path: "/",
-        tag,
-        summary: "Go to the documentation",
-        access: "none",
-        responses: { 302: { description: "To /docs." } },
-      },
-      () => ({ status: 302, headers: { Location: "/docs" } }),
-    ),
-
-    endpoint(
-      {
-        method: "GET",
         path: "/docs",
         tag,
         summary: "Read and try the interface",

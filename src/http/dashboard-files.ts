@@ -1,0 +1,22 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/**
+ * Where the bundled dashboard is. The build embeds `dist/web` under its last name, beside every module of the executable;
+ * among the sources it is where `bun web/build.ts` leaves it.
+ */
+const embedded = join(import.meta.dir, "web");
+const folder = existsSync(join(embedded, "index.html")) ? embedded : join(import.meta.dir, "../../dist/web");
+
+export interface DashboardFiles {
+  /** The one page of all views. */
+  readonly page: string;
+  /** Scripts and styles, each compressed with gzip, under names that hold a hash of their content. */
+  readonly assetsFolder: string;
+}
+
+/** Null when the dashboard was not built, as in a fresh checkout. */
+export function findDashboard(): DashboardFiles | null {
+  const path = join(folder, "index.html");
+  return existsSync(path) ? { page: readFileSync(path, "utf8"), assetsFolder: join(folder, "assets") } : null;
+}

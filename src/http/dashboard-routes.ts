@@ -1,0 +1,68 @@
+import { unavailable } from "../errors.ts";
+import type { DashboardFiles } from "./dashboard-files.ts";
+import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
+import { pageHeaders } from "./page-headers.ts";
+
+/** The views of the dashboard (`web/app.tsx`). They are named here, so that every other path is 404 as before. */
+const views = [
+  "/",
+  "/sign-in",
+  "/sign-up",
+  "/welcome",
+  "/events",
+  "/events/:id",
+  "/webhooks",
+  "/replays",
+  "/inbox",
+  "/inbox/:token",
+  "/keys",
+  "/plan",
+];
+
+/** Hardening, section 5. Trusted types: no text ever becomes markup, and the browser holds the page to it. */
+const headers = {
+  ...pageHeaders({
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "font-src": "'self'",
+    "form-action": "'self'",
+    "require-trusted-types-for": "'script'",
+  }),
+  "Cache-Control": "no-cache",
+};
+
+/** On every file of the dashboard. The names change with the content, so a browser need never ask again. */
+export const assetHeaders = {
+  "Cache-Control": "public, max-age=31536000, immutable",
+  "Content-Encoding": "gzip",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "X-Content-Type-Options": "nosniff",
+};
+
+/** One page for every view: which one it is, and who may see what, is decided by the calls that it makes. */
+export function dashboardRoutes(files: DashboardFiles | null): ErasedEndpoint[] {
+  return views.map((path) =>
+    endpoint(
+      {
+        method: "GET",
+        path,
+        tag: "Pages",
+        summary: "Open the dashboard",
+        access: "none",
+        responses: { 200: { description: "The page.", contentType: "text/html" } },
+      },
+      () => {
+        if (!files) {
+          throw unavailable(
+            "The dashboard was not built. Try: npm start, or bun web/build.ts",
+            "dashboard_missing",
+            60,
+          );
+        }
+        return { status: 200, text: files.page, headers };
+      },
+    ),
+  );
+}

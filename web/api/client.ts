@@ -1,0 +1,82 @@
+import { endSession, token } from "../session/session.ts";
+
+/** Why a request did not bring what was asked for, in the server's own words. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+
+  constructor(
+    message: string,
+    /** 0 when there was no answer. */
+    readonly status: number,
+    /** The stable word of the error body. */
+    readonly code: string,
+    readonly retryAfterSeconds: number | null,
+  ) {
+    super(message);
+  }
+}
+
+export interface Call {
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  /** Sent as JSON. */
+  body?: unknown;
+  query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  signal?: AbortSignal | undefined;
+  /** Instead of the session's token; null: none. */
+  credential?: string | null;
+}
+
+/**
+ * One request to the server that the page came from. The session ends when the server no longer takes its token.
+ * @throws ApiError, also when the server cannot be reached; the reason of `signal` when that was aborted
+ */
+export async function call<T>(path: string, options: Call = {}): Promise<T> {
+  const { response } = await send(path, options);
+  return response.status === 204 || response.headers.get("content-length") === "0"
+    ? (undefined as T)
+    : ((await response.json()) as T);
+}
+
+/** Like `call`, for an answer whose news is in a header. */
+export async function callForHeader(path: string, header: string, options: Call): Promise<string | null> {
+  const { response } = await send(path, options);
+  return response.headers.get(header);
+}
+
+async function send(path: string, { method = "GET", body, query, signal, credential }: Call) {
+  const bearer = credential === undefined ? token.value : credential;
+  let response: Response;
+  try {
+    response = await fetch(path + toQuery(query), {
+      method,
+      headers: {
+        ...(bearer !== null && { Authorization: `Bearer ${bearer}` }),
+        ...(body !== undefined && { "Content-Type": "application/json" }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError("The server cannot be reached.", 0, "unreachable", null);
+  }
+  if (!response.ok) throw await toError(response, credential === undefined);
+  return { response };
+}
+
+async function toError(response: Response, isOfSession: boolean): Promise<ApiError> {
+  const body: unknown = await response.json().catch(() => null);
+  const { message, code } = isErrorBody(body) ? body : { message: `The server answered ${response.status}.`, code: "" };
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  // A session that is too old to be renewed is still good for what is left of its token.
+  if (response.status === 401 && isOfSession && code !== "session_too_old") endSession("ended");
+  return new ApiError(message, response.status, code, Number.isNaN(retryAfter) ? null : retryAfter);
+}
+
+const isErrorBody = (body: unknown): body is { message: string; code: string } =>
+  typeof body === "object" && body !== null && "message" in body && typeof body.message === "string" && "code" in body;
+
+function toQuery(query: Call["query"]): string {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}

@@ -1,0 +1,76 @@
+import type * as v from "valibot";
+import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/credential-model.ts";
+import type { accountInfo, authenticated, createdTenant, paymentMethod, upgraded } from "../../src/accounts/model.ts";
+import type { billing } from "../../src/billing/model.ts";
+import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
+import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
+import type { attemptBody, savedWebhooks, webhookList } from "../../src/webhooks/model.ts";
+
+/** What the server answers, in the types that it checks and documents its answers by. */
+
+export type Account = v.InferOutput<typeof accountInfo>;
+export type CreatedTenant = v.InferOutput<typeof createdTenant>;
+export type Authenticated = v.InferOutput<typeof authenticated>;
+export type Upgraded = v.InferOutput<typeof upgraded>;
+export type PaymentMethod = v.InferOutput<typeof paymentMethod>;
+export type Billing = v.InferOutput<typeof billing>;
+export type ApiKey = v.InferOutput<typeof apiKeyRecord>;
+export type JwkSet = v.InferOutput<typeof jwkSet>;
+export type SigningSecret = v.InferOutput<typeof signingSecret>;
+export type EventRecord = v.InferOutput<typeof recordBody>;
+export type EventPage = v.InferOutput<typeof pageBody>;
+export type Delivery = v.InferOutput<typeof deliveryBody>;
+export type Stats = v.InferOutput<typeof statsBody>;
+export type Attempt = v.InferOutput<typeof attemptBody>;
+export type Webhook = v.InferOutput<typeof webhookList>[number];
+export type SavedWebhook = v.InferOutput<typeof savedWebhooks>[number];
+export type Replay = v.InferOutput<typeof replayBody>;
+export type ReplayPage = v.InferOutput<typeof replayListBody>;
+export type Previewed = v.InferOutput<typeof previewedBody>;
+
+/** `GET /v1/about` */
+export interface About {
+  version: string;
+  baseUrl: string;
+  mode: "local" | "public";
+  signup: "open" | "closed";
+  payments: "sandbox" | "paystack" | "off";
+  currency: "NGN";
+  plans: { tier: string; webhooks: number; eventsPerMonth: number; priceKobo: number | null }[];
+}
+
+/** `GET /v1/tenants/webhooks/health` */
+export interface WebhookHealth {
+  id: string;
+  url: string;
+  records: number;
+  delivered: number;
+  failed: number;
+  pending: number;
+  lastDeliveredAt: string | null;
+  lastFailedAt: string | null;
+  lastError: string | null;
+}
+
+/** `GET /v1/inbox` */
+export interface Inbox {
+  url: string;
+  answer: InboxAnswer;
+  deliveries: InboxDelivery[];
+  total: number;
+}
+
+export interface InboxAnswer {
+  status: number;
+  delay_ms: number;
+  silent: boolean;
+}
+
+export interface InboxDelivery {
+  id: string;
+  receivedAt: string;
+  eventId: string;
+  headers: Record<string, string>;
+  body: string;
+  answeredStatus: number | null;
+}

@@ -1,0 +1,60 @@
+import { LocationProvider, Route, Router } from "preact-iso/router";
+import { EventPage } from "./pages/event.tsx";
+import { EventsPage } from "./pages/events.tsx";
+import { InboxPage } from "./pages/inbox.tsx";
+import { KeysPage } from "./pages/keys.tsx";
+import { NotFoundPage } from "./pages/not-found.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
+import { PlanPage } from "./pages/plan.tsx";
+import { ReplaysPage } from "./pages/replays.tsx";
+import { SignInPage } from "./pages/sign-in.tsx";
+import { SignUpPage } from "./pages/sign-up.tsx";
+import { StartPage } from "./pages/start.tsx";
+import { WebhooksPage } from "./pages/webhooks.tsx";
+import { WelcomePage } from "./pages/welcome.tsx";
+import { ShortcutHelp } from "./parts/keyboard.tsx";
+import { Said } from "./parts/said.tsx";
+import { isSignedIn, noSession } from "./session/session.ts";
+import { Shell } from "./shell.tsx";
+
+/** The views, by path. The server knows the same paths (`src/http/dashboard-routes.ts`) and leaves all others alone. */
+export function App() {
+  return (
+    <LocationProvider scope={/^\/(?!docs|pay|v1|openapi)/}>
+      {isSignedIn.value ? <Inside /> : <Outside />}
+      <ShortcutHelp />
+      <Said />
+    </LocationProvider>
+  );
+}
+
+function Inside() {
+  return (
+    <Shell>
+      <Router>
+        <Route path="/" component={OverviewPage} />
+        <Route path="/welcome" component={WelcomePage} />
+        <Route path="/events" component={EventsPage} />
+        <Route path="/events/:id" component={EventPage} />
+        <Route path="/webhooks" component={WebhooksPage} />
+        <Route path="/replays" component={ReplaysPage} />
+        <Route path="/inbox" component={InboxPage} />
+        <Route path="/inbox/:token" component={InboxPage} />
+        <Route path="/keys" component={KeysPage} />
+        <Route path="/plan" component={PlanPage} />
+        <Route default component={NotFoundPage} />
+      </Router>
+    </Shell>
+  );
+}
+
+/** Whoever opens a view without a session signs in there, and is at that view then. */
+function Outside() {
+  return (
+    <Router>
+      <Route path="/" component={noSession.value === "none" ? StartPage : SignInPage} />
+      <Route path="/sign-up" component={SignUpPage} />
+      <Route default component={SignInPage} />
+    </Router>
+  );
+}

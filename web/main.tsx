@@ -1,0 +1,21 @@
+import { render } from "preact";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/parts.css";
+import "./styles/shell.css";
+import { App } from "./app.tsx";
+import { listenToKeys } from "./parts/keyboard.tsx";
+import { followAccount } from "./session/account.ts";
+import { keepSession } from "./session/renewal.ts";
+import { meetServer } from "./session/server.ts";
+import { followStream } from "./stream/stream.ts";
+
+keepSession();
+followStream();
+followAccount();
+listenToKeys();
+// The pages that need it say so while it is missing.
+void meetServer().catch(() => {});
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

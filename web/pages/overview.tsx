@@ -1,0 +1,5 @@
+import { PageHead } from "../parts/page.tsx";
+
+export function OverviewPage() {
+  return <PageHead title="Overview" />;
+}

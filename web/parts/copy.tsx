@@ -1,0 +1,47 @@
+import { useState } from "preact/hooks";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+
+const shownMs = 1600;
+
+/** Copies a text, and says so where it was pressed. @param what names the text to those who only hear the button */
+export function Copy({
+  text,
+  what,
+  label,
+  kind = "quiet",
+}: {
+  text: string | (() => string | Promise<string>);
+  what: string;
+  /** Shown beside the icon. */
+  label?: string;
+  kind?: "quiet" | "plain" | "primary";
+}) {
+  const [isDone, setDone] = useState(false);
+
+  async function copy(): Promise<void> {
+    await copyText(typeof text === "string" ? text : await text());
+    setDone(true);
+    setTimeout(() => setDone(false), shownMs);
+  }
+
+  return (
+    <Button kind={kind} onClick={copy} aria-label={isDone ? `Copied ${what}` : `Copy ${what}`} title={`Copy ${what}`}>
+      <Icon name={isDone ? "check" : "copy"} />
+      {label !== undefined && (isDone ? "Copied" : label)}
+    </Button>
+  );
+}
+
+/** Pages on plain http have no clipboard of their own, but for this machine's. */
+export async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "visually-hidden";
+  (document.querySelector("dialog[open]") ?? document.body).append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  if (!isCopied) throw new Error("The browser does not let this page copy; select the text and copy it.");
+}

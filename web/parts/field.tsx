@@ -1,0 +1,73 @@
+import { type ComponentChildren, h } from "preact";
+import { useId } from "preact/hooks";
+
+interface FieldProps {
+  label: string;
+  /** Of the value in the form's data. */
+  name?: string;
+  type?: "text" | "password" | "email" | "url" | "number" | "search" | "datetime-local";
+  value?: string;
+  onType?(value: string): void;
+  hint?: ComponentChildren;
+  /** What is wrong with it, in the server's words. */
+  wrong?: string | null;
+  placeholder?: string;
+  autocomplete?: string;
+  required?: boolean;
+  min?: number;
+  max?: number;
+}
+
+/** A field with its label, a hint, and what is wrong with it. */
+export function Field({ label, hint, wrong = null, type = "text", onType, ...given }: FieldProps) {
+  const id = useId();
+  const input = {
+    ...given,
+    id,
+    type,
+    "aria-invalid": wrong !== null,
+    "aria-describedby": `${id}-more`,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => onType?.(currentTarget.value),
+  };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {/* As an element, each type would be a case of its own for the types. */}
+      {h("input", input)}
+      <span id={`${id}-more`} class={wrong === null ? "hint" : "wrong"}>
+        {wrong ?? hint}
+      </span>
+    </div>
+  );
+}
+
+/** A choice of a few, by the browser's own control: it works with every keyboard and every phone. */
+export function Choice({
+  label,
+  options,
+  value,
+  onChoose,
+  isLabelHidden = false,
+}: {
+  label: string;
+  options: readonly { value: string; text: string }[];
+  value: string;
+  onChoose(value: string): void;
+  isLabelHidden?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "visually-hidden" : ""}>
+        {label}
+      </label>
+      <select id={id} value={value} onChange={({ currentTarget }) => onChoose(currentTarget.value)}>
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { Dialog } from "./dialog.tsx";
+
+/** A key, or two after each other (`g e`), and what they do. */
+export interface Shortcut {
+  readonly keys: string;
+  readonly does: string;
+  run(): void;
+}
+
+const active = signal<readonly (readonly Shortcut[])[]>([]);
+const isHelpOpen = signal(false);
+/** The second of two keys has this long. */
+const sequenceMs = 1200;
+
+/** Shortcuts of a part of the page, for as long as it is shown. The part that came last is asked first. */
+export function useShortcuts(shortcuts: readonly Shortcut[]): void {
+  const latest = useRef(shortcuts);
+  latest.current = shortcuts;
+  const names = shortcuts.map(({ keys, does }) => `${keys}\t${does}`).join("\n");
+  useEffect(() => {
+    const mine = names.split("\n").flatMap((line, i): Shortcut[] => {
+      const [keys = "", does = ""] = line.split("\t");
+      return keys === "" ? [] : [{ keys, does, run: () => latest.current[i]?.run() }];
+    });
+    active.value = [mine, ...active.peek()];
+    return () => {
+      active.value = active.peek().filter((other) => other !== mine);
+    };
+  }, [names]);
+}
+
+/** Listens for the whole page. Whoever types into a field, or has a dialog open, means that and not us. */
+export function listenToKeys(): void {
+  let first = "";
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isElsewhere(event)) return;
+    if (event.key === "?") {
+      isHelpOpen.value = true;
+      return;
+    }
+    const all = active.value.flat();
+    const keys = first === "" ? event.key : `${first} ${event.key}`;
+    const found = all.find((shortcut) => shortcut.keys === keys) ?? all.find(({ keys: own }) => own === event.key);
+    clearTimeout(timer);
+    first = "";
+    if (found) {
+      event.preventDefault();
+      found.run();
+    } else if (all.some((shortcut) => shortcut.keys.startsWith(`${event.key} `))) {
+      first = event.key;
+      timer = setTimeout(() => {
+        first = "";
+      }, sequenceMs);
+    }
+  });
+}
+
+function isElsewhere({ key, target }: KeyboardEvent): boolean {
+  if (document.querySelector("dialog[open]")) return true;
+  if (!(target instanceof HTMLElement)) return false;
+  // Enter on a link or a button is the browser's.
+  if (key === "Enter" && target.closest("a, button, summary")) return true;
+  return target.closest("input, select, textarea, [contenteditable]") !== null && key !== "Escape";
+}
+
+/** All shortcuts that work here and now. */
+export function ShortcutHelp() {
+  if (!isHelpOpen.value) return null;
+  return (
+    <Dialog
+      title="Keyboard shortcuts"
+      onClose={() => {
+        isHelpOpen.value = false;
+      }}
+    >
+      <dl class="keys">
+        {[...active.value.flat(), { keys: "?", does: "Show these shortcuts" }].map(({ keys, does }) => (
+          <>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{does}</dd>
+          </>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

@@ -1,0 +1,18 @@
+import { signal } from "@preact/signals";
+import { exactTime, relativeTime } from "../format/time.ts";
+
+/** One clock for all times of the page, so that they change together and not each by a timer of its own. */
+export const now = signal(Date.now());
+setInterval(() => {
+  if (document.visibilityState === "visible") now.value = Date.now();
+}, 1000);
+
+/** A time as people say it, exact on hover. */
+export function Time({ at }: { at: string }) {
+  const ms = Date.parse(at);
+  return (
+    <time dateTime={at} title={exactTime(ms)} class="nowrap">
+      {relativeTime(ms, now.value)}
+    </time>
+  );
+}

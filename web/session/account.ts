@@ -1,0 +1,39 @@
+import { effect, signal } from "@preact/signals";
+import { call } from "../api/client.ts";
+import type { Account } from "../api/types.ts";
+import { onStream, resyncs } from "../stream/stream.ts";
+import { isSignedIn } from "./session.ts";
+
+/** Who is signed in: plan, limits and what is used of them. Null until it is known. */
+export const account = signal<Account | null>(null);
+
+/** The counter of events need not be newer than this. */
+const refreshEveryMs = 5_000;
+
+export async function refreshAccount(): Promise<void> {
+  if (!isSignedIn.peek()) return;
+  account.value = await call<Account>("/v1/tenants/me");
+}
+
+/** Keeps `account` true for as long as somebody is signed in. */
+export function followAccount(): void {
+  let isAsked = false;
+  // Without an answer the next message, or the next look, asks again.
+  const refresh = () => void refreshAccount().catch(() => {});
+  effect(() => {
+    resyncs.value;
+    if (isSignedIn.value) refresh();
+    else account.value = null;
+  });
+  onStream((messages) => {
+    if (messages.some(({ kind }) => kind === "account.changed")) refresh();
+    else if (messages.some(({ kind }) => kind === "event.accepted")) {
+      if (isAsked) return;
+      isAsked = true;
+      setTimeout(() => {
+        isAsked = false;
+        refresh();
+      }, refreshEveryMs);
+    }
+  });
+}

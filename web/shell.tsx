@@ -1,0 +1,202 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { call } from "./api/client.ts";
+import { exactTime } from "./format/time.ts";
+import { Button } from "./parts/button.tsx";
+import { Dialog } from "./parts/dialog.tsx";
+import { Icon, type IconName } from "./parts/icon.tsx";
+import { useShortcuts } from "./parts/keyboard.tsx";
+import { account } from "./session/account.ts";
+import { endSession, expiresAt, isLast } from "./session/session.ts";
+import { type StreamState, streamState } from "./stream/stream.ts";
+
+const places: readonly { path: string; name: string; icon: IconName; keys: string; isOnPhone?: boolean }[] = [
+  { path: "/", name: "Overview", icon: "overview", keys: "g o", isOnPhone: true },
+  { path: "/events", name: "Events", icon: "events", keys: "g e", isOnPhone: true },
+  { path: "/webhooks", name: "Webhooks", icon: "webhooks", keys: "g w", isOnPhone: true },
+  { path: "/replays", name: "Replays", icon: "replays", keys: "g r" },
+  { path: "/inbox", name: "Inbox", icon: "inbox", keys: "g i", isOnPhone: true },
+  { path: "/keys", name: "API keys", icon: "keys", keys: "g k" },
+  { path: "/plan", name: "Plan", icon: "plan", keys: "g p" },
+];
+
+/** What surrounds every view of somebody who is signed in. */
+export function Shell({ children }: { children: ComponentChildren }) {
+  const { route } = useLocation();
+  useShortcuts(places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })));
+  return (
+    <div class="shell">
+      <header class="side">
+        <Brand />
+        <StreamLight />
+        <Navigation />
+        <Foot />
+      </header>
+      <main class="main">
+        <Bars />
+        {children}
+      </main>
+    </div>
+  );
+}
+
+export function Brand() {
+  return (
+    <a class="brand" href="/">
+      <svg viewBox="0 0 16 16" aria-hidden="true">
+        <rect width="16" height="16" rx="4" fill="var(--accent)" />
+        <path
+          d="M3.5 8h6M7 4.500 10.500 8 7 11.500M12.500 4.500v7"
+          stroke="var(--accent-ink)"
+          stroke-width="1.6"
+          fill="none"
+        />
+      </svg>
+      Postrider
+    </a>
+  );
+}
+
+const streamWords: Record<StreamState, string> = {
+  connecting: "Connecting",
+  live: "Live",
+  offline: "Offline",
+  "catching-up": "Catching up",
+};
+
+function StreamLight() {
+  const state = streamState.value;
+  return (
+    <p class={`stream-state ${state}`}>
+      <i aria-hidden="true" />
+      {streamWords[state]}
+    </p>
+  );
+}
+
+const isAt = (path: string, here: string) => here === path || (path !== "/" && here.startsWith(`${path}/`));
+
+function Navigation() {
+  const { path: here } = useLocation();
+  const [isMoreOpen, setMoreOpen] = useState(false);
+  const link = ({ path, name, icon, isOnPhone = false }: (typeof places)[number]) => (
+    <a
+      key={path}
+      href={path}
+      class={isOnPhone ? "" : "wide"}
+      onClick={() => setMoreOpen(false)}
+      {...(isAt(path, here) && { "aria-current": "page" as const })}
+    >
+      <Icon name={icon} />
+      {name}
+    </a>
+  );
+  return (
+    <nav class="nav" aria-label="Main">
+      {places.map(link)}
+      <div class="phone-more">
+        <button type="button" onClick={() => setMoreOpen(true)} aria-haspopup="dialog">
+          <Icon name="more" />
+          More
+        </button>
+      </div>
+      {isMoreOpen && (
+        <Dialog title={account.value?.tenant_name ?? "More"} onClose={() => setMoreOpen(false)}>
+          <ul class="rows">
+            {places
+              .filter(({ isOnPhone = false }) => !isOnPhone)
+              .map(({ path, name, icon }) => (
+                <li key={path}>
+                  <a class="row" href={path} onClick={() => setMoreOpen(false)}>
+                    <Icon name={icon} /> {name}
+                  </a>
+                </li>
+              ))}
+          </ul>
+          <div class="buttons">
+            <Button onClick={signOut}>Sign out</Button>
+            <Button onClick={() => setMoreOpen(false)}>Close</Button>
+          </div>
+        </Dialog>
+      )}
+    </nav>
+  );
+}
+
+function Foot() {
+  const who = account.value;
+  return (
+    <div class="side-foot">
+      {who && (
+        <p class="who">
+          {who.tenant_name}
+          <br />
+          <span class="soft small">
+            {who.tier} · {who.tenant_id}
+          </span>
+        </p>
+      )}
+      <div class="nav">
+        <a href="/docs" target="_blank" rel="noreferrer">
+          <Icon name="docs" />
+          API reference
+        </a>
+        <button type="button" onClick={() => void signOut()}>
+          <Icon name="exit" />
+          Sign out
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** Ends the token at the server too; should that fail, it is gone from this tab all the same. */
+async function signOut(): Promise<void> {
+  try {
+    await call("/v1/tenants/auth/logout", { method: "POST" });
+  } catch {
+    // Signed out here is what was asked for.
+  }
+  endSession("left");
+}
+
+/** Quiet lines above every view about what concerns all of them. */
+function Bars() {
+  const standing = account.value?.status;
+  return (
+    <>
+      {streamState.value === "offline" && (
+        <p class="bar" role="status">
+          The connection to the server is lost. What you see may be old; it is tried again by itself.
+        </p>
+      )}
+      {streamState.value === "catching-up" && (
+        <p class="bar" role="status">
+          Some news was missed while you were away. Everything is read again.
+        </p>
+      )}
+      {isLast.value && (
+        <p class="bar" role="status">
+          You signed in a day ago. This session ends at {exactTime(expiresAt.value).slice(11, 16)}; sign in again to go
+          on.
+        </p>
+      )}
+      {standing === "past_due" && (
+        <p class="bar">
+          A charge has failed and will be tried again. <a href="/plan">See the plan</a>
+        </p>
+      )}
+      {standing === "suspended" && (
+        <p class="bar">
+          The account is suspended: no events are accepted. <a href="/plan">See why</a>
+        </p>
+      )}
+      {standing === "pending_verification" && (
+        <p class="bar">
+          A card is to be verified before the plan is in force. <a href="/plan">Verify a card</a>
+        </p>
+      )}
+    </>
+  );
+}
