@@ -80,3 +80,30 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file)).not.toContain("app.ts");
   });
 });
+
+describe("the dashboard", () => {
+  const web = join(root, "web");
+  const pages = [...new Glob("**/*.{ts,tsx}").scanSync(web)]
+    .filter((file) => !/^build\.ts$|\.d\.ts$/.test(file))
+    .sort();
+  const textOf = (file: string) => readFileSync(join(web, file), "utf8");
+  const scan = new Bun.Transpiler({ loader: "tsx" });
+
+  test.each(pages)("web/%s takes types from the server, and nothing else", (file) => {
+    const imported = scan.scanImports(textOf(file)).map(({ path }) => resolve(web, dirname(file), path));
+    expect(imported.filter((path) => path.startsWith(src))).toEqual([]);
+  });
+
+  test.each(pages)("web/%s never turns text into markup, and keeps nothing beyond the tab", (file) => {
+    expect(textOf(file)).not.toMatch(
+      /innerHTML|outerHTML|insertAdjacentHTML|document\.write|localStorage|document\.cookie/,
+    );
+  });
+
+  test.each(pages.filter((file) => !["api/client.ts", "stream/stream.ts"].includes(file)))(
+    "web/%s speaks to the server through the client",
+    (file) => {
+      expect(textOf(file)).not.toMatch(/(?<![.\w])fetch\(|XMLHttpRequest|EventSource\(|WebSocket/);
+    },
+  );
+});
