@@ -87,6 +87,7 @@ export interface EventRecord {
 
 /** A delivery whose time has come, with all that one attempt needs. */
 export interface DueDelivery {
+  /** 0: a test, of which there is no record. */
   readonly deliveryKey: number;
   readonly tenantKey: number;
   readonly tenantId: string;
@@ -154,6 +155,28 @@ export interface SigningSecret {
   /** The secret, encrypted. */
   readonly sealed: Uint8Array;
   readonly expiresAt: number | null;
+}
+
+// ---------------------------------------------------------------- the inbox
+
+/** How an account's inbox answers the deliveries that it gets. */
+export interface InboxAnswer {
+  readonly status: number;
+  readonly delayMs: number;
+  /** It never answers, whatever the rest says. */
+  readonly silent: boolean;
+}
+
+/** A delivery as an inbox received it. */
+export interface InboxDelivery {
+  readonly id: string;
+  readonly receivedAt: number;
+  readonly eventId: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  /** What it is answered with; null: with nothing, in the time that an attempt has. */
+  readonly answeredStatus: number | null;
+  readonly isTest: boolean;
 }
 
 // ---------------------------------------------------------------- payments

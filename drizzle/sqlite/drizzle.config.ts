@@ -2,7 +2,11 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "sqlite",
-  schema: ["./src/store/sqlite/schema.ts", "./src/store/sqlite/billing-schema.ts"],
+  schema: [
+    "./src/store/sqlite/schema.ts",
+    "./src/store/sqlite/billing-schema.ts",
+    "./src/store/sqlite/inbox-schema.ts",
+  ],
   out: "./drizzle/sqlite/migrations",
   breakpoints: true,
 });

@@ -10,6 +10,7 @@ import type { Connection } from "./sqlite/connection.ts";
 import { credentialVerbs } from "./sqlite/credentials.ts";
 import { deliveryVerbs } from "./sqlite/deliveries.ts";
 import { eventVerbs } from "./sqlite/events.ts";
+import { inboxVerbs } from "./sqlite/inbox.ts";
 import { createLane, type LaneOptions } from "./sqlite/lane.ts";
 import { maintenanceVerbs } from "./sqlite/maintenance.ts";
 import { canCheckpointElsewhere, databaseFile, openDatabase } from "./sqlite/open.ts";
@@ -84,6 +85,7 @@ export function openStore({
     ...deliveryVerbs(connection, ledger),
     ...replayVerbs(connection, ledger),
     ...statVerbs(connection),
+    ...inboxVerbs(connection),
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),

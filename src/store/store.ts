@@ -14,6 +14,7 @@ import type {
   Webhook,
 } from "../domain.ts";
 import type { BillingVerbs, NewVerification, SandboxVerbs } from "./billing.ts";
+import type { InboxVerbs } from "./inbox.ts";
 
 /**
  * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
@@ -33,6 +34,7 @@ export interface Store
     DeliveryVerbs,
     ReplayVerbs,
     StatVerbs,
+    InboxVerbs,
     BillingVerbs,
     MaintenanceVerbs,
     SandboxVerbs {}

@@ -6,6 +6,7 @@ import {
   bytes,
   createWorld,
   newApiKeyRow,
+  newInboxDelivery,
   newReplay,
   newSigningKeyRow,
   newWebhooks,
@@ -1126,6 +1127,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         await world.store.rotateSigningKey(tenant.key, newSigningKeyRow(), 1, 2, 1);
         await world.store.rotateSigningSecret(tenant.key, bytes("x"), 2, 1);
         await world.store.rememberLogin(tenant.key, "192.0.2.1", 1);
+        await world.store.setInboxAnswer(tenant.key, { status: 503, delayMs: 0, silent: false });
+        for (let i = 0; i < 3; i++) await world.store.keepInboxDelivery(tenant.key, newInboxDelivery(), 100);
         await world.store.addStats([
           {
             tenantKey: tenant.key,
@@ -1194,6 +1197,9 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
           world.replayEvent(tenant, delivery.eventId),
           world.startReplay(tenant, "all"),
           store.cancelReplay(key, replay?.id ?? "", 1),
+          store.setInboxAnswer(key, { status: 204, delayMs: 0, silent: true }),
+          store.keepInboxDelivery(key, newInboxDelivery(), 100),
+          store.emptyInbox(key),
         ].map(refusalOf);
         expect(await Promise.all(writes)).toEqual(writes.map(() => "unauthenticated account_gone"));
         expect(await world.settle(delivery, "delivered")).toEqual({ kind: "gone", attemptKey: null });

@@ -12,6 +12,8 @@ import * as billingSchema from "../../src/store/sqlite/billing-schema.ts";
 import type { Connection } from "../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../src/store/sqlite/events.ts";
+import { inboxVerbs } from "../../src/store/sqlite/inbox.ts";
+import * as inboxSchema from "../../src/store/sqlite/inbox-schema.ts";
 import type { Lane } from "../../src/store/sqlite/lane.ts";
 import { maintenanceVerbs } from "../../src/store/sqlite/maintenance.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
@@ -25,6 +27,7 @@ import { sandboxVerbs } from "../../src/store/sqlite/sandbox.ts";
 import * as schema from "../../src/store/sqlite/schema.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
 import { billingStoreContract } from "../contract/billing-store.ts";
+import { inboxStoreContract } from "../contract/inbox-store.ts";
 import { sandboxStoreContract } from "../contract/sandbox-store.ts";
 import { storeContract } from "../contract/store.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -50,6 +53,7 @@ function sqliteBackend(): TestBackend {
 storeContract("SQLite", sqliteBackend);
 billingStoreContract("SQLite", sqliteBackend);
 sandboxStoreContract("SQLite", sqliteBackend);
+inboxStoreContract("SQLite", sqliteBackend);
 
 /** An open database in a folder of its own, with the store on top of it when a test asks for one. */
 function sqliteStore(options: Partial<StoreOptions> = {}) {
@@ -142,7 +146,7 @@ describe("migrations", () => {
     const { entries } = await Bun.file(join(folder, "migrations/meta/_journal.json")).json();
     const last = String(entries.length - 1).padStart(4, "0");
     const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
-    const today = await generateSQLiteDrizzleJson({ ...schema, ...billingSchema }, generated.prevId);
+    const today = await generateSQLiteDrizzleJson({ ...schema, ...billingSchema, ...inboxSchema }, generated.prevId);
     expect(await generateSQLiteMigration(generated, today)).toEqual([]);
   });
 
@@ -267,7 +271,7 @@ describe("query plans", () => {
     expect(plan).not.toContain("TEMP B-TREE");
   });
 
-  test("no statement that is prepared for the queue, replays, erasure or sandbox scans or sorts a table that grows", () => {
+  test("no statement that is prepared for the queue, replays, erasure, inbox or sandbox scans or sorts a table that grows", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
@@ -276,6 +280,7 @@ describe("query plans", () => {
       eventVerbs(connection, { hasRoom: () => true });
       maintenanceVerbs(connection);
       sandboxVerbs(connection);
+      inboxVerbs(connection);
     });
     expect(plans.length).toBeGreaterThan(50);
     for (const step of [
@@ -290,7 +295,7 @@ describe("query plans", () => {
       expect(plans.filter((plan) => plan.includes(step))).not.toEqual([]);
     }
     const growing =
-      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address|sandbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
+      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
     expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
   });

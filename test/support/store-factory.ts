@@ -1,4 +1,4 @@
-import type { DeliveryState, DueDelivery, Replay, ReplayKind, Tenant } from "../../src/domain.ts";
+import type { DeliveryState, DueDelivery, InboxDelivery, Replay, ReplayKind, Tenant } from "../../src/domain.ts";
 import { DomainError } from "../../src/errors.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";
@@ -38,6 +38,17 @@ export function newTenant({ urls = [], ...given }: Partial<NewTenant> & { urls?:
     ...given,
   };
 }
+
+export const newInboxDelivery = (given: Partial<InboxDelivery> = {}): InboxDelivery => ({
+  id: newId("ibx"),
+  receivedAt: 1_000,
+  eventId: "evt_1",
+  headers: { Host: "relay.example" },
+  body: bytes("{}"),
+  answeredStatus: 204,
+  isTest: false,
+  ...given,
+});
 
 export const newReplay = (kind: ReplayKind, given: Partial<NewReplay> = {}): NewReplay => ({
   id: newId("rpl"),

@@ -12,6 +12,8 @@ const tenantTables = [
   "stat",
   "idempotency",
   "replay",
+  "inbox_delivery",
+  "inbox_setting",
   "login_address",
   "webhook",
   "api_key",

@@ -1,0 +1,22 @@
+import type { InboxAnswer, InboxDelivery, Tenant } from "../domain.ts";
+
+/** A part of a list whose newest entry comes first. */
+export interface InboxRange {
+  readonly limit: number;
+  /** Id of a delivery: only those that came after it. One that is no longer kept came before all that are. */
+  readonly after?: string;
+  /** Id of a delivery: only those that came before it. */
+  readonly before?: string;
+}
+
+/** The inbox that every account has (decisions, section 9). The error contract is that of `Store`. */
+export interface InboxVerbs {
+  /** Null when the inbox was never told how to answer. */
+  inboxAnswer(tenantKey: number): Promise<InboxAnswer | null>;
+  setInboxAnswer(tenantKey: number, answer: InboxAnswer): Promise<void>;
+  /** Keeps a delivery as the newest one and lets go of all but the newest `kept`. Returns the tenant as it is now. */
+  keepInboxDelivery(tenantKey: number, delivery: InboxDelivery, kept: number): Promise<Tenant>;
+  /** Newest first; `total` counts all that are kept. */
+  inboxDeliveries(tenantKey: number, range: InboxRange): Promise<{ deliveries: InboxDelivery[]; total: number }>;
+  emptyInbox(tenantKey: number): Promise<void>;
+}

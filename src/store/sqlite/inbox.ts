@@ -1,0 +1,104 @@
+import { and, count, desc, eq, gt, lt, sql } from "drizzle-orm";
+import type { InboxDelivery, Tenant } from "../../domain.ts";
+import { accountGone } from "../../standing.ts";
+import type { InboxVerbs } from "../inbox.ts";
+import type { Connection } from "./connection.ts";
+import { inboxDelivery, inboxSetting } from "./inbox-schema.ts";
+import { type Job, type LaneTransaction, refuse } from "./lane.ts";
+
+const value = sql.placeholder;
+
+/** Above every key. */
+const noKey = Number.MAX_SAFE_INTEGER;
+
+export function inboxVerbs({ client, db, lane, pages }: Connection): InboxVerbs {
+  const ofTenant = eq(inboxDelivery.tenantKey, value("tenantKey"));
+  const answerOf = db
+    .select({ status: inboxSetting.status, delayMs: inboxSetting.delayMs, silent: inboxSetting.silent })
+    .from(inboxSetting)
+    .where(eq(inboxSetting.tenantKey, value("tenantKey")))
+    .prepare();
+  const add = db
+    .insert(inboxDelivery)
+    .values({
+      id: value("id"),
+      tenantKey: value("tenantKey"),
+      receivedAt: value("receivedAt"),
+      eventId: value("eventId"),
+      answeredStatus: value("answeredStatus"),
+      isTest: value("isTest"),
+      headers: value("headers"),
+      body: value("body"),
+    })
+    .prepare();
+  const trim = client.prepare(
+    `delete from inbox_delivery where tenant_key = ?1 and key <=
+       (select key from inbox_delivery where tenant_key = ?1 order by key desc limit 1 offset ?2)`,
+  );
+  const keyOf = db
+    .select({ key: inboxDelivery.key })
+    .from(inboxDelivery)
+    .where(and(ofTenant, eq(inboxDelivery.id, value("id"))))
+    .prepare();
+  const between = db
+    .select({
+      id: inboxDelivery.id,
+      receivedAt: inboxDelivery.receivedAt,
+      eventId: inboxDelivery.eventId,
+      headers: inboxDelivery.headers,
+      body: inboxDelivery.body,
+      answeredStatus: inboxDelivery.answeredStatus,
+      isTest: inboxDelivery.isTest,
+    })
+    .from(inboxDelivery)
+    .where(and(ofTenant, gt(inboxDelivery.key, value("after")), lt(inboxDelivery.key, value("before"))))
+    .orderBy(desc(inboxDelivery.key))
+    .limit(value("limit"))
+    .prepare();
+  const countOf = db.select({ n: count() }).from(inboxDelivery).where(ofTenant).prepare();
+
+  /** A write for a tenant that must still exist. */
+  const forTenant = <T>(tenantKey: number, write: (tenant: Tenant) => T) =>
+    lane.submit<T>(((tx: LaneTransaction) => {
+      const page = pages(tx, tenantKey);
+      return page.gone ? refuse(accountGone()) : write(page.tenant);
+    }) satisfies Job<T>);
+
+  /** What is not there any more is older than all that is. */
+  const keyIn = (tenantKey: number, id: string) => keyOf.get({ tenantKey, id })?.key ?? 0;
+
+  return {
+    inboxAnswer: async (tenantKey) => answerOf.get({ tenantKey }) ?? null,
+
+    setInboxAnswer: (tenantKey, { status, delayMs, silent }) =>
+      forTenant<void>(tenantKey, () => {
+        const set = { status, delayMs, silent };
+        db.insert(inboxSetting)
+          .values({ tenantKey, ...set })
+          .onConflictDoUpdate({ target: inboxSetting.tenantKey, set })
+          .run();
+      }),
+
+    keepInboxDelivery: (tenantKey, { body, ...rest }, kept) =>
+      forTenant<Tenant>(tenantKey, (tenant) => {
+        add.run({ ...rest, tenantKey, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) });
+        trim.run(tenantKey, kept);
+        return tenant;
+      }),
+
+    async inboxDeliveries(tenantKey, { limit, after, before }) {
+      const deliveries: InboxDelivery[] = between.all({
+        tenantKey,
+        after: after === undefined ? 0 : keyIn(tenantKey, after),
+        before: before === undefined ? noKey : keyIn(tenantKey, before),
+        limit,
+      });
+      return { deliveries, total: countOf.get({ tenantKey })?.n ?? 0 };
+    },
+
+    emptyInbox: (tenantKey) =>
+      forTenant<void>(tenantKey, () => {
+        db.delete(inboxDelivery).where(eq(inboxDelivery.tenantKey, tenantKey)).run();
+      }),
+  };
+}
