@@ -2,7 +2,7 @@ import type { DueDelivery } from "../domain.ts";
 import { DomainError } from "../errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Settlement, Store } from "../store/store.ts";
-import { buildRequest } from "./request.ts";
+import { buildRequest, type DeliveryRequest } from "./request.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Signers } from "./signers.ts";
 import type { Reply, Transport } from "./transport.ts";
@@ -39,7 +39,7 @@ const settleRetryMs = 1000;
 export interface DeliverDeps {
   clock: Clock;
   signers: Signers;
-  transport: Transport;
+  transport: Transport<DeliveryRequest>;
   store: Store;
   retry: RetryPolicy;
   announce: Announce;

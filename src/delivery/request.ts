@@ -8,15 +8,17 @@ import type { OutgoingRequest } from "./transport.ts";
 /** Decisions, section 8: a label that takes more room than this is left out of the header. */
 const longestLabelBytes = 1024;
 
+/** A request with the delivery that it makes, for a transport that has to know whose it is. */
+export interface DeliveryRequest extends OutgoingRequest {
+  readonly body: Buffer;
+  readonly delivery: DueDelivery;
+}
+
 /**
  * The request of one attempt (specification, "Events"): the payload's own bytes in an envelope without white space, signed
  * afresh, because the signatures of Standard Webhooks hold the time of sending.
  */
-export function buildRequest(
-  delivery: DueDelivery,
-  material: SignerMaterial,
-  now: number,
-): OutgoingRequest & { body: Buffer } {
+export function buildRequest(delivery: DueDelivery, material: SignerMaterial, now: number): DeliveryRequest {
   const { eventId, tenantId, eventSeq, payload, replayGroupId } = delivery;
   const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
   const head = `{"eventId":"${eventId}","tenantId":"${tenantId}","ingestionTimestamp":"${ingestionTimestamp}","payload":`;
@@ -39,7 +41,7 @@ export function buildRequest(
   };
   const label = replayGroupId === null ? null : encodeLabel(replayGroupId);
   if (label !== null) headers["Service-Replay-Group"] = label;
-  return { url: delivery.url, headers, body };
+  return { url: delivery.url, headers, body, delivery };
 }
 
 /** The label's UTF-8, percent-encoded outside printable ASCII and for `%`; null when it is too long for a header. */

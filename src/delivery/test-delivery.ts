@@ -1,7 +1,7 @@
 import type { Attempt, DueDelivery, Tenant, Webhook } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
-import { buildRequest } from "./request.ts";
+import { buildRequest, type DeliveryRequest } from "./request.ts";
 import type { Signers } from "./signers.ts";
 import type { Transport } from "./transport.ts";
 import { judge } from "./verdict.ts";
@@ -13,7 +13,7 @@ const samplePayload = Buffer.from(
 
 export interface TestDeliveryDeps {
   signers: Signers;
-  transport: Transport;
+  transport: Transport<DeliveryRequest>;
   clock: Clock;
 }
 

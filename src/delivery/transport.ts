@@ -18,12 +18,12 @@ export type { BodyRead } from "./response-body.ts";
  * `node:http`, not `fetch`: `fetch` has a cap of 256 requests in flight for the whole process, so that one slow receiver
  * stops them all, and no way to say which address is dialled (hardening, sections 1.4 and 3).
  */
-export interface Transport {
+export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
   /**
    * Makes one attempt. A failure is a value, never a rejection; it throws only for a request that cannot be written
    * (a line break in a header), which is a fault of the caller. Any number may be in flight.
    */
-  send(request: OutgoingRequest, signal?: AbortSignal): Promise<Reply>;
+  send(request: Request, signal?: AbortSignal): Promise<Reply>;
   /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }
@@ -33,7 +33,7 @@ export interface TransportOptions {
   clock: Clock;
   /**
    * For the whole attempt: DNS, connecting, TLS, sending, the head; what is left of it, for the body.
-   * @default 10_000 (specification, "Acknowledgement and retry rules", 4)
+   * @default deliveryTimeoutMs
    */
   timeoutMs?: number;
   /** @default the system's */
@@ -44,7 +44,8 @@ export interface TransportOptions {
   onConnection?: (reused: boolean) => void;
 }
 
-const deliveryTimeoutMs = 10_000;
+/** Specification, "Acknowledgement and retry rules", 4. */
+export const deliveryTimeoutMs = 10_000;
 const maxHeadBytes = 16 * 1024;
 /** Of a name with more, the first are tried: each one that does not answer costs half a second of the attempt. */
 const maxDialledAddresses = 6;
