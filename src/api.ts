@@ -5,6 +5,7 @@ import { errorResponse } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
 import { describeEndpoint, documentPath, openApiPlugin } from "./http/openapi.ts";
 import type { IncomingCall } from "./http/run-endpoint.ts";
+import { inboxPath } from "./inbox/addresses.ts";
 
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
 export const listenerBodyLimit = 8 * 2 ** 20;
@@ -41,7 +42,8 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
   api.onError(({ code, error, request }) => {
     if (code !== "NOT_FOUND") return errorResponse(error);
     const path = new URL(request.url).pathname;
-    const allow = methodsOf(path);
+    // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
+    const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
     return errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
   });
 

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto";
 import { jwt } from "@elysiajs/jwt";
 import { staticPlugin } from "@elysiajs/static";
 import { createAccounts } from "./accounts/accounts.ts";
@@ -22,7 +21,7 @@ import { createCallbackSender } from "./billing/sandbox/callback-sender.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
-import { openDataDir } from "./data-dir.ts";
+import { deriveSecret, openDataDir } from "./data-dir.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
@@ -46,6 +45,10 @@ import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createRunner } from "./http/run-endpoint.ts";
+import { createInboxAddresses } from "./inbox/addresses.ts";
+import { createInbox } from "./inbox/inbox.ts";
+import { inboxRoutes } from "./inbox/routes.ts";
+import { createInboxTransport } from "./inbox/transport.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
@@ -63,6 +66,7 @@ import type { Store } from "./store/store.ts";
 import { createHub } from "./stream/hub.ts";
 import { streamRoutes } from "./stream/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
+import { allowInbox } from "./webhooks/webhooks.ts";
 
 export interface App {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
@@ -118,13 +122,16 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   const ownListeners: { host: string; port: number }[] = [];
   const { localMode, allowTargets } = config;
   const policy = createAddressPolicy({ localMode, allowTargets, ownListeners });
-  const transport = createTransport({
+  const network = createTransport({
     policy,
     clock,
     onConnection: metrics.connected,
     ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
     ...(config.extraCa !== null && { extraCa: config.extraCa }),
   });
+  const inboxAddresses = createInboxAddresses({ secret: deriveSecret(dataDir, "inbox"), baseUrl: () => baseUrl });
+  const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
+  const transport = createInboxTransport({ addresses: inboxAddresses, inbox, network });
   const deliver = createDeliver({
     clock,
     signers,
@@ -207,11 +214,12 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
     ...webhookRoutes({
       store,
       clock,
-      policy,
+      policyOf: (tenant) => allowInbox(policy, inboxAddresses.urlOf(tenant.id)),
       deliveries,
       hub,
       sendTest: createTestDelivery({ signers, transport, clock }),
     }),
+    ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
     ...replayRoutes({ store, clock, hub, deliveries, replayer }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
@@ -290,7 +298,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
   }
 
   function createOwnProcessor() {
-    const secret = createHmac("sha256", dataDir.secrets.masterKey).update("sandbox payment processor").digest();
+    const secret = deriveSecret(dataDir, "sandbox payment processor");
     const callbackSender = createCallbackSender({ url: () => `${listenerUrl}/pay/callback`, clock, log });
     const { post: postCallback } = callbackSender;
     const sandbox = createSandbox({ store, clock, secret, publicUrl: () => baseUrl, postCallback });

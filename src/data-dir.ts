@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { randomBytes } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { StartupError } from "./errors.ts";
@@ -34,6 +34,10 @@ export interface DataDir {
   /** Lets the next server in. */
   release(): void;
 }
+
+/** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
+export const deriveSecret = ({ secrets }: Pick<DataDir, "secrets">, purpose: string): Buffer =>
+  createHmac("sha256", secrets.masterKey).update(purpose).digest();
 
 /**
  * Makes the folder if there is none, takes its lock and reads its secrets, generating them on the first start.

@@ -21,7 +21,7 @@ const ownImportsOf = (file: string) =>
 const everywhereBut = (...allowed: (string | RegExp)[]) =>
   files.filter((file) => !allowed.some((rule) => (typeof rule === "string" ? file === rule : rule.test(file))));
 
-const features = ["events", "replays", "stream", "webhooks", "accounts", "delivery", "maintenance", "billing"];
+const features = ["events", "replays", "stream", "webhooks", "accounts", "delivery", "maintenance", "billing", "inbox"];
 
 describe("imports point one way", () => {
   test("there is something to check", () => {

@@ -1,5 +1,4 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
-import type { AddressPolicy } from "../delivery/address.ts";
 import type { DeliveryControl } from "../delivery/deliveries.ts";
 import type { Tenant, Tier } from "../domain.ts";
 import { DomainError, invalid, notFound, rateLimited } from "../errors.ts";
@@ -13,7 +12,7 @@ import { plans } from "../plans.ts";
 import { emailTaken, paymentsUnavailable, refusalOfUpgrade } from "../standing.ts";
 import type { NewLogin, NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
-import { checkWebhooks } from "../webhooks/webhooks.ts";
+import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
 import { type AccountHub, announceChange } from "./announcement.ts";
 import { makeApiKey } from "./api-keys.ts";
 import type { CreateTenantRequest, OperatorCreateRequest, UpgradeRequest } from "./model.ts";
@@ -25,7 +24,7 @@ export interface AccountDeps {
   store: Store;
   clock: Clock;
   vault: Vault;
-  policy: AddressPolicy;
+  policy: UrlPolicy;
   deliveries: DeliveryControl;
   hub: AccountHub;
   signers: { forget(tenantKey: number): void };

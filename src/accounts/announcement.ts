@@ -14,6 +14,7 @@ export type AccountChange =
   | "standing"
   | "billing"
   | "webhooks"
+  | "inbox"
   | "api_keys"
   | "signing_keys"
   | "signing_secret";

@@ -27,6 +27,10 @@ const documentation = {
     { name: "API keys", description: "The key that authorises ingestion." },
     { name: "Ingestion", description: "Events come in here. A 202 means that they are on disk." },
     { name: "Webhooks", description: "The https URLs to which events are delivered." },
+    {
+      name: "Inbox",
+      description: "A receiver inside the server, for every account, to see deliveries without one of your own.",
+    },
     { name: "Events", description: "Stored events, their deliveries, attempts and statistics." },
     { name: "Replays", description: "Deliver stored events again, in the background." },
     { name: "Signatures", description: "What a receiver needs to prove that a delivery is genuine." },

@@ -123,6 +123,19 @@ export function randomTail(): Uint8Array {
   return tail;
 }
 
+/** Bytes as text, five bits a character; zeros fill up the last one. */
+export function encodeBase32(bytes: Uint8Array): string {
+  let text = "";
+  let bits = 0;
+  let held = 0;
+  for (const byte of bytes) {
+    bits = ((bits << 8) | byte) & 0xfff;
+    held += 8;
+    for (; held >= 5; held -= 5) text += crockford.charAt((bits >> (held - 5)) & 31);
+  }
+  return held === 0 ? text : text + crockford.charAt((bits << (5 - held)) & 31);
+}
+
 /** A random token with at least `bits` bits of entropy, in Crockford base32. */
 export function newToken(bits: number): string {
   let token = "";

@@ -1,6 +1,5 @@
 import { type AccountHub, announceChange } from "../accounts/announcement.ts";
 import { failure, invalidRequest } from "../accounts/model.ts";
-import type { AddressPolicy } from "../delivery/address.ts";
 import type { DeliveryControl } from "../delivery/deliveries.ts";
 import type { Attempt, Tenant, Webhook } from "../domain.ts";
 import { notFound, rateLimited } from "../errors.ts";
@@ -11,12 +10,13 @@ import { plans } from "../plans.ts";
 import { refusalOfWork } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
-import { checkWebhooks } from "./webhooks.ts";
+import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
   store: Pick<Store, "webhooks" | "replaceWebhooks">;
   clock: Clock;
-  policy: AddressPolicy;
+  /** What the account may register. */
+  policyOf(tenant: Tenant): UrlPolicy;
   deliveries: Pick<DeliveryControl, "removeWebhooks">;
   hub: Pick<AccountHub, "publish">;
   /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
@@ -28,7 +28,14 @@ const testsPerMinute = 10;
 
 const tag = "Webhooks";
 
-export function webhookRoutes({ store, clock, policy, deliveries, hub, sendTest }: WebhookRouteDeps): ErasedEndpoint[] {
+export function webhookRoutes({
+  store,
+  clock,
+  policyOf,
+  deliveries,
+  hub,
+  sendTest,
+}: WebhookRouteDeps): ErasedEndpoint[] {
   const tests = createLimiter({ clock, limit: testsPerMinute, windowMs: 60_000, maxKeys: 10_000 });
 
   return [
@@ -58,7 +65,7 @@ export function webhookRoutes({ store, clock, policy, deliveries, hub, sendTest 
         summary: "Replace all webhooks",
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
-          "One bad entry, and nothing changes.",
+          "One bad entry, and nothing changes. The account's own inbox (`GET /v1/inbox`) is a webhook like any other.",
         access: "session",
         body: m.webhookEntries,
         bodyExample: m.webhookEntriesExample,
@@ -69,7 +76,7 @@ export function webhookRoutes({ store, clock, policy, deliveries, hub, sendTest 
       },
       async ({ tenant, body }) => {
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
-        const wanted = checkWebhooks(policy, body, "", limit);
+        const wanted = checkWebhooks(policyOf(tenant), body, "", limit);
         const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
         deliveries.removeWebhooks(removed);
         announceChange(hub, tenant, "webhooks");

@@ -4,6 +4,14 @@ import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";
 
+/** What an account may register: its own inbox too, exactly as that one whole string (decisions, section 9). */
+export const allowInbox = (policy: AddressPolicy, inboxUrl: string): UrlPolicy => ({
+  checkUrl: (input) => (input === inboxUrl ? { ok: true, url: new URL(input) } : policy.checkUrl(input)),
+});
+
+/** The part of the address policy that judges what is saved. */
+export type UrlPolicy = Pick<AddressPolicy, "checkUrl">;
+
 /**
  * Judges a whole list of webhooks before anything of it is saved (decisions, section 9).
  *
@@ -12,7 +20,7 @@ import type { WebhookEntry } from "./model.ts";
  * @throws invalid for a bad URL, `duplicate_webhook`, `too_many_webhooks`
  */
 export function checkWebhooks(
-  policy: AddressPolicy,
+  policy: UrlPolicy,
   entries: readonly WebhookEntry[],
   field: "webhooks" | "",
   limit: number,

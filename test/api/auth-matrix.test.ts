@@ -293,6 +293,7 @@ const lists = [
   "events",
   "events/state/FAILED",
   "events/replays",
+  "inbox",
   "stats",
 ];
 

@@ -135,6 +135,8 @@ describe("a method that a path has not is 405 with Allow", () => {
 
   test("for every endpoint", async () => {
     for (const { method, path } of server().app.endpoints) {
+      // From outside an inbox has no methods (`inbox.test.ts`).
+      if (path.startsWith("/inbox/")) continue;
       const answer = await send("PATCH", path.replace(/:\w+/g, "x"));
       expect([path, answer.status, answer.body.code]).toEqual([path, 405, "method_not_allowed"]);
       expect(answer.headers.get("Allow")?.split(", ")).toContain(method);

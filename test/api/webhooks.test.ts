@@ -6,7 +6,7 @@ import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "./support.ts";
 
-/** Specification, "Webhooks"; decisions, sections 1 (local mode) and 9. The inbox does not exist yet. */
+/** Specification, "Webhooks"; decisions, sections 1 (local mode) and 9. The inbox has a file of its own. */
 
 const { any, stringMatching } = expect;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {
+  encodeBase32,
   encodeEventId,
   firstSeqAt,
   ingestedAtMs,
@@ -191,6 +192,32 @@ describe("an event id", () => {
         if (parsed) expect(encodeEventId(parsed.seq, parsed.tail)).toBe(candidate);
       }),
       { numRuns: 1000 },
+    );
+  });
+});
+
+describe("encodeBase32", () => {
+  test.each([
+    ["", ""],
+    ["00", "00"],
+    ["ff", "zw"],
+    ["0842108421", "11111111"],
+    ["ffffffffff", "zzzzzzzz"],
+    ["00000000000000000000000000000001", "00000000000000000000000004"],
+    ["80000000000000000000000000000000", "g0000000000000000000000000"],
+  ])("%p is %p", (hex, text) => {
+    expect(encodeBase32(Uint8Array.fromHex(hex))).toBe(text);
+  });
+
+  test("is the number in base 32, whatever its length", () => {
+    const digits = "0123456789abcdefghijklmnopqrstuv";
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 40 }), (given) => {
+        const length = Math.ceil((given.length * 8) / 5);
+        const number = BigInt(`0x${given.toHex()}`) << BigInt(length * 5 - given.length * 8);
+        const expected = [...number.toString(32).padStart(length, "0")].map((digit) => alphabet[digits.indexOf(digit)]);
+        expect(encodeBase32(given)).toBe(expected.join(""));
+      }),
     );
   });
 });

@@ -1,0 +1,35 @@
+import { createHmac } from "node:crypto";
+import { encodeBase32 } from "../lib/id.ts";
+
+/** Where inboxes are, below the public URL. From outside they take no request (`api.ts`). */
+export const inboxPath = "/inbox/";
+
+/** 128 bits: nobody guesses the inbox of another account. */
+const tokenBytes = 16;
+
+/** Which inbox is whose (decisions, section 9). */
+export interface InboxAddresses {
+  /** The inbox of an account: the same for as long as the data directory and the public URL are. */
+  urlOf(tenantId: string): string;
+  /** Whether a URL is the inbox of this very account, as that one whole string. */
+  isInboxOf(tenantId: string, url: string): boolean;
+}
+
+export interface InboxAddressDeps {
+  /** Tokens are made of it and the tenant's id, so that nothing has to be stored for them. */
+  secret: Uint8Array;
+  baseUrl(): string;
+}
+
+export function createInboxAddresses({ secret, baseUrl }: InboxAddressDeps): InboxAddresses {
+  function urlOf(tenantId: string): string {
+    const digest = createHmac("sha256", secret).update(tenantId).digest();
+    return `${baseUrl()}${inboxPath}${encodeBase32(digest.subarray(0, tokenBytes))}`;
+  }
+
+  return {
+    urlOf,
+    // Every delivery comes by here, and nearly all go elsewhere: they cost one look at the beginning.
+    isInboxOf: (tenantId, url) => url.startsWith(baseUrl()) && url === urlOf(tenantId),
+  };
+}

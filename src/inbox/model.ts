@@ -1,0 +1,105 @@
+import * as v from "valibot";
+import type { InboxAnswer, InboxDelivery } from "../domain.ts";
+import { jsonObject, queryInteger } from "../http/validation.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import { defaultAnswer, maxKeptDeliveries } from "./inbox.ts";
+
+/** Bodies, queries and answers of the inbox endpoints. */
+
+/** Beyond the 10 s of an attempt, so that one can be told to be too slow. */
+const longestDelayMs = 15_000;
+
+const wholeNumber = (min: number, max: number) =>
+  v.pipe(
+    v.number("must be a number"),
+    v.integer("must be a whole number"),
+    v.minValue(min, `must be at least ${min}`),
+    v.maxValue(max, `must be at most ${max}`),
+  );
+
+export const answerBody = jsonObject({
+  status: v.optional(v.pipe(wholeNumber(200, 599), v.description("The status of the answer.")), defaultAnswer.status),
+  delay_ms: v.optional(
+    v.pipe(
+      wholeNumber(0, longestDelayMs),
+      v.description("How long the answer takes. From 10,000 on it comes too late: the attempt has timed out."),
+    ),
+    defaultAnswer.delayMs,
+  ),
+  silent: v.optional(
+    v.pipe(v.boolean("must be true or false"), v.description("Never answers, whatever the rest says.")),
+    defaultAnswer.silent,
+  ),
+});
+
+export const savedAnswer = v.object({
+  status: v.pipe(v.number(), v.integer()),
+  delay_ms: v.pipe(v.number(), v.integer()),
+  silent: v.boolean(),
+});
+
+export const answerExample = { status: 503, delay_ms: 2000, silent: false };
+
+export const inboxQuery = v.object({
+  size: v.optional(queryInteger(1, maxKeptDeliveries), "20"),
+  after: v.optional(
+    v.pipe(v.string(), v.description("Id of a delivery: only those that came after it, as when polling.")),
+  ),
+  before: v.optional(
+    v.pipe(v.string(), v.description("Id of a delivery: only those that came before it. The last one leads on.")),
+  ),
+});
+
+export const inboxBody = v.object({
+  url: v.pipe(v.string(), v.description("The inbox. Register it as a webhook exactly as it stands here.")),
+  answer: savedAnswer,
+  deliveries: v.array(
+    v.object({
+      id: v.string(),
+      receivedAt: v.string(),
+      eventId: v.string(),
+      headers: v.record(v.string(), v.string()),
+      body: v.pipe(v.string(), v.description("The very text that was signed.")),
+      answeredStatus: v.pipe(
+        v.nullable(v.pipe(v.number(), v.integer())),
+        v.description("What it is answered with; null when that comes too late or never."),
+      ),
+      isTest: v.pipe(v.boolean(), v.description("A test of the webhook, which is stored nowhere else.")),
+    }),
+  ),
+  total: v.pipe(v.number(), v.integer(), v.description("How many are kept.")),
+});
+
+export const inboxExample = {
+  url: "https://relay.example.com/inbox/5v9k2m7q0r4t8w1x3y6z0a2b4c",
+  answer: { status: 204, delay_ms: 0, silent: false },
+  deliveries: [
+    {
+      id: "ibx_7m4zk1q8n3b6w0x5c2v9t7r4ye",
+      receivedAt: "2026-03-01T12:34:56.789Z",
+      eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
+      headers: {
+        Host: "relay.example.com",
+        "Content-Type": "application/json",
+        "Service-Event-Id": "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
+        "Content-Length": "146",
+      },
+      body: '{"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","tenantId":"t7m4zk1q8n3b6w","ingestionTimestamp":"2026-03-01T12:34:56.780Z","payload":{"total":12.50}}',
+      answeredStatus: 204,
+      isTest: false,
+    },
+  ],
+  total: 1,
+};
+
+export const toAnswerBody = ({ status, delayMs, silent }: InboxAnswer) => ({ status, delay_ms: delayMs, silent });
+
+export const toDeliveryBody = (delivery: InboxDelivery) => ({
+  id: delivery.id,
+  receivedAt: formatIso(delivery.receivedAt),
+  eventId: delivery.eventId,
+  headers: delivery.headers,
+  body: Buffer.from(delivery.body).toString("utf8"),
+  answeredStatus: delivery.answeredStatus,
+  isTest: delivery.isTest,
+});

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import type { Reply } from "../../src/delivery/transport.ts";
+import type { DueDelivery } from "../../src/domain.ts";
+import { createInboxAddresses } from "../../src/inbox/addresses.ts";
+import { createInboxTransport } from "../../src/inbox/transport.ts";
+
+const baseUrl = () => "https://relay.example.com";
+const addresses = createInboxAddresses({ secret: new Uint8Array(32).fill(1), baseUrl });
+const ada = "t0000000000001";
+const own = addresses.urlOf(ada);
+
+describe("the address of an inbox", () => {
+  test("is a token of 128 bits below the public URL, the same each time", () => {
+    expect(own).toMatch(/^https:\/\/relay\.example\.com\/inbox\/[0-9a-hjkmnp-tv-z]{26}$/);
+    expect(addresses.urlOf(ada)).toBe(own);
+    expect(createInboxAddresses({ secret: new Uint8Array(32).fill(1), baseUrl }).urlOf(ada)).toBe(own);
+  });
+
+  test("is another one for every account and every secret", () => {
+    const urls = Array.from({ length: 1000 }, (_, i) => addresses.urlOf(`t${i}`));
+    urls.push(createInboxAddresses({ secret: new Uint8Array(32).fill(2), baseUrl }).urlOf("t0"));
+    expect(new Set(urls).size).toBe(1001);
+  });
+
+  test("follows the public URL", () => {
+    let url = "";
+    const late = createInboxAddresses({ secret: new Uint8Array(32), baseUrl: () => url });
+    url = "http://localhost:8080";
+    expect(late.urlOf(ada)).toStartWith("http://localhost:8080/inbox/");
+    expect(late.isInboxOf(ada, late.urlOf(ada))).toBe(true);
+  });
+});
+
+const others: Record<string, string> = {
+  "another account's": addresses.urlOf("t0000000000002"),
+  "one with a slash": `${own}/`,
+  "one with a query": `${own}?`,
+  "one with a fragment": `${own}#`,
+  "one in capitals": own.toUpperCase(),
+  "a token in capitals": baseUrl() + own.slice(baseUrl().length).toUpperCase(),
+  "one that is cut": own.slice(0, -1),
+  "one with a port": own.replace(".com", ".com:443"),
+  "one over http": own.replace("https", "http"),
+  "one with a dot": own.replace("/inbox/", "/./inbox/"),
+  "one with an escape": own.replace("/inbox/", "/inbo%78/"),
+  "the public URL": baseUrl(),
+  "a host that begins like it": own.replace(".com/", ".com.evil.example/"),
+  nothing: "",
+};
+
+test.each(Object.entries(others))("%s is not the inbox", (_, url) => {
+  expect(addresses.isInboxOf(ada, url)).toBe(false);
+  expect(addresses.isInboxOf(ada, own)).toBe(true);
+});
+
+describe("the transport", () => {
+  const reply = (cause: "aborted" | "timeout"): Reply => ({ kind: "no-response", cause, durationMs: 0 });
+
+  function setUp() {
+    const calls: string[] = [];
+    const signals: (AbortSignal | undefined)[] = [];
+    const transport = createInboxTransport({
+      addresses,
+      inbox: {
+        async receive({ url }, signal) {
+          calls.push(`inbox ${url}`);
+          signals.push(signal);
+          return reply("timeout");
+        },
+        close: () => void calls.push("inbox closed"),
+      },
+      network: {
+        async send({ url }, signal) {
+          calls.push(`network ${url}`);
+          signals.push(signal);
+          return reply("aborted");
+        },
+        close: () => void calls.push("network closed"),
+      },
+    });
+    return { transport, calls, signals };
+  }
+
+  const request = (url: string, tenantId = ada) => ({
+    url,
+    headers: {},
+    body: Buffer.from("{}"),
+    delivery: { tenantId, url } as DueDelivery,
+  });
+
+  test("hands what goes to the account's own inbox to the inbox, and the rest to the network", async () => {
+    const { transport, calls, signals } = setUp();
+    const { signal } = new AbortController();
+    expect(await transport.send(request(own), signal)).toEqual(reply("timeout"));
+    expect(await transport.send(request(own, "t0000000000002"), signal)).toEqual(reply("aborted"));
+    for (const url of Object.values(others)) await transport.send(request(url));
+    expect(calls).toEqual([`inbox ${own}`, `network ${own}`, ...Object.values(others).map((url) => `network ${url}`)]);
+    expect(signals.slice(0, 2)).toEqual([signal, signal]);
+  });
+
+  test("closes both", () => {
+    const { transport, calls } = setUp();
+    transport.close();
+    expect(calls.toSorted()).toEqual(["inbox closed", "network closed"]);
+  });
+});
