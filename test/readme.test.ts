@@ -129,6 +129,23 @@ describe("the README's examples, as written", () => {
     expect(await shell.exited).toBe(0);
   });
 
+  test("the commands of the inbox show a delivery in it", async () => {
+    const account = await server.account();
+    const shell = run(
+      ["bash", "-euo", "pipefail", "-c", example("inbox").replaceAll("http://localhost:8080", server.url)],
+      {
+        TOKEN: account.jwt,
+        KEY: account.apiKey,
+      },
+    );
+    expect(await shell.exited).toBe(0);
+    const { body } = await until(
+      () => account.get("/v1/inbox"),
+      (answer) => answer.body.total === 1,
+    );
+    expect(body.deliveries[0].body).toContain('"payload":{"event_type": "order.paid", "total": 12.50}}');
+  });
+
   test("the two commands of the sandbox verify a card", async () => {
     const paid = { tier: "pro", name: "Ada", email: "readme@example.com", password: "Corr3ct#Horse" };
     const { body } = await server.request("POST", "/v1/tenants", { body: paid });
