@@ -3,6 +3,7 @@ import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/cre
 import type { accountInfo, authenticated, createdTenant, paymentMethod, upgraded } from "../../src/accounts/model.ts";
 import type { billing } from "../../src/billing/model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
+import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
 import type { attemptBody, savedWebhooks, webhookList } from "../../src/webhooks/model.ts";
 
@@ -26,6 +27,9 @@ export type Webhook = v.InferOutput<typeof webhookList>[number];
 export type SavedWebhook = v.InferOutput<typeof savedWebhooks>[number];
 export type Replay = v.InferOutput<typeof replayBody>;
 export type ReplayPage = v.InferOutput<typeof replayListBody>;
+export type Inbox = v.InferOutput<typeof inboxBody>;
+export type InboxDelivery = Inbox["deliveries"][number];
+export type InboxAnswer = v.InferOutput<typeof savedAnswer>;
 export type Previewed = v.InferOutput<typeof previewedBody>;
 
 /** `GET /v1/about` */
@@ -50,27 +54,4 @@ export interface WebhookHealth {
   lastDeliveredAt: string | null;
   lastFailedAt: string | null;
   lastError: string | null;
-}
-
-/** `GET /v1/inbox` */
-export interface Inbox {
-  url: string;
-  answer: InboxAnswer;
-  deliveries: InboxDelivery[];
-  total: number;
-}
-
-export interface InboxAnswer {
-  status: number;
-  delay_ms: number;
-  silent: boolean;
-}
-
-export interface InboxDelivery {
-  id: string;
-  receivedAt: string;
-  eventId: string;
-  headers: Record<string, string>;
-  body: string;
-  answeredStatus: number | null;
 }
