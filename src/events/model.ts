@@ -213,32 +213,43 @@ export const deliveryExample = {
   body: `{"eventId":"${exampleEventId}","tenantId":"t5k2m8q0w3r7xa","ingestionTimestamp":"2026-03-01T12:34:56.789Z","payload":{"event_type":"order.created","order_id":1042}}`,
 };
 
+const statCount = v.pipe(v.number(), v.integer());
+
+const statSums = {
+  accepted: statCount,
+  delivered: statCount,
+  failed: statCount,
+  attempts: statCount,
+  p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that were answered.")),
+  p95Ms: v.nullable(v.number()),
+};
+
 export const statsBody = v.object({
-  buckets: v.array(
+  buckets: v.array(v.object({ at: v.pipe(time, v.description("Begin of the bucket.")), ...statSums })),
+  total: v.pipe(
+    v.object(statSums),
+    v.description("The buckets together; percentiles are those of all their attempts, not means."),
+  ),
+  waiting: v.pipe(
     v.object({
-      at: v.pipe(time, v.description("Begin of the bucket.")),
-      accepted: v.pipe(v.number(), v.integer()),
-      delivered: v.pipe(v.number(), v.integer()),
-      failed: v.pipe(v.number(), v.integer()),
-      attempts: v.pipe(v.number(), v.integer()),
-      p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that were answered.")),
-      p95Ms: v.nullable(v.number()),
+      records: v.pipe(statCount, v.description("Records that are PENDING now.")),
+      oldestIngestionTimestamp: v.pipe(
+        v.nullable(time),
+        v.description(
+          "When the oldest event among them was ingested, also one that is being replayed; null without any.",
+        ),
+      ),
     }),
+    v.description("Now, whatever the range is."),
   ),
 });
 
+const statSumsExample = { accepted: 120, delivered: 118, failed: 2, attempts: 123, p50Ms: 41.5, p95Ms: 181 };
+
 export const statsExample = {
-  buckets: [
-    {
-      at: "2026-03-01T12:34:00.000Z",
-      accepted: 120,
-      delivered: 118,
-      failed: 2,
-      attempts: 123,
-      p50Ms: 41,
-      p95Ms: 180,
-    },
-  ],
+  buckets: [{ at: "2026-03-01T12:34:00.000Z", ...statSumsExample }],
+  total: statSumsExample,
+  waiting: { records: 12, oldestIngestionTimestamp: "2026-03-01T12:34:16.789Z" },
 };
 
 export const eventNotFound = failure(

@@ -3,14 +3,14 @@ import type { DeliveryState, DueDelivery, Tenant } from "../domain.ts";
 import { invalid, notFound } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
-import { formatIso } from "../lib/iso-time.ts";
+import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { Store } from "../store/store.ts";
 import { attemptExample, toAttemptBody } from "../webhooks/model.ts";
 import * as m from "./model.ts";
 import { pageJson, recordsJson } from "./record.ts";
 
 export interface EventReadRouteDeps {
-  store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats">;
+  store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats" | "waiting">;
   clock: Clock;
   /** The request of a delivery as it would be sent now, freshly signed. */
   preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }>;
@@ -151,7 +151,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         path: "/v1/stats",
         tag,
         summary: "Count what happened, by buckets of time",
-        description: `Without parameters the last hour by the minute. At most ${maxBuckets} buckets.`,
+        description: `Without parameters the last hour by the minute, and in any case what waits now. At most ${maxBuckets} buckets.`,
         access: "session",
         query: m.statsQuery,
         responses: {
@@ -165,8 +165,15 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       },
       async ({ tenant, query }) => {
         const range = statRange(query, clock.now());
-        const buckets = await store.stats(tenant.key, range);
-        return ok({ buckets: buckets.map((bucket) => ({ ...bucket, at: formatIso(bucket.at) })) });
+        const [{ buckets, total }, waiting] = await Promise.all([
+          store.stats(tenant.key, range),
+          store.waiting(tenant.key),
+        ]);
+        return ok({
+          buckets: buckets.map((bucket) => ({ ...bucket, at: formatIso(bucket.at) })),
+          total,
+          waiting: { records: waiting.records, oldestIngestionTimestamp: formatIsoOrNull(waiting.oldestIngestedAt) },
+        });
       },
     ),
   ];

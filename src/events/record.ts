@@ -1,5 +1,5 @@
 import type { EventRecord } from "../domain.ts";
-import { formatIso } from "../lib/iso-time.ts";
+import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { RecordPage } from "../store/store.ts";
 
 /** Payloads were proven to be UTF-8 as they came in; a byte order mark inside would be the tenant's own. */
@@ -20,8 +20,8 @@ export function recordJson(record: EventRecord, tenantId: string): string {
   });
   const after = JSON.stringify({
     attempts: record.attempts,
-    lastAttemptAt: timeOrNull(record.lastAttemptAt),
-    nextAttemptAt: record.state === "PENDING" ? timeOrNull(record.nextAttemptAt) : null,
+    lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
+    nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     replayGroupId: record.replayGroupId,
   });
   return `${before.slice(0, -1)},"originalPayload":${utf8.decode(record.payload)},${after.slice(1)}`;
@@ -35,5 +35,3 @@ export function pageJson(page: RecordPage, tenantId: string, { isFiltered }: { i
   const exactness = isFiltered ? `,"totalIsExact":${page.totalIsExact}` : "";
   return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}}`;
 }
-
-const timeOrNull = (ms: number | null) => (ms === null ? null : formatIso(ms));

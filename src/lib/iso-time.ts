@@ -8,6 +8,9 @@
  */
 export const formatIso = (ms: number): string => new Date(ms).toISOString();
 
+/** As `formatIso`; null for what has not happened. */
+export const formatIsoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIso(ms));
+
 /**
  * Reads a bound of a time range, in milliseconds since the Unix epoch; null when the text is not strict ISO 8601 (extended
  * format) or names a time that does not exist. Both bounds are inclusive.

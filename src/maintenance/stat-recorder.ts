@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { latencyBucket } from "../store/latency.ts";
-import type { StatDelta, Store } from "../store/store.ts";
+import type { StatDelta } from "../store/stats.ts";
+import type { Store } from "../store/store.ts";
 
 /** Charts may lag by this much, and a crash loses this much of them; events and records are never part of it. */
 const flushEveryMs = 1000;

@@ -14,13 +14,35 @@ export function latencyOf(bucket: number): number {
   return bucket === 0 ? 0.5 : 2 ** ((bucket - 0.5) / perDoubling);
 }
 
+/** Counts of durations; the index is the bucket, and a bucket in which nothing was counted is a hole. */
+export type Histogram = number[];
+
+export function addCount(histogram: Histogram, bucket: number, count: number): void {
+  histogram[bucket] = (histogram[bucket] ?? 0) + count;
+}
+
+/** As it is stored: JSON, bucket and count in turn, because most buckets are empty. */
+export function writeHistogram(histogram: Histogram): string {
+  const pairs: number[] = [];
+  histogram.forEach((count, bucket) => void pairs.push(bucket, count));
+  return JSON.stringify(pairs);
+}
+
+/** Adds a stored histogram to one or more. */
+export function addStored(stored: string, ...sums: Histogram[]): void {
+  const pairs: number[] = JSON.parse(stored);
+  for (let i = 0; i < pairs.length; i += 2) {
+    for (const sum of sums) addCount(sum, pairs[i] ?? 0, pairs[i + 1] ?? 0);
+  }
+}
+
 /** The duration below which `share` (0 to 1) of the counted durations lie, in ms; null when there are none. */
-export function percentile(counts: readonly { bucket: number; count: number }[], share: number): number | null {
-  const total = counts.reduce((sum, { count }) => sum + count, 0);
+export function percentile(histogram: Histogram, share: number): number | null {
+  const total = histogram.reduce((sum, count) => sum + count, 0);
   let passed = 0;
-  for (const { bucket, count } of counts.toSorted((a, b) => a.bucket - b.bucket)) {
+  for (const [bucket, count = 0] of histogram.entries()) {
     passed += count;
-    if (passed >= share * total) return Math.round(latencyOf(bucket) * 10) / 10;
+    if (total > 0 && passed >= share * total) return Math.round(latencyOf(bucket) * 10) / 10;
   }
   return null;
 }

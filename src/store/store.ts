@@ -15,6 +15,7 @@ import type {
 } from "../domain.ts";
 import type { BillingVerbs, NewVerification, SandboxVerbs } from "./billing.ts";
 import type { InboxVerbs } from "./inbox.ts";
+import type { StatVerbs } from "./stats.ts";
 
 /**
  * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
@@ -137,9 +138,30 @@ export interface NewWebhook {
   readonly name: string;
 }
 
+/** How the latest deliveries to a webhook went. Times are those at which attempts began. */
+export interface WebhookHealth {
+  readonly webhook: Webhook;
+  /** Records that were looked at; the next three add up to it. */
+  readonly records: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly pending: number;
+  readonly lastDeliveredAt: number | null;
+  /** Of the newest record whose last attempt failed, also of one that waits for its next try. */
+  readonly lastFailedAt: number | null;
+  readonly lastError: string | null;
+  /** Of the newest last attempt of a record; null when it was not answered. */
+  readonly lastStatusCode: number | null;
+}
+
 export interface WebhookVerbs {
   /** In the order in which they were given. */
   webhooks(tenantKey: number): Promise<Webhook[]>;
+  /**
+   * Of each registered webhook, in their order: over its latest `records` among the tenant's latest `walked`, by ingestion.
+   * Costs the same however many there are.
+   */
+  webhookHealth(tenantKey: number, limits: { records: number; walked: number }): Promise<WebhookHealth[]>;
   /** Replaces the whole list. `removed` are the keys of webhooks that ceased. @throws invalid `too_many_webhooks` */
   replaceWebhooks(
     tenantKey: number,
@@ -301,35 +323,6 @@ export interface ReplayVerbs {
   replayByKey(replayKey: number): Promise<Replay | null>;
   /** Leaves out what is not queued yet. Null when there is no such replay. */
   cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
-}
-
-// ---------------------------------------------------------------- statistics
-
-export interface StatDelta {
-  readonly tenantKey: number;
-  readonly minute: number;
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly failed: number;
-  readonly attempts: number;
-  /** Counts by latency bucket (`store/latency.ts`). */
-  readonly latency: ReadonlyMap<number, number>;
-}
-
-export interface StatBucket {
-  readonly at: number;
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly failed: number;
-  readonly attempts: number;
-  readonly p50Ms: number | null;
-  readonly p95Ms: number | null;
-}
-
-export interface StatVerbs {
-  addStats(deltas: readonly StatDelta[]): Promise<void>;
-  /** One entry a bucket from `from` to `to`, also for those in which nothing happened. */
-  stats(tenantKey: number, range: { from: number; to: number; bucketMs: number }): Promise<StatBucket[]>;
 }
 
 // ---------------------------------------------------------------- maintenance

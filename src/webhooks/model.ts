@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import type { Attempt, Webhook } from "../domain.ts";
 import { jsonObject } from "../http/validation.ts";
-import { formatIso } from "../lib/iso-time.ts";
+import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
+import type { WebhookHealth } from "../store/store.ts";
 
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
 const webhookEntry = jsonObject({
@@ -27,6 +28,44 @@ export const webhookListExample = [
 ];
 
 export const webhookPath = v.object({ id: v.string() });
+
+const records = v.pipe(v.number(), v.integer());
+const lastTime = v.nullable(v.string());
+
+export const webhookHealthList = v.array(
+  v.object({
+    id: v.string(),
+    url: v.string(),
+    records: v.pipe(records, v.description("Records that were looked at; the next three add up to it.")),
+    delivered: records,
+    failed: records,
+    pending: records,
+    lastDeliveredAt: v.pipe(lastTime, v.description("When the newest attempt that was acknowledged began.")),
+    lastFailedAt: v.pipe(
+      lastTime,
+      v.description("When the newest failed attempt began, of records that failed or wait for their next try."),
+    ),
+    lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
+    lastStatusCode: v.optional(
+      v.pipe(v.number(), v.integer(), v.description("Of the newest attempt; absent when it was not answered.")),
+    ),
+  }),
+);
+
+export const webhookHealthExample = [
+  {
+    id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye",
+    url: "https://example.com/hooks",
+    records: 100,
+    delivered: 96,
+    failed: 1,
+    pending: 3,
+    lastDeliveredAt: "2026-03-01T12:34:56.789Z",
+    lastFailedAt: "2026-03-01T12:34:58.002Z",
+    lastError: "HTTP 503 from https://example.com/hooks",
+    lastStatusCode: 503,
+  },
+];
 
 /** One attempt, in the fields of `GET /v1/events/{id}/attempts`. */
 export const attemptBody = v.object({
@@ -54,6 +93,19 @@ export const attemptExample = {
 export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, name });
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
+
+export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({
+  id: webhook.id,
+  url: webhook.url,
+  records: health.records,
+  delivered: health.delivered,
+  failed: health.failed,
+  pending: health.pending,
+  lastDeliveredAt: formatIsoOrNull(health.lastDeliveredAt),
+  lastFailedAt: formatIsoOrNull(health.lastFailedAt),
+  lastError: health.lastError,
+  ...(lastStatusCode !== null && { lastStatusCode }),
+});
 
 export const toAttemptBody = (attempt: Attempt) => ({
   targetWebhook: attempt.targetWebhook,

@@ -13,7 +13,7 @@ import * as m from "./model.ts";
 import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
-  store: Pick<Store, "webhooks" | "replaceWebhooks">;
+  store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks">;
   clock: Clock;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
@@ -25,6 +25,13 @@ export interface WebhookRouteDeps {
 
 /** Decisions, section 3. */
 const testsPerMinute = 10;
+
+/**
+ * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
+ * the largest plan, so a webhook's latest 100 are among the account's latest 300; further away are only those that replays
+ * made of events from before the webhook was registered, and they count as far as `walked` goes.
+ */
+const healthLimits = { records: 100, walked: 5000 };
 
 const tag = "Webhooks";
 
@@ -55,6 +62,25 @@ export function webhookRoutes({
         },
       },
       async ({ tenant }) => ok((await store.webhooks(tenant.key)).map(m.toWebhookListEntry)),
+    ),
+
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/tenants/webhooks/health",
+        tag,
+        summary: "Show how the latest deliveries to each webhook went",
+        description: `Over the latest ${healthLimits.records} records of each, by ingestion; \`records\` says how many there are. They are looked for among the account's latest ${healthLimits.walked}, so replays of events from long before the webhook was registered may be left out.`,
+        access: "session",
+        responses: {
+          200: {
+            description: "One entry for each webhook, in their order.",
+            schema: m.webhookHealthList,
+            example: m.webhookHealthExample,
+          },
+        },
+      },
+      async ({ tenant }) => ok((await store.webhookHealth(tenant.key, healthLimits)).map(m.toWebhookHealth)),
     ),
 
     endpoint(

@@ -289,6 +289,7 @@ test("a single replay of another tenant's event is 403", async () => {
 const lists = [
   "tenants/me",
   "tenants/webhooks",
+  "tenants/webhooks/health",
   "tenants/api-keys",
   "events",
   "events/state/FAILED",

@@ -4,6 +4,8 @@ import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import {
   createTravelClock,
+  gate,
+  type Hook,
   type Hooks,
   ingestOne,
   isoPattern,
@@ -17,6 +19,8 @@ interface World {
   server: TestApp;
   tenant: TestAccount;
   other: TestAccount;
+  /** Its webhook answers when `held` is opened. */
+  waiting: TestAccount;
 }
 
 interface Bucket {
@@ -31,7 +35,14 @@ interface Bucket {
 
 let hooks: Hooks;
 let world: World;
-afterAll(() => hooks.stop());
+const held = gate();
+let stuck: Hook;
+const waitingIds: string[] = [];
+// Before the server's own: it waits for what is in flight.
+afterAll(() => {
+  held.open();
+  hooks.stop();
+});
 const clock = createTravelClock();
 const server = useServer({ clock });
 beforeAll(async () => {
@@ -39,8 +50,9 @@ beforeAll(async () => {
   // Away from the edge of an hour: what follows takes a few seconds.
   const minuteOfHour = new Date(clock.now()).getUTCMinutes();
   if (minuteOfHour === 59) clock.travel(2 * 60_000);
-  const [tenant, other] = await Promise.all([server().account(), server().account()]);
-  world = { server: server(), tenant, other };
+  const [tenant, other, waiting] = await Promise.all([server().account(), server().account(), server().account()]);
+  world = { server: server(), tenant, other, waiting };
+  stuck = hooks.hook(held.answer);
   const hook = hooks.hook((response, nth) => void response.writeHead([200, 404, 500, 200][nth - 1] ?? 200).end());
   await register(tenant, hook.url);
   for (let n = 0; n < 3; n += 1) await settled(tenant, await ingestOne(tenant));
@@ -53,6 +65,7 @@ const sum = (buckets: Bucket[]) =>
     buckets.reduce((total, b) => total + b[name], 0),
   );
 
+const noneWaits = { records: 0, oldestIngestionTimestamp: null };
 const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
 
 const refused = (query: string, code = "invalid_request"): [string, Scenario<World>] => [
@@ -77,6 +90,7 @@ scenarios("GET /v1/stats", () => world, {
     status: 200,
     never: ({ other }) => [other.id],
     then(_, { body }) {
+      expect(Object.keys(body)).toEqual(["buckets", "total", "waiting"]);
       expect(sum(body.buckets)).toEqual([3, 2, 1, 4]);
       const [busiest] = body.buckets.filter(({ attempts }: Bucket) => attempts > 0);
       expect(Object.keys(busiest).join()).toBe("at,accepted,delivered,failed,attempts,p50Ms,p95Ms");
@@ -89,7 +103,44 @@ scenarios("GET /v1/stats", () => world, {
     request: ({ tenant }) => tenant.get("/v1/stats?from=2026-01-01T00:00:00Z&to=2026-01-01T02:30:00Z&bucket=1h"),
     status: 200,
     exact: true,
-    body: { buckets: ["00", "01", "02"].map((hour) => ({ at: `2026-01-01T${hour}:00:00.000Z`, ...none })) },
+    body: {
+      buckets: ["00", "01", "02"].map((hour) => ({ at: `2026-01-01T${hour}:00:00.000Z`, ...none })),
+      total: none,
+      waiting: noneWaits,
+    },
+  },
+  "the total is that of the buckets": {
+    section: "decisions 7",
+    request: ({ tenant }) => tenant.get("/v1/stats?bucket=1h"),
+    status: 200,
+    then(_, { body: { total, buckets } }) {
+      expect(Object.keys(total).join()).toBe("accepted,delivered,failed,attempts,p50Ms,p95Ms");
+      expect([total.accepted, total.delivered, total.failed, total.attempts]).toEqual(sum(buckets));
+      // All attempts lie in one hour, so their percentiles are those of its bucket.
+      const { p50Ms, p95Ms } = buckets.find(({ attempts }: Bucket) => attempts > 0);
+      expect([total.p50Ms, total.p95Ms]).toEqual([p50Ms, p95Ms]);
+    },
+  },
+  "what waits is told whatever the range, and since when": {
+    section: "decisions 7",
+    async given({ waiting }) {
+      await register(waiting, stuck.url);
+      for (let n = 0; n < 3; n += 1) waitingIds.push(await ingestOne(waiting));
+      await stuck.whenReceived(3);
+    },
+    request: ({ waiting }) => waiting.get("/v1/stats?from=2026-01-01&to=2026-01-01&bucket=1d"),
+    status: 200,
+    async then({ waiting, tenant }, { body }) {
+      const [{ ingestionTimestamp }] = (await waiting.get(`/v1/events/${waitingIds[0]}`)).body;
+      expect(body.waiting).toEqual({ records: 3, oldestIngestionTimestamp: ingestionTimestamp });
+      expect((await tenant.get("/v1/stats")).body.waiting).toEqual(noneWaits);
+      held.open();
+      const now = await until(
+        () => waiting.get("/v1/stats"),
+        ({ body }) => body.waiting.records === 0,
+      );
+      expect(now.body.waiting).toEqual(noneWaits);
+    },
   },
   "without a range the last hour, by the minute": {
     section: "decisions 7",

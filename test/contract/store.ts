@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery, Tenant } from "../../src/domain.ts";
 import { ingestedAtMs, parseEventId } from "../../src/lib/id.ts";
-import { latencyBucket } from "../../src/store/latency.ts";
 import {
   bytes,
   createWorld,
@@ -1049,66 +1048,6 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const { replays, total } = await world.store.replays(tenant.key, { offset: 0, limit: 2 });
         expect({ ids: replays.map(({ id }) => id), total }).toEqual({ ids: ids.toReversed().slice(0, 2), total: 3 });
         expect((await world.store.replays(tenant.key, { offset: 2, limit: 2 })).replays).toHaveLength(1);
-      });
-    });
-
-    describe("statistics", () => {
-      const minuteMs = 60_000;
-      const delta = { accepted: 0, delivered: 0, failed: 0, attempts: 0, latency: new Map<number, number>() };
-
-      test("are sums by bucket, also where nothing happened", async () => {
-        const { key: tenantKey } = await world.tenant();
-        const { key: strangerKey } = await world.tenant();
-        await world.store.addStats([
-          { ...delta, tenantKey, minute: 60, accepted: 2, attempts: 1 },
-          { ...delta, tenantKey, minute: 61, accepted: 3, delivered: 2 },
-          { ...delta, tenantKey, minute: 182, failed: 1 },
-          { ...delta, tenantKey: strangerKey, minute: 60, accepted: 100 },
-        ]);
-        await world.store.addStats([{ ...delta, tenantKey, minute: 60, accepted: 1, failed: 4 }]);
-        const hours = await world.store.stats(tenantKey, {
-          from: 60 * minuteMs,
-          to: 190 * minuteMs,
-          bucketMs: 60 * minuteMs,
-        });
-        const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
-        expect(hours).toEqual([
-          { ...none, at: 60 * minuteMs, accepted: 6, delivered: 2, failed: 4, attempts: 1 },
-          { ...none, at: 120 * minuteMs },
-          { ...none, at: 180 * minuteMs, failed: 1 },
-        ]);
-        const minutes = await world.store.stats(tenantKey, {
-          from: 60 * minuteMs,
-          to: 61 * minuteMs,
-          bucketMs: minuteMs,
-        });
-        expect(minutes.map(({ at, accepted }) => [at / minuteMs, accepted])).toEqual([
-          [60, 3],
-          [61, 3],
-        ]);
-      });
-
-      test("have percentiles within half a bucket", async () => {
-        const { key: tenantKey } = await world.tenant();
-        for (let ms = 1; ms <= 1_000; ms++) {
-          const latency = new Map([[latencyBucket(ms), 1]]);
-          if (ms % 100 === 0) await world.store.addStats([{ ...delta, tenantKey, minute: 5, latency }]);
-          else void world.store.addStats([{ ...delta, tenantKey, minute: ms % 5, latency }]);
-        }
-        const [all] = await world.store.stats(tenantKey, { from: 0, to: 9 * minuteMs, bucketMs: 10 * minuteMs });
-        expect(Math.abs((all?.p50Ms ?? 0) / 500 - 1)).toBeLessThan(0.1);
-        expect(Math.abs((all?.p95Ms ?? 0) / 950 - 1)).toBeLessThan(0.1);
-      });
-
-      test("of a deleted tenant are passed over", async () => {
-        const [gone, tenant] = [await world.tenant(), await world.tenant()];
-        await world.store.deleteTenant(gone.key, 1);
-        while (await world.store.eraseDeleted(100));
-        await world.store.addStats(
-          [gone, tenant].map(({ key }) => ({ ...delta, tenantKey: key, minute: 0, accepted: 1 })),
-        );
-        const [minute] = await world.store.stats(tenant.key, { from: 0, to: 0, bucketMs: minuteMs });
-        expect(minute?.accepted).toBe(1);
       });
     });
 

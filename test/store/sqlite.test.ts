@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/api";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../../src/lib/clock.ts";
+import { latencyBucket } from "../../src/store/latency.ts";
 import { openStore, type StoreOptions } from "../../src/store/open.ts";
 import { createBillingRows } from "../../src/store/sqlite/billing-rows.ts";
 import * as billingSchema from "../../src/store/sqlite/billing-schema.ts";
@@ -25,11 +26,14 @@ import { replayVerbs } from "../../src/store/sqlite/replays.ts";
 import { createRowKeys } from "../../src/store/sqlite/row-keys.ts";
 import { sandboxVerbs } from "../../src/store/sqlite/sandbox.ts";
 import * as schema from "../../src/store/sqlite/schema.ts";
+import { statVerbs } from "../../src/store/sqlite/stats.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
 import { billingStoreContract } from "../contract/billing-store.ts";
 import { inboxStoreContract } from "../contract/inbox-store.ts";
 import { sandboxStoreContract } from "../contract/sandbox-store.ts";
+import { statStoreContract } from "../contract/stat-store.ts";
 import { storeContract } from "../contract/store.ts";
+import { webhookHealthContract } from "../contract/webhook-health.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
 
@@ -51,6 +55,8 @@ function sqliteBackend(): TestBackend {
 }
 
 storeContract("SQLite", sqliteBackend);
+statStoreContract("SQLite", sqliteBackend);
+webhookHealthContract("SQLite", sqliteBackend);
 billingStoreContract("SQLite", sqliteBackend);
 sandboxStoreContract("SQLite", sqliteBackend);
 inboxStoreContract("SQLite", sqliteBackend);
@@ -199,12 +205,36 @@ PRAGMA foreign_keys=ON;`,
   });
 });
 
+describe("the migration that packs latency", () => {
+  test("carries over what was measured", () => {
+    const client = new Database(":memory:", { strict: true });
+    cleanups.push(() => client.close());
+    migrate(client, migrations.slice(0, 2));
+    client.run(
+      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't1', '', '', 'free', '', 0)",
+    );
+    client.run("insert into stat values (1, 7, 3, 2, 1, 4), (1, 8, 0, 0, 1, 1), (1, 9, 1, 0, 0, 0)");
+    client.run("insert into stat_latency values (1, 7, 20, 3), (1, 7, 31, 1), (1, 8, 20, 1)");
+    migrate(client);
+    const carried = client.query<{ latency: string }, []>("select latency from stat order by minute").all();
+    expect(carried.map(({ latency }) => JSON.parse(latency))).toEqual([[20, 3, 31, 1], [20, 1], []]);
+    const queries = createQueries(drizzle({ client }));
+    const { total } = queries.stats({ tenantKey: 1, from: 0, to: 9, bucketMinutes: 10 });
+    expect(total).toMatchObject({ accepted: 4, delivered: 2, failed: 2, attempts: 5 });
+    expect(latencyBucket(total.p50Ms ?? 0)).toBe(20);
+    expect(latencyBucket(total.p95Ms ?? 0)).toBe(31);
+  });
+});
+
 describe("query plans", () => {
-  /** The plans of every statement that `run` sends, with the statement. */
-  function plansOf(run: (client: Database) => void): string[] {
-    const dataDir = emptyDir();
-    const client = openDatabase({ dataDir });
+  function openEmpty(): Database {
+    const client = openDatabase({ dataDir: emptyDir() });
     cleanups.unshift(() => client.close());
+    return client;
+  }
+
+  /** The plans of every statement that `run` sends, with the statement. */
+  function plansOf(run: (client: Database) => void, client = openEmpty()): string[] {
     const statements: string[] = [];
     const recording = new Proxy(client, {
       get(target, name) {
@@ -271,7 +301,7 @@ describe("query plans", () => {
     expect(plan).not.toContain("TEMP B-TREE");
   });
 
-  test("no statement that is prepared for the queue, replays, erasure, inbox or sandbox scans or sorts a table that grows", () => {
+  test("no statement that is prepared for the queue, replays, erasure, charts, inbox or sandbox scans or sorts a table that grows", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
@@ -281,6 +311,7 @@ describe("query plans", () => {
       maintenanceVerbs(connection);
       sandboxVerbs(connection);
       inboxVerbs(connection);
+      statVerbs(connection);
     });
     expect(plans.length).toBeGreaterThan(50);
     for (const step of [
@@ -291,13 +322,43 @@ describe("query plans", () => {
       "SEARCH event USING COVERING INDEX event_by_tenant (tenant_key=? AND seq>? AND seq<?)",
       "SEARCH delivery USING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq>? AND event_seq<?)",
       "SEARCH delivery USING INDEX delivery_by_tenant (tenant_key=? AND event_seq=?)",
+      // What has waited longest: in the order of the index, so that the first entry is the answer.
+      "SEARCH delivery USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?)",
     ]) {
       expect(plans.filter((plan) => plan.includes(step))).not.toEqual([]);
     }
     const growing =
-      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|stat_latency|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
+      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
     expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
+  });
+
+  test("a chart reads the minutes of its tenant and range, and sorts nothing", () => {
+    const [plan] = plansOf((client) => {
+      const range = { tenantKey: 1, from: 1, to: 2, bucketMinutes: 1 };
+      createQueries(drizzle({ client })).stats(range);
+    });
+    expect(plan).toBe("SEARCH stat USING INDEX sqlite_autoindex_stat_1 (tenant_key=? AND minute>? AND minute<?)");
+  });
+
+  test("the health of webhooks is walked in the covering index, and its attempts are found by their event", () => {
+    const client = openEmpty();
+    // Every statement is only sent when the one before has found something.
+    client.run(
+      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
+    );
+    client.run("insert into event values (1, 1, x'00', x'00')");
+    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null)");
+    const plans = plansOf((recording) => {
+      const query = { tenantKey: 1, webhookKeys: [1], records: 100, walked: 5000 };
+      createQueries(drizzle({ client: recording })).webhookHealth(query);
+    }, client);
+    expect(plans).toEqual([
+      expect.stringContaining("SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=?)"),
+      expect.stringContaining("SEARCH delivery USING INTEGER PRIMARY KEY (rowid=?)"),
+      "SEARCH attempt USING INDEX attempt_by_event (event_seq=?)",
+    ]);
+    expect(plans.join()).not.toContain("TEMP B-TREE FOR ORDER");
   });
 
   test("removing the rows of a tenant looks for children by index only", () => {

@@ -8,7 +8,6 @@ export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
 /** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
-  "stat_latency",
   "stat",
   "idempotency",
   "replay",

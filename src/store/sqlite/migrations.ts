@@ -2,13 +2,15 @@ import type { Database } from "bun:sqlite";
 import initial from "../../../drizzle/sqlite/migrations/0000_initial.sql" with { type: "text" };
 import payments from "../../../drizzle/sqlite/migrations/0001_payments.sql" with { type: "text" };
 import inbox from "../../../drizzle/sqlite/migrations/0002_inbox.sql" with { type: "text" };
+import packedLatency from "../../../drizzle/sqlite/migrations/0003_packed_latency.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 
-/** Every migration, oldest first, as drizzle-kit generated it. `pragma user_version` counts those that have run. */
+/** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is added by hand. `pragma user_version` counts those that have run. */
 export const migrations: readonly { name: string; sql: string }[] = [
   { name: "0000_initial", sql: initial },
   { name: "0001_payments", sql: payments },
   { name: "0002_inbox", sql: inbox },
+  { name: "0003_packed_latency", sql: packedLatency },
 ];
 
 /** What drizzle-kit puts between two statements. */

@@ -2,6 +2,8 @@ import { and, asc, count, desc, eq, gte, lte, type SQL, sql } from "drizzle-orm"
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain.ts";
 import * as t from "./schema.ts";
+import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";
+import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
 /**
  * The reads whose cost grows with the history. They are plain functions of one connection, so that the same ones run on
@@ -124,7 +126,7 @@ export function createQueries(db: BunSQLiteDatabase) {
       );
     },
 
-    /** What happened in buckets of `bucketMinutes`, only those in which something did. */
+    /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */
     stats({
       tenantKey,
       from,
@@ -136,35 +138,15 @@ export function createQueries(db: BunSQLiteDatabase) {
       to: number;
       bucketMinutes: number;
     }) {
-      const bucket = sql<number>`${t.stat.minute} / ${bucketMinutes}`;
-      const counts = db
-        .select({
-          bucket,
-          accepted: sql<number>`sum(${t.stat.accepted})`,
-          delivered: sql<number>`sum(${t.stat.delivered})`,
-          failed: sql<number>`sum(${t.stat.failed})`,
-          attempts: sql<number>`sum(${t.stat.attempts})`,
-        })
-        .from(t.stat)
-        .where(and(eq(t.stat.tenantKey, tenantKey), gte(t.stat.minute, from), lte(t.stat.minute, to)))
-        .groupBy(bucket)
-        .all();
-      const latencyBucket = sql<number>`${t.statLatency.minute} / ${bucketMinutes}`;
-      const latency = db
-        .select({
-          bucket: latencyBucket,
-          step: t.statLatency.bucket,
-          count: sql<number>`sum(${t.statLatency.count})`,
-        })
-        .from(t.statLatency)
-        .where(
-          and(eq(t.statLatency.tenantKey, tenantKey), gte(t.statLatency.minute, from), lte(t.statLatency.minute, to)),
-        )
-        .groupBy(latencyBucket, t.statLatency.bucket)
-        .orderBy(latencyBucket, t.statLatency.bucket)
-        .all();
-      return { counts, latency };
+      const { minute, accepted, delivered, failed, attempts, latency } = t.stat;
+      const inRange = and(eq(t.stat.tenantKey, tenantKey), gte(minute, from), lte(minute, to));
+      const rows = db.values<MinuteRow>(
+        sql`select ${minute}, ${accepted}, ${delivered}, ${failed}, ${attempts}, ${latency} from ${t.stat} where ${inRange}`,
+      );
+      return sumMinutes(rows, bucketMinutes);
     },
+
+    webhookHealth: (query: HealthQuery) => webhookHealth(db, query),
 
     /** Keys of the webhooks of a tenant, also removed ones, that have this id or this URL. */
     webhookKeys({ tenantKey, idOrUrl }: { tenantKey: number; idOrUrl: string }): number[] {

@@ -1,12 +1,26 @@
-import { sql } from "drizzle-orm";
-import { percentile } from "../latency.ts";
-import type { StatBucket, StatVerbs } from "../store.ts";
+import { and, eq, sql } from "drizzle-orm";
+import { ingestedAtMs } from "../../lib/id.ts";
+import { addCount, addStored, type Histogram, writeHistogram } from "../latency.ts";
+import type { StatBucket, StatVerbs } from "../stats.ts";
 import type { Connection } from "./connection.ts";
 import * as t from "./schema.ts";
+import { noSums } from "./sum-minutes.ts";
 
 const minuteMs = 60_000;
 
-export function statVerbs({ db, lane, pages, reader }: Connection): StatVerbs {
+export function statVerbs({ client, db, lane, pages, reader }: Connection): StatVerbs {
+  // The last entry of `delivery_by_state` for the state. One statement, so that both answers are of one moment.
+  const selectWaiting = client.prepare<{ records: number; oldestSeq: number | null }, [number]>(
+    `select pending as records,
+            (select event_seq from delivery where tenant_key = ?1 and state = ${t.statePending} order by event_seq limit 1)
+              as oldestSeq
+     from tenant_usage where tenant_key = ?1`,
+  );
+  const latencyOfMinute = db
+    .select({ latency: t.stat.latency })
+    .from(t.stat)
+    .where(and(eq(t.stat.tenantKey, sql.placeholder("tenantKey")), eq(t.stat.minute, sql.placeholder("minute"))))
+    .prepare();
   const add = db
     .insert(t.stat)
     .values({
@@ -16,6 +30,7 @@ export function statVerbs({ db, lane, pages, reader }: Connection): StatVerbs {
       delivered: sql.placeholder("delivered"),
       failed: sql.placeholder("failed"),
       attempts: sql.placeholder("attempts"),
+      latency: sql.placeholder("latency"),
     })
     .onConflictDoUpdate({
       target: [t.stat.tenantKey, t.stat.minute],
@@ -24,31 +39,22 @@ export function statVerbs({ db, lane, pages, reader }: Connection): StatVerbs {
         delivered: sql`${t.stat.delivered} + excluded.delivered`,
         failed: sql`${t.stat.failed} + excluded.failed`,
         attempts: sql`${t.stat.attempts} + excluded.attempts`,
+        latency: sql`excluded.latency`,
       },
-    })
-    .prepare();
-  const addLatency = db
-    .insert(t.statLatency)
-    .values({
-      tenantKey: sql.placeholder("tenantKey"),
-      minute: sql.placeholder("minute"),
-      bucket: sql.placeholder("bucket"),
-      count: sql.placeholder("count"),
-    })
-    .onConflictDoUpdate({
-      target: [t.statLatency.tenantKey, t.statLatency.minute, t.statLatency.bucket],
-      set: { count: sql`${t.statLatency.count} + excluded.count` },
     })
     .prepare();
 
   return {
     addStats: (deltas) =>
       lane.submit<void>((tx) => {
-        for (const { latency, ...counts } of deltas) {
+        for (const { latency: added, ...counts } of deltas) {
           const { tenantKey, minute } = counts;
           if (pages(tx, tenantKey).gone) continue;
-          add.run(counts);
-          for (const [bucket, count] of latency) addLatency.run({ tenantKey, minute, bucket, count });
+          const latency: Histogram = [];
+          const stored = latencyOfMinute.get({ tenantKey, minute });
+          if (stored) addStored(stored.latency, latency);
+          for (const [bucket, count] of added) addCount(latency, bucket, count);
+          add.run({ ...counts, latency: writeHistogram(latency) });
         }
       }),
 
@@ -56,24 +62,24 @@ export function statVerbs({ db, lane, pages, reader }: Connection): StatVerbs {
       const bucketMinutes = bucketMs / minuteMs;
       const first = Math.floor(from / bucketMs);
       const last = Math.floor(to / bucketMs);
-      const { counts, latency } = await reader.run("stats", {
+      const { buckets, total } = await reader.run("stats", {
         tenantKey,
         from: first * bucketMinutes,
         to: (last + 1) * bucketMinutes - 1,
         bucketMinutes,
       });
-      const countsAt = new Map(counts.map(({ bucket, ...values }) => [bucket, values]));
-      const latencyAt = Map.groupBy(latency, ({ bucket }) => bucket);
-      return Array.from({ length: last - first + 1 }, (_, i): StatBucket => {
-        const values = countsAt.get(first + i) ?? { accepted: 0, delivered: 0, failed: 0, attempts: 0 };
-        const steps = (latencyAt.get(first + i) ?? []).map(({ step, count }) => ({ bucket: step, count }));
-        return {
-          at: (first + i) * bucketMs,
-          ...values,
-          p50Ms: percentile(steps, 0.5),
-          p95Ms: percentile(steps, 0.95),
-        };
-      });
+      return {
+        buckets: Array.from(
+          { length: last - first + 1 },
+          (_, i): StatBucket => ({ at: (first + i) * bucketMs, ...(buckets.get(first + i) ?? noSums) }),
+        ),
+        total,
+      };
+    },
+
+    async waiting(tenantKey) {
+      const { records, oldestSeq } = selectWaiting.get(tenantKey) ?? { records: 0, oldestSeq: null };
+      return { records, oldestIngestedAt: oldestSeq === null ? null : ingestedAtMs(oldestSeq) };
     },
   };
 }

@@ -2,17 +2,28 @@ import { eq } from "drizzle-orm";
 import type { Webhook } from "../../domain.ts";
 import { invalid } from "../../errors.ts";
 import { accountGone } from "../../standing.ts";
-import type { WebhookVerbs } from "../store.ts";
+import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { webhooksOf } from "./tenant-page.ts";
 
-export function webhookVerbs({ db, lane, pages }: Connection): WebhookVerbs {
+export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
 
   return {
     webhooks: async (tenantKey) => registered.all({ tenantKey }),
+
+    async webhookHealth(tenantKey, limits) {
+      const webhooks = registered.all({ tenantKey });
+      if (webhooks.length === 0) return [];
+      const webhookKeys = webhooks.map(({ key }) => key);
+      const healths = await reader.run("webhookHealth", { tenantKey, webhookKeys, ...limits });
+      return webhooks.flatMap((webhook): WebhookHealth[] => {
+        const health = healths.get(webhook.key);
+        return health ? [{ webhook, ...health }] : [];
+      });
+    },
 
     replaceWebhooks: (tenantKey, webhooks, limit, now) =>
       lane.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {

@@ -1,0 +1,47 @@
+/** The verbs of the charts. They count what happened; the records themselves are `EventVerbs`. */
+
+export interface StatDelta {
+  readonly tenantKey: number;
+  readonly minute: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly attempts: number;
+  /** Counts by latency bucket (`store/latency.ts`). */
+  readonly latency: ReadonlyMap<number, number>;
+}
+
+export interface StatSums {
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly attempts: number;
+  /** Percentiles of the attempts that were answered; null when none was. */
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+}
+
+export interface StatBucket extends StatSums {
+  readonly at: number;
+}
+
+export interface Stats {
+  /** One entry a bucket from `from` to `to`, also for those in which nothing happened. */
+  readonly buckets: StatBucket[];
+  /** All of them together; percentiles are those of all attempts, not means of percentiles. */
+  readonly total: StatSums;
+}
+
+/** What is PENDING now. */
+export interface Waiting {
+  readonly records: number;
+  /** Ingestion time of the oldest event among them; null when nothing waits. */
+  readonly oldestIngestedAt: number | null;
+}
+
+export interface StatVerbs {
+  addStats(deltas: readonly StatDelta[]): Promise<void>;
+  stats(tenantKey: number, range: { from: number; to: number; bucketMs: number }): Promise<Stats>;
+  /** Costs the same however much waits. */
+  waiting(tenantKey: number): Promise<Waiting>;
+}

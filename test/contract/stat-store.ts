@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { latencyBucket } from "../../src/store/latency.ts";
+import { createWorld, type Outcome, type TestBackend, type World } from "../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+const b = "https://b.example/hook";
+const minuteMs = 60_000;
+
+const delta = { accepted: 0, delivered: 0, failed: 0, attempts: 0, latency: new Map<number, number>() };
+const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
+
+/** The verbs of `src/store/stats.ts`, for any backend. */
+export function statStoreContract(name: string, newBackend: () => TestBackend): void {
+  describe(`${name} keeps statistics:`, () => {
+    let world: World;
+    beforeEach(() => {
+      world = createWorld(newBackend());
+    });
+    afterEach(() => world.end());
+
+    describe("what happened", () => {
+      test("is summed by bucket, also where nothing did, and in all", async () => {
+        const { key: tenantKey } = await world.tenant();
+        const { key: strangerKey } = await world.tenant();
+        await world.store.addStats([
+          { ...delta, tenantKey, minute: 59, accepted: 1000 },
+          { ...delta, tenantKey, minute: 60, accepted: 2, attempts: 1 },
+          { ...delta, tenantKey, minute: 61, accepted: 3, delivered: 2 },
+          { ...delta, tenantKey, minute: 239, failed: 1 },
+          { ...delta, tenantKey, minute: 240, accepted: 1000 },
+          { ...delta, tenantKey: strangerKey, minute: 60, accepted: 100 },
+        ]);
+        await world.store.addStats([{ ...delta, tenantKey, minute: 60, accepted: 1, failed: 4 }]);
+        const hours = await world.store.stats(tenantKey, {
+          from: 70 * minuteMs,
+          to: 190 * minuteMs,
+          bucketMs: 60 * minuteMs,
+        });
+        expect(hours.buckets).toEqual([
+          { ...none, at: 60 * minuteMs, accepted: 6, delivered: 2, failed: 4, attempts: 1 },
+          { ...none, at: 120 * minuteMs },
+          { ...none, at: 180 * minuteMs, failed: 1 },
+        ]);
+        expect(hours.total).toEqual({ ...none, accepted: 6, delivered: 2, failed: 5, attempts: 1 });
+        const minutes = await world.store.stats(tenantKey, {
+          from: 60 * minuteMs,
+          to: 61 * minuteMs,
+          bucketMs: minuteMs,
+        });
+        expect(minutes.buckets.map(({ at, accepted }) => [at / minuteMs, accepted])).toEqual([
+          [60, 3],
+          [61, 3],
+        ]);
+      });
+
+      test("has percentiles within half a bucket", async () => {
+        const { key: tenantKey } = await world.tenant();
+        for (let ms = 1; ms <= 1_000; ms++) {
+          const latency = new Map([[latencyBucket(ms), 1]]);
+          if (ms % 100 === 0) await world.store.addStats([{ ...delta, tenantKey, minute: 5, latency }]);
+          else void world.store.addStats([{ ...delta, tenantKey, minute: ms % 5, latency }]);
+        }
+        const range = { from: 0, to: 9 * minuteMs, bucketMs: 10 * minuteMs };
+        const { buckets, total } = await world.store.stats(tenantKey, range);
+        for (const sums of [buckets[0], total]) {
+          expect(Math.abs((sums?.p50Ms ?? 0) / 500 - 1)).toBeLessThan(0.1);
+          expect(Math.abs((sums?.p95Ms ?? 0) / 950 - 1)).toBeLessThan(0.1);
+        }
+      });
+
+      test("has percentiles of all attempts in its total, not the mean of those of the buckets", async () => {
+        const { key: tenantKey } = await world.tenant();
+        const of = (ms: number, count: number) => new Map([[latencyBucket(ms), count]]);
+        await world.store.addStats([
+          { ...delta, tenantKey, minute: 0, latency: of(10, 98) },
+          { ...delta, tenantKey, minute: 1, latency: of(5_000, 2) },
+        ]);
+        const range = { from: 0, to: 2 * minuteMs, bucketMs: minuteMs };
+        const { buckets, total } = await world.store.stats(tenantKey, range);
+        const bucketOf = (ms: number | null) => (ms === null ? null : latencyBucket(ms));
+        expect(buckets.map(({ p95Ms }) => bucketOf(p95Ms))).toEqual([latencyBucket(10), latencyBucket(5_000), null]);
+        expect([bucketOf(total.p50Ms), bucketOf(total.p95Ms)]).toEqual([latencyBucket(10), latencyBucket(10)]);
+      });
+
+      test("of a deleted tenant is passed over", async () => {
+        const [gone, tenant] = [await world.tenant(), await world.tenant()];
+        await world.store.deleteTenant(gone.key, 1);
+        while (await world.store.eraseDeleted(100));
+        await world.store.addStats(
+          [gone, tenant].map(({ key }) => ({ ...delta, tenantKey: key, minute: 0, accepted: 1 })),
+        );
+        const { total } = await world.store.stats(tenant.key, { from: 0, to: 0, bucketMs: minuteMs });
+        expect(total.accepted).toBe(1);
+      });
+    });
+
+    describe("what waits", () => {
+      /** The records in order of ingestion, a second apart: how the deliveries to `a` and `b` ended, null where they did not. */
+      async function ingest(...events: (readonly [Outcome | null, Outcome | null])[]) {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const ids: string[] = [];
+        for (const outcomes of events) {
+          world.clock.advance(1_000);
+          const { eventIds, deliveries } = await world.accept(tenant);
+          for (const [i, outcome] of outcomes.entries()) {
+            const delivery = deliveries[i];
+            if (delivery && outcome) await world.settle(delivery, outcome);
+          }
+          ids.push(...eventIds);
+        }
+        return { tenant, ids };
+      }
+
+      test("is nothing at first, and nothing when all has ended", async () => {
+        const nothing = { records: 0, oldestIngestedAt: null };
+        const { tenant } = await ingest();
+        expect(await world.store.waiting(tenant.key)).toEqual(nothing);
+        const ended = await ingest(["delivered", "failed"], ["failed", "delivered"]);
+        expect(await world.store.waiting(ended.tenant.key)).toEqual(nothing);
+      });
+
+      test("are the records that are queued, in flight or retried, and the oldest of them", async () => {
+        const start = world.clock.now();
+        const { tenant } = await ingest(
+          ["delivered", "failed"],
+          ["delivered", "retry"],
+          [null, null],
+          [null, "failed"],
+        );
+        await ingest([null, null]);
+        expect(await world.store.waiting(tenant.key)).toEqual({ records: 4, oldestIngestedAt: start + 2_000 });
+      });
+
+      test("grows by a replay, to the oldest event again", async () => {
+        const start = world.clock.now();
+        const { tenant, ids } = await ingest(["delivered", "failed"], [null, "delivered"]);
+        expect(await world.store.waiting(tenant.key)).toEqual({ records: 1, oldestIngestedAt: start + 2_000 });
+        await world.replayEvent(tenant, ids[0] ?? "");
+        expect(await world.store.waiting(tenant.key)).toEqual({ records: 3, oldestIngestedAt: start + 1_000 });
+      });
+
+      test("shrinks as the records of a removed webhook fail", async () => {
+        const start = world.clock.now();
+        const { tenant } = await ingest([null, "delivered"], [null, null]);
+        await world.setUrls(tenant, b);
+        while (await world.store.failDeliveriesOfRemoved(1));
+        expect(await world.store.waiting(tenant.key)).toEqual({ records: 1, oldestIngestedAt: start + 2_000 });
+      });
+
+      test("is nothing for a tenant that is erased", async () => {
+        const { tenant } = await ingest([null, null]);
+        const neighbour = await ingest([null, "delivered"]);
+        await world.store.deleteTenant(tenant.key, 1);
+        while (await world.store.eraseDeleted(1));
+        expect(await world.store.waiting(tenant.key)).toEqual({ records: 0, oldestIngestedAt: null });
+        expect(await world.store.waiting(neighbour.tenant.key)).toMatchObject({ records: 1 });
+      });
+    });
+  });
+}
