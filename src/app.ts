@@ -1,5 +1,6 @@
 import { jwt } from "@elysiajs/jwt";
 import { staticPlugin } from "@elysiajs/static";
+import { aboutRoutes } from "./accounts/about-routes.ts";
 import { createAccounts } from "./accounts/accounts.ts";
 import { announceChange } from "./accounts/announcement.ts";
 import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accounts/api-keys.ts";
@@ -206,6 +207,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
 
   const dashboard = findDashboard();
   const endpoints = [
+    ...aboutRoutes({ config, prices, baseUrl: () => baseUrl }),
     ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),

@@ -77,8 +77,8 @@ export interface EventRecord {
   /** "" when no webhook was registered as the event arrived. */
   readonly targetWebhook: string;
   readonly errorReason: string | null;
-  /** The very bytes that the tenant submitted. */
-  readonly payload: Uint8Array;
+  /** The very bytes that the tenant submitted; null when a list was asked for without them. */
+  readonly payload: Uint8Array | null;
   readonly attempts: number;
   readonly lastAttemptAt: number | null;
   readonly nextAttemptAt: number | null;

@@ -111,6 +111,7 @@ export const accountInfo = v.object({
   enforced_webhooks: v.pipe(v.number(), v.integer()),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   status,
+  created_at: v.string(),
 });
 
 export const accountInfoExample = {
@@ -123,6 +124,7 @@ export const accountInfoExample = {
   enforced_webhooks: 1,
   events_this_month: 137,
   status: "active",
+  created_at: "2026-03-01T12:34:56.789Z",
 };
 
 export const publicStatus = v.object({ status: v.picklist(["active", "pending_verification", "suspended"]) });

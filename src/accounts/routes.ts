@@ -1,6 +1,7 @@
 import { statusOf, type Tenant } from "../domain.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
+import { formatIso } from "../lib/iso-time.ts";
 import { plans } from "../plans.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "./accounts.ts";
@@ -92,6 +93,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           enforced_webhooks: (enforced ?? plans[tenant.tier]).webhooks,
           events_this_month: eventsThisMonth,
           status: statusOf(tenant),
+          created_at: formatIso(tenant.createdAt),
         });
       },
     ),

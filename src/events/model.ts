@@ -105,6 +105,13 @@ export const listQuery = v.pipe(
     webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, also of a removed one."))),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
+    payload: v.optional(
+      v.pipe(
+        v.picklist(["true", "false"], "must be true or false"),
+        v.description("false: `originalPayload` is null, for a list that does not show it."),
+      ),
+      "true",
+    ),
   }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
@@ -164,7 +171,10 @@ export const recordBody = v.object({
   ingestionTimestamp: time,
   targetWebhook: v.pipe(v.string(), v.description("Empty when no webhook was registered as the event arrived.")),
   errorReason: v.nullable(v.string()),
-  originalPayload: v.nullable(v.record(v.string(), v.unknown())),
+  originalPayload: v.pipe(
+    v.nullable(v.record(v.string(), v.unknown())),
+    v.description("The payload as it was submitted; null only in a list with `payload=false`."),
+  ),
   attempts: v.pipe(v.number(), v.integer()),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),

@@ -26,7 +26,7 @@ const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, from, to } = query;
+    const { size, webhook, from, to, payload } = query;
     // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const found = await store.page({
@@ -37,6 +37,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       ...(webhook !== undefined && { webhookId: webhook }),
       ...(from !== undefined && { from }),
       ...(to !== undefined && { to }),
+      withPayload: payload === "true",
     });
     const isFiltered = webhook !== undefined || from !== undefined || to !== undefined;
     return { status: 200, text: pageJson(found, tenant.id, { isFiltered }) };

@@ -24,7 +24,8 @@ export function recordJson(record: EventRecord, tenantId: string): string {
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     replayGroupId: record.replayGroupId,
   });
-  return `${before.slice(0, -1)},"originalPayload":${utf8.decode(record.payload)},${after.slice(1)}`;
+  const payload = record.payload === null ? "null" : utf8.decode(record.payload);
+  return `${before.slice(0, -1)},"originalPayload":${payload},${after.slice(1)}`;
 }
 
 export const recordsJson = (records: readonly EventRecord[], tenantId: string): string =>

@@ -199,6 +199,8 @@ export interface PageQuery {
   /** Ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;
+  /** False: the records come without their payloads, which are not read. @default true */
+  readonly withPayload?: boolean;
 }
 
 export interface RecordPage {

@@ -2,6 +2,7 @@
 import { beforeAll, expect } from "bun:test";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
+import { isoPattern } from "./support.ts";
 
 /** Specification, "Accounts"; decisions, section 4. Paid plans, on a server that takes no payments: 503 after full validation. */
 
@@ -272,11 +273,23 @@ scenarios<World>("GET /v1/tenants/me", world, {
           enforced_webhooks: webhooks,
           events_this_month: 0,
           status: "active",
+          created_at: stringMatching(isoPattern),
         }),
         never: ({ ada }) => [ada.password, ada.apiKey, "argon2", "whsec_"],
       } satisfies Scenario<World>,
     ]),
   ),
+  "says when it was made": {
+    section: "decisions 2",
+    request: ({ ada }) => ada.get("/v1/tenants/me"),
+    status: 200,
+    async then({ ada }, { body }) {
+      const made = (await operator("GET", "/operator/tenants")).body.tenants;
+      expect(body.created_at).toBe(
+        made.find((tenant: { tenant_id: string }) => tenant.tenant_id === ada.id).created_at,
+      );
+    },
+  },
   "counts the events of this month": {
     section: "decisions 4",
     given: ({ ada }) => ada.ingest({ n: 1 }),

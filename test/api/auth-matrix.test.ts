@@ -211,10 +211,11 @@ test("the matrix covers what the specification lists", () => {
     expect(names).toContain(listed);
   }
   expect(guarded.length).toBeGreaterThan(35);
-  // Authentication, rule 2, with what decisions adds: the JWK set and what lies outside of /v1.
+  // Authentication, rule 2, with what joins it: the JWK set, what the server offers, and what lies outside of /v1.
   expect(
     server.app.endpoints.filter(({ access, path }) => access === "none" && path.startsWith("/v1")).map(name),
   ).toEqual([
+    "GET /v1/about",
     "POST /v1/tenants",
     "GET /v1/tenants/:tenantId/status",
     "POST /v1/tenants/auth/login",

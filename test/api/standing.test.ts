@@ -10,6 +10,7 @@ import {
   type Hook,
   type Hooks,
   ingestOne,
+  isoPattern,
   register,
   seedTenant,
   startHooks,
@@ -197,6 +198,7 @@ test("an account made on a paid tier takes events only once its card is verified
     enforced_webhooks: 2,
     events_this_month: 0,
     status: "pending_verification",
+    created_at: stringMatching(isoPattern),
   });
   expect((await as("PUT", "/v1/tenants/webhooks", twoHooks)).status).toBe(200);
 });

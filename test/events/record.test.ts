@@ -37,6 +37,10 @@ describe("recordJson", () => {
     expect(recordJson(record({ payload: bytes }), "t1")).toContain(`"originalPayload":${payload},"attempts"`);
   });
 
+  test("says null where the payload was not read", () => {
+    expect(recordJson(record({ payload: null }), "t1")).toContain('"originalPayload":null,"attempts"');
+  });
+
   test("escapes what the tenant chose", () => {
     const label = 'a "quoted"\nlabel';
     expect(JSON.parse(recordJson(record({ replayGroupId: label }), "t1")).replayGroupId).toBe(label);

@@ -227,6 +227,17 @@ describe("the migration that packs latency", () => {
 });
 
 describe("query plans", () => {
+  /** A tenant with a record that has been delivered. */
+  function openWithOneRecord(): Database {
+    const client = openEmpty();
+    client.run(
+      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
+    );
+    client.run("insert into event values (1, 1, x'00', x'00')");
+    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null)");
+    return client;
+  }
+
   function openEmpty(): Database {
     const client = openDatabase({ dataDir: emptyDir() });
     cleanups.unshift(() => client.close());
@@ -273,11 +284,19 @@ describe("query plans", () => {
   ])("the %s walks its covering index, without sorting", (_, filter, index) => {
     const [keys, ...joined] = plansOf((client) => {
       const queries = createQueries(drizzle({ client }));
-      queries.page({ filter, offset: 0, limit: 10 });
+      queries.page({ filter, offset: 0, limit: 10, withPayload: true });
     });
     expect(keys).toContain(index);
     expect(keys).not.toContain("TEMP B-TREE");
     expect(joined).toEqual([]);
+  });
+
+  test("a list without payloads does not ask for them", () => {
+    const client = openWithOneRecord();
+    const queries = createQueries(drizzle({ client }));
+    const columnsOf = (withPayload: boolean) =>
+      queries.page({ filter, offset: 0, limit: 10, withPayload }).map((row) => Object.keys(row).includes("payload"));
+    expect([columnsOf(true), columnsOf(false)]).toEqual([[true], [false]]);
   });
 
   test.each([
@@ -342,13 +361,8 @@ describe("query plans", () => {
   });
 
   test("the health of webhooks is walked in the covering index, and its attempts are found by their event", () => {
-    const client = openEmpty();
-    // Every statement is only sent when the one before has found something.
-    client.run(
-      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
-    );
-    client.run("insert into event values (1, 1, x'00', x'00')");
-    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null)");
+    const client = openWithOneRecord();
+    // A statement is only sent when the one before it has found something.
     const plans = plansOf((recording) => {
       const query = { tenantKey: 1, webhookKeys: [1], records: 100, walked: 5000 };
       createQueries(drizzle({ client: recording })).webhookHealth(query);

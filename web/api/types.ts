@@ -1,14 +1,16 @@
 import type * as v from "valibot";
+import type { about } from "../../src/accounts/about-routes.ts";
 import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/credential-model.ts";
 import type { accountInfo, authenticated, createdTenant, paymentMethod, upgraded } from "../../src/accounts/model.ts";
 import type { billing } from "../../src/billing/model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
 import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
-import type { attemptBody, savedWebhooks, webhookList } from "../../src/webhooks/model.ts";
+import type { attemptBody, savedWebhooks, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
 
 /** What the server answers, in the types that it checks and documents its answers by. */
 
+export type About = v.InferOutput<typeof about>;
 export type Account = v.InferOutput<typeof accountInfo>;
 export type CreatedTenant = v.InferOutput<typeof createdTenant>;
 export type Authenticated = v.InferOutput<typeof authenticated>;
@@ -24,6 +26,7 @@ export type Delivery = v.InferOutput<typeof deliveryBody>;
 export type Stats = v.InferOutput<typeof statsBody>;
 export type Attempt = v.InferOutput<typeof attemptBody>;
 export type Webhook = v.InferOutput<typeof webhookList>[number];
+export type WebhookHealth = v.InferOutput<typeof webhookHealthList>[number];
 export type SavedWebhook = v.InferOutput<typeof savedWebhooks>[number];
 export type Replay = v.InferOutput<typeof replayBody>;
 export type ReplayPage = v.InferOutput<typeof replayListBody>;
@@ -31,27 +34,3 @@ export type Inbox = v.InferOutput<typeof inboxBody>;
 export type InboxDelivery = Inbox["deliveries"][number];
 export type InboxAnswer = v.InferOutput<typeof savedAnswer>;
 export type Previewed = v.InferOutput<typeof previewedBody>;
-
-/** `GET /v1/about` */
-export interface About {
-  version: string;
-  baseUrl: string;
-  mode: "local" | "public";
-  signup: "open" | "closed";
-  payments: "sandbox" | "paystack" | "off";
-  currency: "NGN";
-  plans: { tier: string; webhooks: number; eventsPerMonth: number; priceKobo: number | null }[];
-}
-
-/** `GET /v1/tenants/webhooks/health` */
-export interface WebhookHealth {
-  id: string;
-  url: string;
-  records: number;
-  delivered: number;
-  failed: number;
-  pending: number;
-  lastDeliveredAt: string | null;
-  lastFailedAt: string | null;
-  lastError: string | null;
-}

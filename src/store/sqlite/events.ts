@@ -138,7 +138,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       const filter = filterOf(query);
       const offset = query.page * query.size;
       const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
-      const paged = { filter, offset, limit: query.size };
+      const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
       if (isFiltered) {
         const [rows, counted] = await Promise.all([
           reader.run("page", paged),
@@ -312,7 +312,7 @@ function toRecord(row: RecordRow): EventRecord {
     ingestedAt: ingestedAtMs(row.eventSeq),
     targetWebhook: row.url ?? "",
     errorReason: row.errorReason,
-    payload: row.payload,
+    payload: row.payload ?? null,
     attempts: row.attempts,
     lastAttemptAt: row.lastAttemptAt,
     nextAttemptAt: row.nextAttemptAt,

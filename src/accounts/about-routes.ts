@@ -1,0 +1,84 @@
+import * as v from "valibot";
+import type { Config } from "../config.ts";
+import type { Tier } from "../domain.ts";
+import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { plans, tiersAscending } from "../plans.ts";
+import { version } from "../version.ts";
+import { anyTier } from "./model.ts";
+
+export interface AboutRouteDeps {
+  config: Pick<Config, "localMode" | "signup" | "payments">;
+  /** Price of a month of each tier, in kobo. */
+  prices: Readonly<Record<Tier, number>>;
+  /** Known once the server listens. */
+  baseUrl(): string;
+}
+
+export const about = v.object({
+  version: v.string(),
+  baseUrl: v.pipe(v.string(), v.description("Base address in every URL that the server gives out.")),
+  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: it answers to its own machine only.")),
+  signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: the operator makes the accounts.")),
+  payments: v.pipe(
+    v.picklist(["sandbox", "paystack", "off"]),
+    v.description("sandbox: paid plans can be tried with test cards. off: there are none."),
+  ),
+  currency: v.literal("NGN"),
+  plans: v.array(
+    v.object({
+      tier: anyTier,
+      webhooks: v.pipe(v.number(), v.integer()),
+      eventsPerMonth: v.pipe(v.number(), v.integer()),
+      priceKobo: v.pipe(
+        v.nullable(v.pipe(v.number(), v.integer())),
+        v.description("Of a month, in kobo: 100 are one naira. null: invoiced by the operator."),
+      ),
+    }),
+  ),
+});
+
+const aboutExample = {
+  version: "0.1.0",
+  baseUrl: "https://relay.example.com",
+  mode: "public",
+  signup: "open",
+  payments: "paystack",
+  currency: "NGN",
+  plans: [
+    { tier: "free", webhooks: 1, eventsPerMonth: 10_000, priceKobo: 0 },
+    { tier: "pro", webhooks: 1, eventsPerMonth: 5_000_000, priceKobo: 1_500_000 },
+    { tier: "business", webhooks: 2, eventsPerMonth: 25_000_000, priceKobo: 6_000_000 },
+    { tier: "enterprise", webhooks: 3, eventsPerMonth: 100_000_000, priceKobo: null },
+  ],
+};
+
+/** What somebody without an account has to know of the server: whether and how to get one. */
+export function aboutRoutes({ config, prices, baseUrl }: AboutRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/about",
+        tag: "Accounts",
+        summary: "Show what this server offers",
+        description: "Its plans and their prices, and how it is set up. For pages on which accounts are made.",
+        access: "none",
+        responses: { 200: { description: "The server.", schema: about, example: aboutExample } },
+      },
+      () =>
+        ok({
+          version,
+          baseUrl: baseUrl(),
+          mode: config.localMode ? "local" : "public",
+          signup: config.signup,
+          payments: config.payments.kind,
+          currency: "NGN",
+          plans: tiersAscending.map((tier) => ({
+            tier,
+            ...plans[tier],
+            priceKobo: tier === "enterprise" ? null : prices[tier],
+          })),
+        }),
+    ),
+  ];
+}
