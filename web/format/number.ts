@@ -1,9 +1,41 @@
-export const count = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** Figures as people read them. Between groups of digits is a narrow space that does not break. */
 
-export function percent(part: number, whole: number): string {
-  return whole === 0 ? "–" : `${((100 * part) / whole).toFixed(1)} %`;
+const narrowSpace = "\u202f";
+
+/** `18204` → "18 204". */
+export const count = (n: number): string => group(n, narrowSpace);
+
+function group(n: number, separator: string): string {
+  const [whole = "", fraction] = String(n).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, separator);
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-export const bytes = (n: number): string => (n < 1024 ? `${n} B` : `${(n / 1024).toFixed(1)} KB`);
+/**
+ * A share in per cent, to a tenth. Only all is "100 %" and only none is "0 %": one failure in a million is what a person
+ * looks for. Of nothing there is no share.
+ */
+export function percent(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const tenths = Math.round((part / whole) * 1000);
+  if (tenths >= 1000 && part < whole) return "> 99.9 %";
+  if (tenths <= 0 && part > 0) return "< 0.1 %";
+  return `${tenths / 10} %`;
+}
 
-export const naira = (kobo: number): string => `NGN ${(kobo / 100).toLocaleString("en", { minimumFractionDigits: 2 })}`;
+const byteUnits = ["B", "KB", "MB", "GB", "TB"] as const;
+
+/** A size in units of 1,000 bytes: "512 B", "1.2 KB", "262 KB". */
+export const bytes = (n: number): string => inUnits(n, byteUnits);
+
+function inUnits(n: number, [unit = "", ...larger]: readonly string[]): string {
+  const shown = n < 10 && !Number.isInteger(n) ? Math.round(n * 10) / 10 : Math.round(n);
+  return shown >= 1000 && larger.length > 0 ? inUnits(n / 1000, larger) : `${shown} ${unit}`;
+}
+
+/** Money, which is an integer number of kobo: "NGN 1,500.00", as banks write it. */
+export function naira(kobo: number): string {
+  const size = Math.abs(kobo);
+  const rest = String(size % 100).padStart(2, "0");
+  return `${kobo < 0 ? "-" : ""}NGN ${group(Math.floor(size / 100), ",")}.${rest}`;
+}

@@ -1,7 +1,27 @@
+/** Texts shortened where they say least. Whole ones belong into the title and the clipboard. */
+
+const ellipsis = "…";
+const shownHead = 4;
+const shownTail = 4;
+
+/** `evt_01jc8x2m4e7n9q3s5v7y9a1c3e` → "evt_01jc…1c3e": what it is, where it begins and how it ends. */
 export function shortenId(id: string): string {
-  return id.length <= 16 ? id : `${id.slice(0, 8)}…${id.slice(-4)}`;
+  const head = id.lastIndexOf("_") + 1 + shownHead;
+  if (id.length <= head + ellipsis.length + shownTail) return id;
+  return `${id.slice(0, head)}${ellipsis}${id.slice(-shownTail)}`;
 }
 
+/**
+ * A URL in at most `max` characters, shortened in the middle of its path: the host says whose it is, the end which. A host
+ * that leaves no room is shortened as well.
+ */
 export function shortenUrl(url: string, max: number): string {
-  return url.length <= max ? url : `${url.slice(0, max - 1)}…`;
+  const characters = [...url];
+  if (characters.length <= max) return url;
+  const host = /^[a-z]+:\/\/[^/?#]*[/?#]?/i.exec(url)?.[0] ?? "";
+  const room = max - ellipsis.length;
+  const wanted = [...host].length;
+  const head = wanted <= room ? wanted : Math.ceil(room / 2);
+  const tail = Math.max(0, room - head);
+  return `${characters.slice(0, head).join("")}${ellipsis}${characters.slice(characters.length - tail).join("")}`;
 }
