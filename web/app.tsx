@@ -7,7 +7,7 @@ import { NotFoundPage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PlanPage } from "./pages/plan.tsx";
 import { ReplaysPage } from "./pages/replays.tsx";
-import { SignInPage } from "./pages/sign-in.tsx";
+import { SignedInAlready, SignInPage } from "./pages/sign-in.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { StartPage } from "./pages/start.tsx";
 import { WebhooksPage } from "./pages/webhooks.tsx";
@@ -42,6 +42,8 @@ function Inside() {
         <Route path="/inbox/:token" component={InboxPage} />
         <Route path="/keys" component={KeysPage} />
         <Route path="/plan" component={PlanPage} />
+        <Route path="/sign-in" component={SignedInAlready} />
+        <Route path="/sign-up" component={SignedInAlready} />
         <Route default component={NotFoundPage} />
       </Router>
     </Shell>
@@ -50,9 +52,10 @@ function Inside() {
 
 /** Whoever opens a view without a session signs in there, and is at that view then. */
 function Outside() {
+  const wasHere = noSession.value === "ended" || noSession.value === "left";
   return (
     <Router>
-      <Route path="/" component={noSession.value === "none" ? StartPage : SignInPage} />
+      <Route path="/" component={wasHere ? SignInPage : StartPage} />
       <Route path="/sign-up" component={SignUpPage} />
       <Route default component={SignInPage} />
     </Router>

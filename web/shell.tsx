@@ -163,7 +163,9 @@ async function signOut(): Promise<void> {
 
 /** Quiet lines above every view about what concerns all of them. */
 function Bars() {
-  const standing = account.value?.status;
+  const { path } = useLocation();
+  // The plan's own page says it with the way out.
+  const standing = path === "/plan" ? null : account.value?.status;
   return (
     <>
       {streamState.value === "offline" && (

@@ -21,8 +21,18 @@ const styleHash = createHash("sha256").update(style).digest("base64");
 
 const headers = pageHeaders({ "style-src": `'sha256-${styleHash}'` });
 
+/** The dashboard's view of the plan. It learns there what it may not learn here: whose payment it was, and how it ended. */
+const plan = { path: "/plan", words: "Back to the dashboard" };
+/** The plan's view says then that the payment is being checked, instead of asking for it. */
+const planAfterPayment = { ...plan, path: "/plan?payment=returned" };
+
 /** A page of one message. The texts are ours alone; nothing of a request is ever put into it. */
-function page(status: number, title: string, message: string, extra: Record<string, string> = {}): Reply {
+function page(
+  status: number,
+  title: string,
+  message: string,
+  { link, extra = {} }: { link?: typeof plan; extra?: Record<string, string> } = {},
+): Reply {
   const text = `<!doctype html>
 <html lang="en">
 <head>
@@ -35,7 +45,7 @@ function page(status: number, title: string, message: string, extra: Record<stri
 <body>
 <main>
 <h1>${title}</h1>
-<p>${message}</p>
+<p>${message}</p>${link ? `\n<p><a href="${link.path}">${link.words}</a></p>` : ""}
 </main>
 </body>
 </html>
@@ -44,13 +54,14 @@ function page(status: number, title: string, message: string, extra: Record<stri
 }
 
 export const verifiedPage = () =>
-  page(200, "The card is verified", "There is nothing left to do here; you can close this page.");
+  page(200, "The card is verified", "There is nothing left to do here; you can close this page.", { link: plan });
 
 export const expiredPage = () =>
   page(
     410,
     "This page has expired",
     "The card was not verified in time, or nothing is to be paid any more. GET /v1/tenants/billing shows what the account needs.",
+    { link: plan },
   );
 
 export const unknownPage = () =>
@@ -61,7 +72,7 @@ export const unavailablePage = (retryAfterSeconds: number) =>
     503,
     "Please try again in a minute",
     "The payment processor cannot be reached at the moment. Nothing was charged; load this page again a little later.",
-    { "Retry-After": String(retryAfterSeconds) },
+    { extra: { "Retry-After": String(retryAfterSeconds) } },
   );
 
 /** Says nothing of any account: whoever knows a reference can open it. */
@@ -70,7 +81,10 @@ export const returnedPage = () =>
     200,
     "Your payment is being checked",
     "This takes a few seconds as a rule. If it was made, the account becomes active by itself; if not, the payment address that you came from leads on. You can close this page.",
+    { link: planAfterPayment },
   );
 
 export const cancelledPage = () =>
-  page(200, "The payment was cancelled", "Nothing was charged. The payment address that you came from still works.");
+  page(200, "The payment was cancelled", "Nothing was charged. The payment address that you came from still works.", {
+    link: plan,
+  });

@@ -270,6 +270,13 @@ describe("coming back from the processor", () => {
     expect(known.text).toBe(unknown.text);
   });
 
+  test.each(["/pay/return", "/pay/cancelled"])("%s leads back to the dashboard, without a script", async (path) => {
+    const { text, headers } = await server().request("GET", path);
+    expect(text).toMatch(/<a href="\/plan[^"]*">Back to the dashboard<\/a>/);
+    expect(text).not.toContain("<script");
+    expect(headers.get("content-security-policy")).not.toContain("script-src");
+  });
+
   test("has the payment looked up, should the callback be lost", async () => {
     const customer = await signUp(server());
     await payUnheard(server(), clock, await pageOf(customer), cards.good);
@@ -291,7 +298,7 @@ describe("coming back from the processor", () => {
     await customer.whenBilling(({ status }) => status === "active");
   });
 
-  test("giving up shows a page that leads nowhere else", async () => {
+  test("giving up shows a page on which nothing was charged", async () => {
     const customer = await signUp(server());
     const { text } = await see(await pageOf(customer));
     const cancel = /href="([^"]+\/pay\/cancelled[^"]*)"/.exec(text)?.[1] ?? "";

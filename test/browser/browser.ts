@@ -21,6 +21,10 @@ export interface Browser {
 export interface Look {
   size: keyof typeof sizes;
   scheme?: Scheme;
+  /** Faults that the test provokes, such as `/^404: .*evt_/`; any other one fails it. */
+  provoked?: readonly RegExp[];
+  /** What the page may do without asking the user. */
+  permissions?: readonly ("clipboard-read" | "clipboard-write")[];
 }
 
 type Scheme = "light" | "dark";
@@ -74,13 +78,17 @@ export function openBrowser(home: string): Browser {
   });
 
   return {
-    async page({ size, scheme = "light" }) {
+    async page({ size, scheme = "light", provoked = [], permissions = [] }) {
       launched ??= launch();
       const engine = await launched;
-      const context = await engine.newContext({ ...sizes[size], colorScheme: scheme });
+      const context = await engine.newContext({
+        ...sizes[size],
+        colorScheme: scheme,
+        permissions: [...permissions],
+      });
       context.setDefaultTimeout(patienceMs);
       const page = await context.newPage();
-      open.set(page, { size, scheme, faults: watch(page, new URL(home).origin) });
+      open.set(page, { size, scheme, faults: watch(page, new URL(home).origin, provoked) });
       return page;
     },
 
@@ -89,6 +97,7 @@ export function openBrowser(home: string): Browser {
       if (!known) throw new Error("The page is not of this browser, or of an earlier test");
       mkdirSync(screenshots, { recursive: true });
       await page.evaluate(axe.source);
+      await page.evaluate(fadedIn);
       const problems = await sidewaysScroll(page);
       for (const scheme of [other(known.scheme), known.scheme]) {
         await page.emulateMedia({ colorScheme: scheme });
@@ -105,6 +114,11 @@ export function openBrowser(home: string): Browser {
 const other = (scheme: Scheme): Scheme => (scheme === "light" ? "dark" : "light");
 
 // What runs in the page is text: these sources are compiled without the types of a browser.
+
+/** What fades in is pale for a while, and is to be judged by how it stays. */
+const fadedIn = `Promise.allSettled(document.getAnimations()
+  .filter((animation) => animation.effect.getComputedTiming().endTime !== Infinity)
+  .map((animation) => animation.finished))`;
 
 async function sidewaysScroll(page: Page): Promise<string[]> {
   const { scrollWidth, clientWidth } = await page.evaluate<{ scrollWidth: number; clientWidth: number }>(

@@ -17,14 +17,17 @@ const executable = join(import.meta.dir, "../../dist", process.platform === "win
 /** What is waited for comes in milliseconds or not at all. */
 const patienceMs = 10_000;
 
-/** For the top of a test file; ends the server after its last test. */
-export async function startExecutable(): Promise<Executable> {
+/**
+ * For the top of a test file; ends the server after its last test.
+ * @param settings as they stand in the environment
+ */
+export async function startExecutable(settings: Readonly<Record<string, string>> = {}): Promise<Executable> {
   if (!existsSync(executable)) throw new Error(`There is no ${executable}. Try: npm run build`);
   const folder = mkdtempSync(join(tmpdir(), "postrider-browser-"));
   const child = Bun.spawn([executable, "serve", "--port", "0"], {
     cwd: folder,
-    // Nothing of the environment, least of all settings; Windows needs its own.
-    env: { PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder },
+    // Nothing of the environment, least of all its settings; Windows needs its own.
+    env: { ...settings, PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "inherit",

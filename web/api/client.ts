@@ -60,16 +60,19 @@ async function send(path: string, { method = "GET", body, query, signal, credent
     if (signal?.aborted) throw error;
     throw new ApiError("The server cannot be reached.", 0, "unreachable", null);
   }
-  if (!response.ok) throw await toError(response, credential === undefined);
+  if (!response.ok) throw await toError(response, credential === undefined ? bearer : null);
   return { response };
 }
 
-async function toError(response: Response, isOfSession: boolean): Promise<ApiError> {
+/** @param session the token of the session, if the request had it */
+async function toError(response: Response, session: string | null): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const { message, code } = isErrorBody(body) ? body : { message: `The server answered ${response.status}.`, code: "" };
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
-  // A session that is too old to be renewed is still good for what is left of its token.
-  if (response.status === 401 && isOfSession && code !== "session_too_old") endSession("ended");
+  // A session that is too old to be renewed is still good for what is left of its token; and a request that began before
+  // the password was changed says nothing of the token that came with the change.
+  const isRefused = response.status === 401 && session !== null && session === token.peek();
+  if (isRefused && code !== "session_too_old") endSession("ended");
   return new ApiError(message, response.status, code, Number.isNaN(retryAfter) ? null : retryAfter);
 }
 

@@ -1,5 +1,83 @@
+import "./keys/keys.css";
+import { useState } from "preact/hooks";
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import type { ApiKey } from "../api/types.ts";
+import { Button } from "../parts/button.tsx";
+import { FirstRequest } from "../parts/first-request.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { Empty, Shown, SkeletonRows } from "../parts/states.tsx";
+import { now } from "../parts/time.tsx";
+import { useRefresh } from "../stream/live.ts";
+import { KeyTable } from "./keys/key-table.tsx";
+import { RotateDialog } from "./keys/rotate-dialog.tsx";
 
+/** What authorises the sending of events: see it, take it along, replace it. */
 export function KeysPage() {
-  return <PageHead title="API keys" />;
+  const keys = useLoaded("keys", (signal) => call<ApiKey[]>("/v1/tenants/api-keys", { signal }));
+  const [isRotating, setRotating] = useState(false);
+  useRefresh(["account.changed"], 300, keys.reload);
+  // The last use is stored once a minute, so looking more often shows nothing new.
+  useRefresh(["event.accepted"], 15_000, keys.reload);
+
+  const isOver = ({ is_active, expires_at }: ApiKey) =>
+    !is_active || (expires_at !== null && Date.parse(expires_at) <= now.value);
+  const all = keys.data ?? [];
+  const over = all.filter(isOver);
+  const usable = all.filter((key) => !isOver(key));
+  const newest = usable[0];
+
+  return (
+    <>
+      <PageHead title="API keys">
+        {newest && (
+          <div class="end">
+            <Button onClick={() => setRotating(true)} aria-haspopup="dialog">
+              Rotate the key …
+            </Button>
+          </div>
+        )}
+      </PageHead>
+      <div class="stack">
+        <Panel title="Keys" isFlush>
+          <Shown
+            of={keys}
+            skeleton={<SkeletonRows rows={1} />}
+            isEmpty={() => usable.length === 0}
+            empty={
+              <Empty sentence="No key is active, so no event is accepted.">
+                <Button kind="primary" onClick={() => setRotating(true)}>
+                  Make a key …
+                </Button>
+              </Empty>
+            }
+          >
+            {() => <KeyTable keys={usable} />}
+          </Shown>
+        </Panel>
+        {newest && (
+          <Panel title="The first request">
+            <FirstRequest apiKey={newest.key} />
+          </Panel>
+        )}
+        {over.length > 0 && (
+          <details class="panel over">
+            <summary>{over.length === 1 ? "1 key that has ended" : `${over.length} keys that have ended`}</summary>
+            <KeyTable keys={over} />
+          </details>
+        )}
+      </div>
+      {isRotating && (
+        <RotateDialog
+          current={usable}
+          onClose={() => setRotating(false)}
+          onRotated={() => {
+            setRotating(false);
+            keys.reload();
+          }}
+        />
+      )}
+    </>
+  );
 }

@@ -1,5 +1,57 @@
+import "./plan/plan.css";
+import { useState } from "preact/hooks";
+import { useLoaded } from "../api/load.ts";
 import { PageHead } from "../parts/page.tsx";
+import { Shown, Skeleton } from "../parts/states.tsx";
+import { useServer } from "../session/server.ts";
+import { useRefresh } from "../stream/live.ts";
+import { AccountPanel } from "./plan/account-panel.tsx";
+import { Charges } from "./plan/charges.tsx";
+import { Payment } from "./plan/payment.tsx";
+import { readPlan } from "./plan/plan-view.ts";
+import { Plans } from "./plan/plans.tsx";
+import { Standing, usePaymentWatch } from "./plan/standing.tsx";
+import { type Upgrade, UpgradeDialog } from "./plan/upgrade-dialog.tsx";
+import { Usage } from "./plan/usage.tsx";
 
+/** What the account may use, has used and has to pay; its sign-in, and its end. */
 export function PlanPage() {
-  return <PageHead title="Plan" />;
+  const view = useLoaded("plan", readPlan);
+  const about = useServer();
+  const [upgrade, setUpgrade] = useState<Upgrade | null>(null);
+  useRefresh(["account.changed"], 300, view.reload);
+  useRefresh(["event.accepted"], 5_000, view.reload);
+  usePaymentWatch(view);
+
+  return (
+    <>
+      <PageHead title="Plan" />
+      <Shown
+        of={view}
+        skeleton={
+          <div class="stack">
+            <Skeleton width="100%" height="150px" />
+            <Skeleton width="100%" height="180px" />
+            <Skeleton width="100%" height="120px" />
+          </div>
+        }
+      >
+        {(data) => (
+          <Shown of={about} skeleton={<Skeleton width="100%" height="150px" />}>
+            {(server) => (
+              <div class="stack plan-page">
+                <Standing view={data} plans={server.plans} />
+                <Usage view={data} />
+                <Plans view={data} about={server} onUpgrade={setUpgrade} />
+                <Payment billing={data.billing} payments={server.payments} />
+                <Charges of={data.billing.charges} />
+                <AccountPanel view={data} />
+              </div>
+            )}
+          </Shown>
+        )}
+      </Shown>
+      {upgrade && <UpgradeDialog upgrade={upgrade} onClose={() => setUpgrade(null)} onDone={view.reload} />}
+    </>
+  );
 }

@@ -1,10 +1,13 @@
-import { useState } from "preact/hooks";
-import { ApiError, call } from "../api/client.ts";
-import type { Authenticated } from "../api/types.ts";
+import "./front/front.css";
+import { useEffect, useRef } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button } from "../parts/button.tsx";
 import { Field } from "../parts/field.tsx";
+import { readForm } from "../parts/form.ts";
 import { PageHead } from "../parts/page.tsx";
-import { beginSession, type NoSession, noSession } from "../session/session.ts";
+import { type NoSession, noSession } from "../session/session.ts";
+import { signIn } from "../session/sign-in.ts";
 import { Brand } from "../shell.tsx";
 
 const why: Record<NoSession, string | null> = {
@@ -16,25 +19,22 @@ const why: Record<NoSession, string | null> = {
 
 /** Signs in by tenant id or e-mail, at whatever view was asked for. */
 export function SignInPage() {
-  const [wrong, setWrong] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
-
-  async function signIn(form: HTMLFormElement): Promise<void> {
-    const fields = new FormData(form);
-    setBusy(true);
-    setWrong(null);
-    try {
-      const answer = await call<Authenticated>("/v1/tenants/auth/login", {
-        method: "POST",
-        body: { loginId: fields.get("loginId"), password: fields.get("password") },
-        credential: null,
+  const { path, route } = useLocation();
+  const form = useRef<HTMLFormElement>(null);
+  const attempt = useAttempt(
+    async () => {
+      const { loginId = "", password = "" } = readForm(form.current);
+      await signIn(loginId.trim(), password, () => {
+        if (path === "/sign-in") route("/", true);
       });
-      beginSession(answer.token);
-    } catch (error) {
-      setWrong(error instanceof ApiError ? error.message : String(error));
-      setBusy(false);
-    }
-  }
+    },
+    { words: { wrong_credentials: "There is no account with this id and this password." } },
+  );
+
+  /** The start page shows itself to those of whom nothing is known. */
+  const goToStart = () => {
+    noSession.value = "none";
+  };
 
   return (
     <main class="front narrow">
@@ -46,26 +46,38 @@ export function SignInPage() {
         </p>
       )}
       <form
+        ref={form}
         class="form"
         onSubmit={(event) => {
           event.preventDefault();
-          void signIn(event.currentTarget);
+          attempt.run();
         }}
       >
-        <Field label="Tenant id or e-mail" name="loginId" autocomplete="username" required />
+        <Field
+          label="Tenant id or e-mail"
+          name="loginId"
+          autocomplete="username"
+          hint="A paid account's e-mail, or the id that begins with t."
+          required
+        />
         <Field label="Password" name="password" type="password" autocomplete="current-password" required />
-        {wrong !== null && (
-          <p class="notice bad" role="alert">
-            {wrong}
-          </p>
-        )}
+        <Refusal of={attempt} />
         <div class="buttons">
-          <Button kind="primary" type="submit" busy={isBusy}>
+          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
             Sign in
           </Button>
-          <a href="/sign-up">Create an account</a>
+          <a href="/" onClick={goToStart}>
+            Create an account
+          </a>
         </div>
       </form>
     </main>
   );
+}
+
+/** Whoever is signed in already has nothing to do where one signs in or up. */
+export function SignedInAlready() {
+  const { route } = useLocation();
+  useEffect(() => route("/", true), [route]);
+  return null;
 }

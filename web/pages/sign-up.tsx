@@ -1,5 +1,120 @@
+import "./front/front.css";
+import { useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { call } from "../api/client.ts";
+import type { About, CreatedTenant } from "../api/types.ts";
+import { count, naira } from "../format/number.ts";
+import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { Button, LinkButton } from "../parts/button.tsx";
+import { Choices, type Option } from "../parts/choices.tsx";
+import { Field } from "../parts/field.tsx";
+import { readForm } from "../parts/form.ts";
+import { NewPassword } from "../parts/new-password.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Shown, Skeleton } from "../parts/states.tsx";
+import { isGoodPassword } from "../password/rules.ts";
+import { useServer } from "../session/server.ts";
+import { signIn } from "../session/sign-in.ts";
+import { Brand } from "../shell.tsx";
 
+/** Creates an account on a paid plan, and leads to the page where its card is verified. */
 export function SignUpPage() {
-  return <PageHead title="Create an account" />;
+  const about = useServer();
+  return (
+    <main class="front narrow">
+      <header class="front-head">
+        <Brand />
+        <LinkButton href="/sign-in">Sign in</LinkButton>
+      </header>
+      <PageHead title="Create a paid account" />
+      <Shown of={about} skeleton={<Skeleton width="100%" height="320px" />}>
+        {(known) => <SignUp about={known} />}
+      </Shown>
+    </main>
+  );
+}
+
+function SignUp({ about }: { about: About }) {
+  if (about.signup === "closed") {
+    return (
+      <p class="notice">
+        Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
+        <a href="/sign-in">sign in</a>.
+      </p>
+    );
+  }
+  if (about.payments === "off") {
+    return (
+      <p class="notice">
+        This server takes no payments, so there are no paid plans. <a href="/">Create a free account</a>
+      </p>
+    );
+  }
+  return <SignUpForm about={about} />;
+}
+
+function SignUpForm({ about: { plans, payments } }: { about: About }) {
+  const { route } = useLocation();
+  const form = useRef<HTMLFormElement>(null);
+  const [tier, setTier] = useState("pro");
+  const [isWeak, setWeak] = useState(false);
+  const attempt = useAttempt(
+    async () => {
+      const { name = "", email = "", password = "" } = readForm(form.current);
+      const body = { tier, name, email: email.trim(), password };
+      const made = await call<CreatedTenant>("/v1/tenants", { method: "POST", body, credential: null });
+      // The view to come back to from the payment page.
+      await signIn(made.tenant_id, password, () => route("/plan", true));
+      if (made.payment_url) location.assign(made.payment_url);
+    },
+    { fields: ["name", "email", "password"] },
+  );
+
+  function submit(event: Event): void {
+    event.preventDefault();
+    const weak = !isGoodPassword(readForm(form.current).password ?? "");
+    setWeak(weak);
+    if (weak) form.current?.querySelector<HTMLInputElement>("input[name=password]")?.focus();
+    else attempt.run();
+  }
+
+  return (
+    <form ref={form} class="form" onSubmit={submit}>
+      <Choices legend="Plan" name="tier" options={plans.flatMap(toOption)} value={tier} onChoose={setTier} />
+      <Field label="Name" name="name" autocomplete="organization" wrong={attempt.wrong("name")} required />
+      <Field
+        label="E-mail"
+        name="email"
+        type="email"
+        autocomplete="username"
+        hint="You sign in with it, or with the tenant id."
+        wrong={attempt.wrong("email")}
+        required
+      />
+      <NewPassword
+        label="Password"
+        name="password"
+        wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("password")}
+      />
+      <p class="soft small">
+        Next is the payment page: it verifies a card, which charges {naira(10_000)} once. The plan itself is charged at
+        the end of the month, for the days used.
+        {payments === "sandbox" &&
+          " This server's payments are a sandbox: no real money moves, and the page offers test cards."}
+      </p>
+      <Refusal of={attempt} />
+      <div class="buttons">
+        <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          Create the account
+        </Button>
+        <a href="/">Create a free account instead</a>
+      </div>
+    </form>
+  );
+}
+
+function toOption({ tier, priceKobo, webhooks, eventsPerMonth }: About["plans"][number]): Option[] {
+  if (priceKobo === null || priceKobo === 0) return [];
+  const hint = `${count(eventsPerMonth)} events a month, ${webhooks === 1 ? "1 webhook" : `${webhooks} webhooks`}`;
+  return [{ value: tier, text: tier, aside: `${naira(priceKobo)} a month`, hint }];
 }

@@ -1,5 +1,80 @@
+import "./front/front.css";
+import { useState } from "preact/hooks";
+import { call } from "../api/client.ts";
+import type { About, CreatedTenant } from "../api/types.ts";
+import { count } from "../format/number.ts";
+import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Shown, Skeleton } from "../parts/states.tsx";
+import { useServer } from "../session/server.ts";
+import { noSession } from "../session/session.ts";
+import { Brand } from "../shell.tsx";
+import { NewAccount } from "./front/new-account.tsx";
 
+/** Where nobody is signed in: what this is, and an account by one click. */
 export function StartPage() {
-  return <PageHead title="Start" />;
+  const about = useServer();
+  const [made, setMade] = useState<CreatedTenant | null>(null);
+  if (made !== null) return <NewAccount account={made} />;
+  return (
+    <main class="front">
+      <header class="front-head">
+        <Brand />
+        <LinkButton href="/sign-in">Sign in</LinkButton>
+      </header>
+      {noSession.value === "deleted" && (
+        <p class="notice" role="status">
+          The account is deleted.
+        </p>
+      )}
+      <div class="pitch">
+        <PageHead title="Webhooks that arrive" />
+        <p>
+          Postrider is for developers whose software has to tell other software what happened: post an event once, and
+          it is stored, signed and delivered to each webhook, again and again until it is acknowledged. Here you see
+          what was sent, what failed and why, and send it once more.
+        </p>
+        <Shown of={about} skeleton={<Skeleton width="220px" height="40px" />}>
+          {(known) => <Offers about={known} onMade={setMade} />}
+        </Shown>
+      </div>
+      <footer class="soft small">
+        {about.data && `Postrider ${about.data.version} · `}
+        <a href="/docs">API reference</a>
+      </footer>
+    </main>
+  );
+}
+
+function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant): void }) {
+  const attempt = useAttempt(async () => {
+    onMade(await call<CreatedTenant>("/v1/tenants", { method: "POST", body: {}, credential: null }));
+  });
+  const free = about.plans.find(({ tier }) => tier === "free");
+  if (about.signup === "closed") {
+    return (
+      <p class="notice">
+        Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
+        <a href="/sign-in">sign in</a>.
+      </p>
+    );
+  }
+  return (
+    <div class="stack">
+      <Refusal of={attempt} />
+      <div class="buttons">
+        <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          Create a free account
+        </Button>
+        {about.payments !== "off" && <LinkButton href="/sign-up">Create a paid account</LinkButton>}
+      </div>
+      {free && (
+        <p class="soft">
+          Free: {count(free.eventsPerMonth)} events a month and {free.webhooks} webhook. It needs no e-mail and no card.
+          {about.payments === "off" && " This server takes no payments, so there are no paid plans."}
+        </p>
+      )}
+    </div>
+  );
 }

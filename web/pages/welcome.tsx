@@ -1,5 +1,172 @@
+import "./welcome/welcome.css";
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
+import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { Button, LinkButton } from "../parts/button.tsx";
+import { Code } from "../parts/code.tsx";
+import { FirstRequest, samplePayload } from "../parts/first-request.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { Shown, Skeleton } from "../parts/states.tsx";
+import { account } from "../session/account.ts";
+import { server } from "../session/server.ts";
+import { Arrival } from "./welcome/arrival.tsx";
 
+interface SetUp {
+  /** Null when no key is active. */
+  readonly apiKey: string | null;
+  readonly webhooks: readonly { url: string }[];
+  readonly inboxUrl: string;
+}
+
+/** The first visit: one request, and its delivery before one's eyes. */
 export function WelcomePage() {
-  return <PageHead title="Welcome" />;
+  const setUp = useLoaded("welcome", setUpFirstVisit);
+  const isPending = account.value?.enforced_events_per_month === 0;
+  return (
+    <>
+      <PageHead title="Send your first event" />
+      {isPending && (
+        <p class="notice warn welcome-notice">
+          Events are accepted once a card is verified. <a href="/plan">Verify a card</a>
+        </p>
+      )}
+      <Shown
+        of={setUp}
+        skeleton={
+          <div class="stack">
+            <Skeleton width="100%" height="180px" />
+            <Skeleton width="100%" height="120px" />
+          </div>
+        }
+      >
+        {({ apiKey, webhooks, inboxUrl }) => (
+          <div class="stack welcome">
+            <Target webhooks={webhooks} inboxUrl={inboxUrl} onTaken={setUp.reload} />
+            <Panel title="1. Send an event">
+              {apiKey === null ? (
+                <p>
+                  No key is active. <a href="/keys">Make a key</a>
+                </p>
+              ) : (
+                <Send apiKey={apiKey} />
+              )}
+            </Panel>
+            <Panel title="2. Watch it arrive">
+              <Arrival inboxUrl={inboxUrl} />
+            </Panel>
+            <Panel title="3. Go on">
+              <Onward />
+            </Panel>
+          </div>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/**
+ * On the first visit the inbox becomes the webhook, so that nothing has to be set up before there is something to see.
+ * Later nobody's empty list is filled: it may be empty on purpose.
+ */
+async function setUpFirstVisit(signal: AbortSignal): Promise<SetUp> {
+  const [keys, webhooks, inbox, events] = await Promise.all([
+    call<ApiKey[]>("/v1/tenants/api-keys", { signal }),
+    call<Webhook[]>("/v1/tenants/webhooks", { signal }),
+    call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }),
+    call<EventPage>("/v1/events", { query: { size: 1, payload: false }, signal }),
+  ]);
+  const apiKey = keys.find(({ is_active }) => is_active)?.key ?? null;
+  const isFirst = webhooks.length === 0 && events.total === 0;
+  if (isFirst) await takeInbox(inbox.url);
+  return { apiKey, inboxUrl: inbox.url, webhooks: isFirst ? [inbox] : webhooks };
+}
+
+const takeInbox = (url: string) =>
+  call("/v1/tenants/webhooks", { method: "PUT", body: [{ webhook_url: url, name: "Inbox" }] });
+
+function Target({
+  webhooks,
+  inboxUrl,
+  onTaken,
+}: Pick<SetUp, "webhooks" | "inboxUrl"> & {
+  onTaken(): void;
+}) {
+  if (webhooks.length === 0) {
+    return (
+      <div class="notice warn welcome-notice">
+        <p>No webhook is registered, so an event is stored and delivered to nobody.</p>
+        <Button
+          onClick={async () => {
+            await takeInbox(inboxUrl);
+            onTaken();
+          }}
+        >
+          Use the inbox as webhook
+        </Button>
+      </div>
+    );
+  }
+  if (webhooks.some(({ url }) => url === inboxUrl)) {
+    return (
+      <p>
+        Your webhook, for now, is the <a href="/inbox">inbox</a> that your account has inside this server: what is
+        delivered arrives there, and there is nothing to set up.
+      </p>
+    );
+  }
+  return (
+    <p>
+      An event is delivered to {webhooks.length === 1 ? "your webhook" : `your ${webhooks.length} webhooks`}:{" "}
+      {webhooks.map(({ url }, i) => (
+        <>
+          {i > 0 && ", "}
+          <code class="breaks">{url}</code>
+        </>
+      ))}
+      .
+    </p>
+  );
+}
+
+function Send({ apiKey }: { apiKey: string }) {
+  const attempt = useAttempt(async () => {
+    const body = { payload: JSON.parse(samplePayload) as unknown };
+    await call("/v1/ingest", { method: "POST", body, credential: apiKey });
+  });
+  return (
+    <div class="stack">
+      <p>Paste this into a shell, on this machine or any other that reaches this server:</p>
+      <FirstRequest apiKey={apiKey}>
+        <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+          Send it from here
+        </Button>
+      </FirstRequest>
+      <Refusal of={attempt} />
+    </div>
+  );
+}
+
+function Onward() {
+  const login = account.value?.tenant_id ?? "";
+  const base = server.value?.baseUrl ?? location.origin;
+  return (
+    <div class="stack">
+      <p>
+        Bring each delivery to a program on your laptop, without a public address. It asks for the password, and changes
+        nothing here:
+      </p>
+      <Code
+        text={`postrider listen --server '${base}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}
+        what="the command that forwards to your laptop"
+        isWrapped
+      />
+      <div class="buttons">
+        <LinkButton href="/webhooks">Use your own webhook</LinkButton>
+        <LinkButton href="/inbox">Open the inbox</LinkButton>
+        <LinkButton href="/">Go to the overview</LinkButton>
+      </div>
+    </div>
+  );
 }

@@ -9,6 +9,7 @@ const paths = {
   plan: "M2 4h12v8H2zM2 7h12M4 10h3",
   more: "M3 8h.01M8 8h.01M13 8h.01",
   copy: "M6 6h7v7H6zM10 6V3H3v7h3",
+  ring: "M8 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6z",
   check: "M3 8.500l3 3 7-7",
   cross: "M4 4l8 8M12 4l-8 8",
   wait: "M8 4v4l2.500 2M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0z",

@@ -1,6 +1,6 @@
 import { ApiError, call } from "../api/client.ts";
 import type { Authenticated } from "../api/types.ts";
-import { beginSession, endSession, expiresAt, isLast, isSignedIn } from "./session.ts";
+import { beginSession, endSession, expiresAt, isLast, token } from "./session.ts";
 
 /** A token lives for two hours; one that is used is renewed when half of that is over. */
 const renewBeforeMs = 60 * 60_000;
@@ -11,17 +11,26 @@ const lookEveryMs = 30_000;
 /** Renews the session while the tab is in use, and ends it with a message when its time is over. */
 export function keepSession(): void {
   let lastUse = Date.now();
+  let lastTry = 0;
+
+  function look(): void {
+    if (token.peek() === null) return;
+    const now = Date.now();
+    const leftMs = expiresAt.peek() - now;
+    const isDue = leftMs < renewBeforeMs && now - lastUse < inUseMs && now - lastTry >= lookEveryMs;
+    if (leftMs <= 0) endSession("ended");
+    else if (isDue && !isLast.peek()) {
+      lastTry = now;
+      void renew();
+    }
+  }
+
+  // Who comes back in the last seconds of a token is in time, also when the timer would not be.
   const use = () => {
     lastUse = Date.now();
+    look();
   };
   for (const kind of ["pointerdown", "keydown", "focus"]) addEventListener(kind, use, { passive: true });
-
-  const look = () => {
-    if (!isSignedIn.value) return;
-    const now = Date.now();
-    if (now >= expiresAt.value) endSession("ended");
-    else if (!isLast.value && expiresAt.value - now < renewBeforeMs && now - lastUse < inUseMs) void renew();
-  };
   setInterval(look, lookEveryMs);
   // A laptop that was closed has missed the timer.
   document.addEventListener("visibilitychange", () => {
@@ -30,8 +39,11 @@ export function keepSession(): void {
 }
 
 async function renew(): Promise<void> {
+  const before = token.peek();
   try {
-    beginSession((await call<Authenticated>("/v1/tenants/auth/refresh", { method: "POST" })).token);
+    const { token: renewed } = await call<Authenticated>("/v1/tenants/auth/refresh", { method: "POST" });
+    // Who signed out meanwhile, or changed the password, has another session or none.
+    if (token.peek() === before) beginSession(renewed);
   } catch (error) {
     // Anything else is tried again in half a minute.
     if (error instanceof ApiError && error.code === "session_too_old") isLast.value = true;

@@ -1,10 +1,28 @@
 import { signal } from "@preact/signals";
 import { call } from "../api/client.ts";
+import { type Loaded, useLoaded } from "../api/load.ts";
 import type { About } from "../api/types.ts";
 
 /** What this server offers: sign-up, payments, plans. Null until it is known. */
 export const server = signal<About | null>(null);
 
-export async function meetServer(): Promise<void> {
-  server.value = await call<About>("/v1/about", { credential: null });
+let asking: Promise<About> | null = null;
+
+/** Asks once, however many pages want to know; again only after it was in vain. */
+export function meetServer(): Promise<About> {
+  asking ??= call<About>("/v1/about", { credential: null })
+    .then((about) => {
+      server.value = about;
+      return about;
+    })
+    .catch((error: unknown) => {
+      asking = null;
+      throw error;
+    });
+  return asking;
+}
+
+/** For pages that cannot be without it. */
+export function useServer(): Loaded<About> {
+  return useLoaded("about", meetServer);
 }

@@ -15,8 +15,9 @@ export type NoSession = "none" | "left" | "deleted" | "ended";
 
 const storageKey = "postrider.session";
 
-const session = signal<Session | null>(restore());
-export const noSession = signal<NoSession>("none");
+const restored = restore();
+const session = signal<Session | null>(restored === "ended" ? null : restored);
+export const noSession = signal<NoSession>(restored === "ended" ? "ended" : "none");
 export const token = computed(() => session.value?.token ?? null);
 export const isSignedIn = computed(() => session.value !== null);
 /** It was renewed for a day and cannot be once more: its end is known. */
@@ -25,28 +26,39 @@ export const expiresAt = computed(() => session.value?.expiresAt ?? 0);
 
 /** @param jwt what a login, a renewal or a change of the password answered */
 export function beginSession(jwt: string): void {
-  session.value = { token: jwt, expiresAt: expiryOf(jwt) };
+  // By this machine's clock, from the moment the token came: a clock that is hours off must not end a session that the
+  // server takes.
+  const expires = Date.now() + lifetimeOf(jwt);
+  session.value = { token: jwt, expiresAt: expires };
   isLast.value = false;
   noSession.value = "none";
-  sessionStorage.setItem(storageKey, jwt);
+  sessionStorage.setItem(storageKey, `${jwt} ${expires}`);
 }
 
+/** What the user did (left, deleted) says more than that a token was refused meanwhile. */
 export function endSession(why: Exclude<NoSession, "none">): void {
-  if (session.value === null) return;
+  if (session.value === null && why === "ended") return;
   sessionStorage.removeItem(storageKey);
   noSession.value = why;
   session.value = null;
 }
 
-function restore(): Session | null {
-  const jwt = sessionStorage.getItem(storageKey);
-  if (jwt === null) return null;
-  const expires = expiryOf(jwt);
-  return expires > Date.now() ? { token: jwt, expiresAt: expires } : null;
+function restore(): Session | "ended" | null {
+  const [jwt, expires] = sessionStorage.getItem(storageKey)?.split(" ") ?? [];
+  if (jwt === undefined) return null;
+  const expiresAt = expires === undefined ? Date.now() + lifetimeOf(jwt) : Number(expires);
+  if (expiresAt > Date.now()) return { token: jwt, expiresAt };
+  sessionStorage.removeItem(storageKey);
+  return "ended";
 }
 
-/** The `exp` of a JWT (RFC 7519, section 4.1.4); the signature is the server's business. */
-function expiryOf(jwt: string): number {
-  const claims: unknown = JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")));
-  return typeof claims === "object" && claims !== null && "exp" in claims ? Number(claims.exp) * 1000 : 0;
+/** In ms, from `iat` to `exp` (RFC 7519, section 4.1); 0 when it is no JWT. The signature is the server's business. */
+function lifetimeOf(jwt: string): number {
+  try {
+    const claims: unknown = JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")));
+    if (typeof claims !== "object" || claims === null || !("exp" in claims) || !("iat" in claims)) return 0;
+    return (Number(claims.exp) - Number(claims.iat)) * 1000;
+  } catch {
+    return 0;
+  }
 }

@@ -1,0 +1,224 @@
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import {
+  ask,
+  createFreeAccount,
+  follow,
+  left,
+  logIn,
+  press,
+  seeHeading,
+  seePath,
+  seeText,
+  signIn,
+  startFreeAccount,
+} from "./visitor.ts";
+
+const server = await startExecutable();
+const browser = openBrowser(server.url);
+
+const closedServer = await startExecutable({ POSTRIDER_SIGNUP: "closed" });
+const closedBrowser = openBrowser(closedServer.url);
+
+const unpaidServer = await startExecutable({ POSTRIDER_PAYMENTS: "off" });
+const unpaidBrowser = openBrowser(unpaidServer.url);
+
+const clipboard = ["clipboard-read", "clipboard-write"] as const;
+const readClipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
+
+describe.skipIf(noBrowser !== null)("the first visit", () => {
+  test.each(["desktop", "phone"] as const)(
+    "leads from nothing to a delivery before one's eyes, on a %s",
+    async (size) => {
+      const page = await browser.page({ size, permissions: clipboard });
+      await page.goto(server.url);
+      await seeText(page, "Postrider is for developers");
+      await page.getByRole("button", { name: "Create a free account" }).waitFor();
+      await browser.inspect(page, "start");
+
+      const { id, password } = await createFreeAccount(page, server.url);
+      await seeText(page, "The password is shown only now.");
+      await press(page, "Copy the password");
+      expect(await readClipboard(page)).toBe(password);
+      await press(page, "Copy the tenant id");
+      expect(await readClipboard(page)).toBe(id);
+      await hideCredentials(page);
+      await browser.inspect(page, "new-account");
+
+      await press(page, "I saved it");
+      await seePath(page, "/welcome");
+      await seeText(page, "Waiting for your first event.");
+      await seeText(page, "Your webhook, for now, is the inbox");
+      expect(await page.content()).not.toContain(password);
+      await browser.inspect(page, "welcome");
+
+      if (size === "desktop") await runInShell(page);
+      else await press(page, "Send it from here");
+      for (const word of ["Accepted", "Delivered", "to your inbox", "Received"]) await seeText(page, word);
+      await seeText(page, '"payload":{"event_type"');
+      await browser.inspect(page, "welcome-delivered");
+
+      await follow(page, "See the event");
+      await page.waitForURL(/\/events\/evt_/);
+    },
+  );
+
+  test("makes the inbox the webhook, and leaves a list alone that was emptied on purpose", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const { id, password } = await startFreeAccount(page, server.url);
+    const token = await logIn(server.url, id, password);
+    const webhooks = async () => (await ask<unknown[]>(`${server.url}/v1/tenants/webhooks`, "GET", token)).json;
+    expect(await webhooks()).toMatchObject([{ name: "Inbox", url: expect.stringContaining("/inbox/") }]);
+
+    await press(page, "Send it from here");
+    await seeText(page, "Delivered");
+    await ask(`${server.url}/v1/tenants/webhooks`, "PUT", token, []);
+    await page.reload();
+    await seeText(page, "No webhook is registered");
+    expect(await webhooks()).toEqual([]);
+    await press(page, "Use the inbox as webhook");
+    await seeText(page, "Your webhook, for now, is the inbox");
+    expect(await webhooks()).toMatchObject([{ name: "Inbox" }]);
+  });
+
+  test("gives the command that forwards to a laptop, filled in", async () => {
+    const page = await browser.page({ size: "desktop", permissions: clipboard });
+    const { id } = await startFreeAccount(page, server.url);
+    await press(page, "Copy the command that forwards to your laptop");
+    const command = (await readClipboard(page)).replaceAll(/\s*\\\s+/g, " ");
+    expect(command).toBe(
+      `postrider listen --server '${server.url}' --login ${id} --forward-to http://localhost:3000/hook`,
+    );
+  });
+
+  test("says why no account can be made, and how long it lasts", async () => {
+    const page = await browser.page({ size: "phone", provoked: [/^429: .*\/v1\/tenants$/] });
+    await page.route("**/v1/tenants", (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { "Retry-After": "1800" },
+        json: {
+          code: "too_many_accounts",
+          message: "At most 60 accounts an hour are made for one address; wait for the seconds in Retry-After.",
+        },
+      }),
+    );
+    await page.goto(server.url);
+    await press(page, "Create a free account");
+    await seeText(page, "At most 60 accounts an hour are made for one address.");
+    await seeText(page, /You can try again in (30 min 0|29 min 59) s\./);
+    expect(await page.getByRole("button", { name: "Create a free account" }).isDisabled()).toBe(true);
+    await browser.inspect(page, "start-too-many");
+  });
+
+  test("says that the server cannot be reached, and asks it again", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [/\/v1\/about/] });
+    await page.route("**/v1/about", (route) => route.abort());
+    await page.goto(server.url);
+    await seeText(page, "The server cannot be reached.");
+    await browser.inspect(page, "start-unreachable");
+    await page.unroute("**/v1/about");
+    await press(page, "Try again");
+    await page.getByRole("button", { name: "Create a free account" }).waitFor();
+  });
+
+  test("offers no account where the operator makes them", async () => {
+    const page = await closedBrowser.page({ size: "phone" });
+    await page.goto(closedServer.url);
+    await seeText(page, "Sign-up is closed on this server");
+    expect(await page.getByRole("button").count()).toBe(0);
+    await closedBrowser.inspect(page, "start-closed");
+    await page.goto(`${closedServer.url}/sign-up`);
+    await seeText(page, "Sign-up is closed on this server");
+    expect(await page.getByRole("button").count()).toBe(0);
+  });
+
+  test("offers no paid plan where none can be paid", async () => {
+    const page = await unpaidBrowser.page({ size: "desktop", provoked: [left] });
+    await page.goto(unpaidServer.url);
+    await seeText(page, "there are no paid plans");
+    expect(await page.getByRole("link", { name: "Create a paid account" }).count()).toBe(0);
+    await page.goto(`${unpaidServer.url}/sign-up`);
+    await seeText(page, "This server takes no payments");
+    await startFreeAccount(page, unpaidServer.url);
+    await page.goto(`${unpaidServer.url}/plan`);
+    await seeText(page, "This server takes no payments");
+    expect(await page.getByRole("button", { name: /Upgrade/ }).count()).toBe(0);
+  });
+});
+
+describe.skipIf(noBrowser !== null)("signing in", () => {
+  test("takes the id, at the view that was asked for", async () => {
+    const { id, password } = await openAccount();
+    const page = await browser.page({ size: "phone" });
+    await page.goto(`${server.url}/keys`);
+    await seeHeading(page, "Sign in");
+    await browser.inspect(page, "sign-in");
+    await signIn(page, ` ${id} `, password);
+    await seeHeading(page, "API keys");
+    expect(new URL(page.url()).pathname).toBe("/keys");
+  });
+
+  test("at its own address leads to the overview, and needs no second time", async () => {
+    const { id, password } = await openAccount();
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await page.goto(server.url);
+    await follow(page, "Sign in");
+    await signIn(page, id, password);
+    await seePath(page, "/");
+    await seeHeading(page, "Overview");
+    await page.goto(`${server.url}/sign-in`);
+    await seeHeading(page, "Overview");
+  });
+
+  test("says what is wrong, and after ten times how long to wait", async () => {
+    const { id } = await openAccount();
+    const page = await browser.page({ size: "phone", provoked: [/^(401|429): .*\/auth\/login$/] });
+    await page.clock.install();
+    await page.goto(`${server.url}/sign-in`);
+    await signIn(page, id, "not this one");
+    await seeText(page, "There is no account with this id and this password.");
+    await browser.inspect(page, "sign-in-wrong");
+    for (let i = 0; i < 9; i++) {
+      await ask(`${server.url}/v1/tenants/auth/login`, "POST", null, { loginId: id, password: "nor this" });
+    }
+    await press(page, "Sign in");
+    await seeText(page, "Too many failed logins");
+    const timer = page.getByRole("timer");
+    const button = page.getByRole("button", { name: "Sign in" });
+    expect(await timer.textContent()).toMatch(/^You can try again in 1[45] min \d+ s\.$/);
+    expect(await button.isDisabled()).toBe(true);
+    await browser.inspect(page, "sign-in-too-many");
+
+    await page.clock.fastForward("10:00");
+    await timer.getByText(/^You can try again in [45] min \d+ s\.$/).waitFor();
+    await page.clock.fastForward("05:00");
+    await timer.getByText("You can try again now.").waitFor();
+    expect(await button.isEnabled()).toBe(true);
+  });
+});
+
+// ---------------------------------------------------------------- the visitor
+
+async function openAccount(): Promise<{ id: string; password: string }> {
+  const { json } = await ask(`${server.url}/v1/tenants`, "POST", null, {});
+  return { id: String(json.tenant_id), password: String(json.password) };
+}
+
+/** Screenshots are kept. */
+const hideCredentials = (page: Page) =>
+  page.evaluate("for (const code of document.querySelectorAll('.credentials code')) code.textContent = '••••'");
+
+/** Pastes the request into a shell as it was copied, where there is one that can send it. */
+async function runInShell(page: Page): Promise<void> {
+  await press(page, "Copy the request, with the whole key");
+  const command = await readClipboard(page);
+  expect(command).toMatch(/^curl '.*svc_sk_[0-9A-Za-z]{40}'/s);
+  expect(await page.content()).not.toMatch(/svc_sk_[0-9A-Za-z]{40}/);
+  if (Bun.which("sh") === null || Bun.which("curl") === null) return press(page, "Send it from here");
+  const { stdout } = Bun.spawnSync(["sh", "-c", command], { stderr: "ignore" });
+  expect(JSON.parse(stdout.toString())).toMatchObject({ status: "accepted" });
+  await seeText(page, '"total": 12.50}');
+}

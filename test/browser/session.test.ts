@@ -1,0 +1,181 @@
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { ask, left, logIn, press, seeHeading, seeText, signIn, startFreeAccount, tokenOf } from "./visitor.ts";
+
+const server = await startExecutable();
+const browser = openBrowser(server.url);
+
+/** What the server says to a token that it no longer takes. */
+const refused = /^401: /;
+
+describe.skipIf(noBrowser !== null)("a session", () => {
+  test("has its token in the tab alone: in no URL, no cookie, no storage that outlives the tab", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const urls: string[] = [];
+    page.on("request", (request) => urls.push(request.url()));
+    const { password } = await startFreeAccount(page, server.url);
+    await press(page, "Send it from here");
+    await seeText(page, "Received");
+    await page.goto(`${server.url}/plan`);
+    await seeHeading(page, "Plan");
+
+    const token = await tokenOf(page);
+    expect(token.split(".").length).toBe(3);
+    const secrets = [token, password, encodeURIComponent(password), "svc_sk_"];
+    for (const url of urls) for (const secret of secrets) expect(url).not.toContain(secret);
+    const beyondTheTab = "({ local: localStorage.length, cookies: document.cookie })";
+    expect(await page.evaluate<unknown>(beyondTheTab)).toEqual({ local: 0, cookies: "" });
+    expect(await page.context().cookies()).toEqual([]);
+
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/plan`);
+    await seeHeading(other, "Sign in");
+  });
+
+  test("goes on after a reload", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    await startFreeAccount(page, server.url);
+    await page.reload();
+    await seeHeading(page, "Send your first event");
+  });
+
+  test("that has ended says so, and one is at the same view after signing in again", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left, refused] });
+    const { id, password } = await startFreeAccount(page, server.url);
+    await page.goto(`${server.url}/keys`);
+    await seeHeading(page, "API keys");
+    const other = await logIn(server.url, id, password);
+    await ask(`${server.url}/v1/tenants/auth/logout`, "POST", other, { all: true });
+    await seeText(page, "Your session has ended. Sign in again; you will be where you were.");
+    await browser.inspect(page, "session-ended");
+    await signIn(page, id, password);
+    await seeHeading(page, "API keys");
+  });
+
+  test("ends when its two hours are over and nobody used the tab", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await page.clock.install();
+    await startFreeAccount(page, server.url);
+    const renewals = countRenewals(page);
+    await page.clock.fastForward("01:59:00");
+    await seeHeading(page, "Send your first event");
+    await page.clock.fastForward("01:30");
+    await seeText(page, "Your session has ended.");
+    expect(renewals()).toBe(0);
+    expect(await tokenOf(page)).toBe("null");
+  });
+
+  test("that ran out in a tab that was asleep says so when it is opened again", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await startFreeAccount(page, server.url);
+    await page.clock.install({ time: Date.now() + 3 * 60 * 60 * 1000 });
+    await page.reload();
+    await seeText(page, "Your session has ended.");
+  });
+
+  test("is renewed while the tab is used, from its second hour on", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await page.clock.install();
+    await startFreeAccount(page, server.url);
+    const renewals = countRenewals(page);
+    const first = await tokenOf(page);
+    await page.clock.fastForward("00:58:00");
+    await page.keyboard.press("Shift");
+    expect(renewals()).toBe(0);
+    expect(await tokenOf(page)).toBe(first);
+
+    await page.clock.fastForward("00:03:00");
+    const renewed = page.waitForResponse("**/auth/refresh");
+    await page.keyboard.press("Shift");
+    expect((await renewed).status()).toBe(200);
+    await page.waitForFunction(`!sessionStorage.getItem('postrider.session').startsWith('${first}')`);
+
+    // It has two hours from then on: the first token would have ended.
+    await page.clock.fastForward("01:50:00");
+    await page.keyboard.press("Shift");
+    await page.clock.runFor("00:01");
+    await seeHeading(page, "Send your first event");
+    expect((await ask(`${server.url}/v1/tenants/me`, "GET", await tokenOf(page))).status).toBe(200);
+  });
+
+  test("that was renewed for a day says when it ends, and asks no more", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left, /^401: .*\/auth\/refresh$/] });
+    await page.clock.install();
+    await startFreeAccount(page, server.url);
+    const renewals = countRenewals(page);
+    await page.route("**/auth/refresh", (route) =>
+      route.fulfill({
+        status: 401,
+        json: { code: "session_too_old", message: "The login is more than 24 hours ago; log in again." },
+      }),
+    );
+    await page.clock.fastForward("01:01:00");
+    await page.keyboard.press("Shift");
+    await seeText(page, "You signed in a day ago. This session ends");
+    await browser.inspect(page, "session-last");
+    await page.clock.fastForward("00:05:00");
+    await page.keyboard.press("Shift");
+    await seeHeading(page, "Send your first event");
+    expect(renewals()).toBe(1);
+  });
+
+  test("that is signed out while it is renewed stays signed out", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await page.clock.install();
+    await startFreeAccount(page, server.url);
+    let answer = () => {};
+    await page.route("**/auth/refresh", async (route) => {
+      const real = await route.fetch();
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await route.fulfill({ response: real });
+    });
+    await page.clock.fastForward("01:01:00");
+    const renewal = page.waitForRequest("**/auth/refresh");
+    await page.keyboard.press("Shift");
+    await renewal;
+    await press(page, "Sign out");
+    await seeText(page, "You are signed out.");
+    const answered = page.waitForResponse("**/auth/refresh");
+    answer();
+    await (await answered).finished();
+    await page.clock.runFor(1000);
+    await seeText(page, "You are signed out.");
+    expect(await tokenOf(page)).toBe("null");
+  });
+
+  test("is over at the server too once one has signed out", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await startFreeAccount(page, server.url);
+    const token = await tokenOf(page);
+    await press(page, "Sign out");
+    await seeText(page, "You are signed out.");
+    await browser.inspect(page, "signed-out");
+    expect((await ask(`${server.url}/v1/tenants/me`, "GET", token)).status).toBe(401);
+    await page.getByRole("link", { name: "Create an account" }).click();
+    await page.getByRole("button", { name: "Create a free account" }).waitFor();
+  });
+
+  test.each([-26, 26])("holds on a machine whose clock is %i hours off", async (hours) => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await page.clock.install({ time: Date.now() + hours * 60 * 60 * 1000 });
+    await startFreeAccount(page, server.url);
+    const renewals = countRenewals(page);
+    await page.reload();
+    await page.clock.fastForward("00:01:00");
+    await page.keyboard.press("Shift");
+    await seeHeading(page, "Send your first event");
+    expect(renewals()).toBe(0);
+  });
+});
+
+function countRenewals(page: Page): () => number {
+  let renewals = 0;
+  page.on("request", (request) => {
+    if (request.url().endsWith("/auth/refresh")) renewals += 1;
+  });
+  return () => renewals;
+}

@@ -1,0 +1,74 @@
+import { expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { call } from "../../src/cli/http-client.ts";
+
+/** What people do on the pages of the dashboard, and what they see there. */
+
+/** A page that leaves takes its requests along. */
+export const left = /ERR_ABORTED/;
+
+export const seeHeading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true }).waitFor();
+
+export const seeText = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
+export const press = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true }).click();
+
+export const follow = (page: Page, name: string | RegExp) =>
+  page.getByRole("link", { name, exact: true }).first().click();
+
+export const seePath = (page: Page, path: string) => page.waitForURL((url) => url.pathname === path);
+
+export interface Credentials {
+  readonly id: string;
+  readonly password: string;
+}
+
+/** Makes a free account by the start page, and leaves its password on the screen of nobody. */
+export async function createFreeAccount(page: Page, url: string): Promise<Credentials> {
+  await page.goto(url);
+  await press(page, "Create a free account");
+  await seeHeading(page, "Your account is made");
+  const [id = "", password = ""] = await page.locator(".credentials code").allTextContents();
+  return { id, password };
+}
+
+export async function startFreeAccount(page: Page, url: string): Promise<Credentials> {
+  const credentials = await createFreeAccount(page, url);
+  await press(page, "I saved it");
+  await seeHeading(page, "Send your first event");
+  return credentials;
+}
+
+export async function signIn(page: Page, loginId: string, password: string): Promise<void> {
+  await page.getByLabel("Tenant id or e-mail").fill(loginId);
+  await page.getByLabel("Password").fill(password);
+  await press(page, "Sign in");
+}
+
+/** Pays on the sandbox's page, in the tab in which it was opened. */
+export async function pay(page: Page, card: string): Promise<void> {
+  await page.getByRole("radio", { name: new RegExp(`^${card}`) }).check();
+  await page.getByRole("button", { name: "Pay NGN 100.00", exact: true }).click();
+}
+
+/** The token that the tab holds. */
+export const tokenOf = async (page: Page): Promise<string> =>
+  String(await page.evaluate("sessionStorage.getItem('postrider.session')")).split(" ")[0] ?? "";
+
+/** One request beside the dashboard. */
+export async function ask<T = Record<string, unknown>>(
+  url: string,
+  method: string,
+  bearer: string | null,
+  body?: unknown,
+): Promise<{ status: number; json: T }> {
+  const headers = bearer === null ? {} : { Authorization: `Bearer ${bearer}` };
+  const { status, json } = await call(url, { method, headers, ...(body !== undefined && { body }) });
+  return { status, json: json as T };
+}
+
+export async function logIn(url: string, loginId: string, password: string): Promise<string> {
+  const { status, json } = await ask(`${url}/v1/tenants/auth/login`, "POST", null, { loginId, password });
+  expect(status).toBe(200);
+  return String(json.token);
+}

@@ -1,0 +1,70 @@
+import { useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { ApiKey } from "../../api/types.ts";
+import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Choices } from "../../parts/choices.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { say } from "../../parts/said.tsx";
+import { maskKey } from "../../parts/secret.tsx";
+
+const graces = [
+  { value: "0", text: "At once", hint: "For a key that others may know." },
+  { value: "3600", text: "After 1 hour" },
+  { value: "86400", text: "After 1 day" },
+  { value: "604800", text: "After 7 days" },
+] as const;
+
+/** Replaces the key, and says before what will become of those in use. */
+export function RotateDialog({
+  current,
+  onClose,
+  onRotated,
+}: {
+  /** The keys that still work. */
+  current: readonly ApiKey[];
+  onClose(): void;
+  onRotated(): void;
+}) {
+  const [grace, setGrace] = useState("86400");
+  const attempt = useAttempt(async () => {
+    const body = { grace_period_seconds: Number(grace) };
+    await call<ApiKey>("/v1/tenants/api-keys/rotate", { method: "POST", body });
+    say("There is a new key. Take it from the top of the list.");
+    onRotated();
+  });
+  const names = current.map(({ key }) => maskKey(key)).join(" and ");
+
+  return (
+    <Dialog title="Rotate the key" onClose={onClose}>
+      <p>A new key is made and works at once.</p>
+      {current.length > 0 && (
+        <>
+          <Choices
+            legend={current.length === 1 ? "The current key stops working" : "The current keys stop working"}
+            name="grace"
+            options={graces}
+            value={grace}
+            onChoose={setGrace}
+          />
+          <p class={grace === "0" ? "notice warn" : "notice"}>
+            {grace === "0"
+              ? `Whatever sends with ${names} is refused (401) from that moment on, until it has the new key.`
+              : `Until ${endOf(Number(grace))}, ${names} and the new key both work, so that you can put the new one in place without losing an event. A key that was to end earlier still does.`}
+          </p>
+        </>
+      )}
+      <Refusal of={attempt} />
+      <div class="buttons">
+        <Button onClick={onClose}>Keep the key</Button>
+        <Button kind={grace === "0" ? "danger" : "primary"} onClick={attempt.run} busy={attempt.isBusy}>
+          Rotate the key
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** By the reader's own clock and calendar. */
+const endOf = (seconds: number): string =>
+  new Date(Date.now() + seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });

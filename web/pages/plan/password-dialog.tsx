@@ -1,0 +1,72 @@
+import { useRef, useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Authenticated } from "../../api/types.ts";
+import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { readForm } from "../../parts/form.ts";
+import { NewPassword } from "../../parts/new-password.tsx";
+import { say } from "../../parts/said.tsx";
+import { isGoodPassword } from "../../password/rules.ts";
+import { beginSession } from "../../session/session.ts";
+
+/** Changes the password; this tab goes on with the session that the change answers. */
+export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(): void }) {
+  const form = useRef<HTMLFormElement>(null);
+  const [isWeak, setWeak] = useState(false);
+  const attempt = useAttempt(
+    async () => {
+      const { current_password, new_password } = readForm(form.current);
+      const body = { current_password, new_password };
+      beginSession((await call<Authenticated>("/v1/tenants/password", { method: "PUT", body })).token);
+      say("The password is changed. Every other session has ended.");
+      onClose();
+    },
+    { fields: ["current_password", "new_password"] },
+  );
+
+  function submit(event: Event): void {
+    event.preventDefault();
+    const weak = !isGoodPassword(readForm(form.current).new_password ?? "");
+    setWeak(weak);
+    if (!weak) attempt.run();
+  }
+
+  return (
+    <Dialog title="Change the password" onClose={onClose}>
+      <form ref={form} class="form" onSubmit={submit}>
+        {/* Says to a password manager whose password this is. */}
+        <input
+          class="visually-hidden"
+          autocomplete="username"
+          value={loginId}
+          readOnly
+          tabIndex={-1}
+          aria-hidden="true"
+        />
+        <Field
+          label="Current password"
+          name="current_password"
+          type="password"
+          autocomplete="current-password"
+          wrong={attempt.wrong("current_password")}
+          required
+        />
+        <NewPassword
+          label="New password"
+          name="new_password"
+          wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("new_password")}
+        />
+        <p class="soft">Every other session ends, in other browsers and of programs too. API keys stay as they are.</p>
+        <Refusal of={attempt} />
+        <div class="buttons">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+            Change the password
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

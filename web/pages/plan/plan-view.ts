@@ -1,0 +1,36 @@
+import { call } from "../../api/client.ts";
+import type { About, Account, Billing, PaymentMethod, Webhook } from "../../api/types.ts";
+
+/** All that the page shows, read together so that it fits together. */
+export interface PlanView {
+  readonly who: Account;
+  readonly billing: Billing;
+  readonly webhooks: number;
+}
+
+export type Plan = About["plans"][number];
+
+export async function readPlan(signal: AbortSignal): Promise<PlanView> {
+  const [who, billing, webhooks] = await Promise.all([
+    call<Account>("/v1/tenants/me", { signal }),
+    call<Billing>("/v1/tenants/billing", { signal }),
+    call<Webhook[]>("/v1/tenants/webhooks", { signal }),
+  ]);
+  return { who, billing, webhooks: webhooks.length };
+}
+
+/** The plan whose limits hold while another one waits for its card; null before the first verification. */
+export const enforcedPlan = (plans: readonly Plan[], { enforced_events_per_month: enforced }: Account): Plan | null =>
+  plans.find(({ eventsPerMonth }) => eventsPerMonth === enforced) ?? null;
+
+/** When the count of events begins again: months of quotas are UTC. */
+export function quotaResetsAt(now: number): string {
+  const date = new Date(now);
+  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)).toISOString();
+}
+
+/** Goes to the page on which a card is verified, in this tab: the session is still here on the way back. */
+export async function openCardPage(): Promise<void> {
+  const { payment_url: url } = await call<PaymentMethod>("/v1/tenants/payment-method", { method: "POST" });
+  location.assign(url);
+}

@@ -1,0 +1,75 @@
+import type { About } from "../../api/types.ts";
+import { count, naira } from "../../format/number.ts";
+import { Button } from "../../parts/button.tsx";
+import { Panel } from "../../parts/panel.tsx";
+import { enforcedPlan, type Plan, type PlanView } from "./plan-view.ts";
+import type { Upgrade } from "./upgrade-dialog.tsx";
+
+/** The plans side by side, and the way to a higher one. */
+export function Plans({
+  view,
+  about: { plans, payments },
+  onUpgrade,
+}: {
+  view: PlanView;
+  about: About;
+  onUpgrade(upgrade: Upgrade): void;
+}) {
+  const { who, billing } = view;
+  const enforced = enforcedPlan(plans, who);
+  const current = plans.findIndex(({ tier }) => tier === who.tier);
+  const isHeld = who.status === "past_due" || who.status === "suspended";
+
+  function roleOf(plan: Plan, i: number) {
+    if (plan.tier === enforced?.tier) {
+      return <span class="badge good">{plan.tier === who.tier ? "Your plan" : "In force until then"}</span>;
+    }
+    if (plan.tier === who.tier) return <span class="badge warn">Waiting for a payment</span>;
+    if (plan.priceKobo === null) return <span class="soft small">Assigned by the operator of this server</span>;
+    if (i < current || payments === "off") return null;
+    const { tier } = plan;
+    const upgrade = { to: plan, from: who.tier, card: billing.card, enforced, payments };
+    return (
+      <Button
+        kind={i === current + 1 ? "primary" : "plain"}
+        disabled={isHeld}
+        onClick={() => onUpgrade(upgrade)}
+        aria-haspopup="dialog"
+      >
+        Upgrade to {tier} …
+      </Button>
+    );
+  }
+
+  return (
+    <Panel title="Plans">
+      <ul class="plans">
+        {plans.map((plan, i) => (
+          <li key={plan.tier} class={plan.tier === who.tier ? "is-current" : ""}>
+            <h3>{plan.tier}</h3>
+            <p>
+              {plan.priceKobo === null
+                ? "Invoiced"
+                : plan.priceKobo === 0
+                  ? "No charge"
+                  : `${naira(plan.priceKobo)} a month`}
+            </p>
+            <p class="soft">
+              {count(plan.eventsPerMonth)} events a month
+              <br />
+              {plan.webhooks === 1 ? "1 webhook" : `${plan.webhooks} webhooks`}
+            </p>
+            <div class="role">{roleOf(plan, i)}</div>
+          </li>
+        ))}
+      </ul>
+      {payments === "off" && <p class="soft plans-note">This server takes no payments, so there are no paid plans.</p>}
+      {payments === "sandbox" && (
+        <p class="soft plans-note">
+          This server's payments are a sandbox: no real money moves, and the payment page offers test cards.
+        </p>
+      )}
+      {isHeld && <p class="soft plans-note">An upgrade is possible again once the outstanding charge is paid.</p>}
+    </Panel>
+  );
+}

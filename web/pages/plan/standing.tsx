@@ -1,0 +1,168 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { call } from "../../api/client.ts";
+import type { Loaded } from "../../api/load.ts";
+import { naira } from "../../format/number.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { Time } from "../../parts/time.tsx";
+import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-view.ts";
+
+/** While a payment is open. */
+const pollEveryMs = 5_000;
+
+/**
+ * Has an open payment looked up while somebody waits for it: the stream tells when it is settled, and the status endpoint
+ * makes the server ask the processor, should that have told nobody.
+ */
+export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
+  const { query } = useLocation();
+  const latest = useRef(reload);
+  latest.current = reload;
+  const id = data?.who.tenant_id;
+  const isPending = data?.who.status === "pending_verification";
+  const isWaiting = isPending || (query.payment === "returned" && data?.billing.payment_url != null);
+  useEffect(() => {
+    if (!isWaiting || id === undefined) return;
+    const timer = setInterval(() => {
+      if (document.visibilityState === "hidden") return;
+      // Without an answer the next look asks again.
+      call(`/v1/tenants/${id}/status`, { credential: null })
+        .catch(() => {})
+        .finally(() => latest.current());
+    }, pollEveryMs);
+    return () => clearInterval(timer);
+  }, [id, isWaiting]);
+}
+
+/** What stands between the account and its plan, with the one next action. Nothing when all is well. */
+export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan[] }) {
+  const { who, billing } = view;
+  const { query, route } = useLocation();
+  const isBack = query.payment === "returned";
+  const isOpen = billing.payment_url !== null;
+  const wasOpen = useRef(isBack);
+  const [isSettled, setSettled] = useState(false);
+  useEffect(() => {
+    if (wasOpen.current && !isOpen && billing.card !== null) {
+      setSettled(true);
+      // A reload later is no return from a payment any more.
+      if (isBack) route("/plan", true);
+    }
+    wasOpen.current = isOpen;
+  }, [isOpen]);
+
+  const [latest] = billing.charges;
+  if (who.status === "suspended") return <Suspended view={view} />;
+  if (isBack && isOpen && latest?.state === "pending") return <Checking url={billing.payment_url} />;
+  if (who.status === "past_due") return <PastDue view={view} />;
+  if (who.status === "pending_verification") return <Pending view={view} plans={plans} />;
+  return isSettled ? <Settled view={view} /> : null;
+}
+
+function Settled({ view: { who } }: { view: PlanView }) {
+  const isNew = who.events_this_month === 0;
+  return (
+    <Notice tone="good">
+      <p>
+        The card is verified, and the {who.tier} plan is in force.{isNew && " The account takes events now."}
+      </p>
+      {isNew && <LinkButton href="/welcome">Send an event</LinkButton>}
+    </Notice>
+  );
+}
+
+function Notice({ tone, children }: { tone: "" | "good" | "warn" | "bad"; children: ComponentChildren }) {
+  return (
+    <div class={`notice standing ${tone}`} role="status">
+      {children}
+    </div>
+  );
+}
+
+const AnotherCard = () => (
+  <Button kind="primary" onClick={openCardPage}>
+    Use another card
+  </Button>
+);
+
+function Checking({ url }: { url: string | null }) {
+  return (
+    <Notice tone="warn">
+      <p>
+        The payment is being checked. That takes a few seconds as a rule, and this page shows by itself how it ended.
+        Did you leave the payment page without paying? It is still there.
+      </p>
+      {url !== null && <LinkButton href={url}>Open the payment page</LinkButton>}
+    </Notice>
+  );
+}
+
+function Suspended({ view: { billing } }: { view: PlanView }) {
+  if (billing.past_due_since === null) {
+    return (
+      <Notice tone="bad">
+        <p>
+          The operator of this server has suspended the account: no events are accepted and none are delivered. Ask them
+          to resume it.
+        </p>
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone="bad">
+      <p>
+        The account is suspended, because a charge has failed <Time at={billing.past_due_since} /> and each time since
+        {reasonOf(billing)}. No events are accepted until it is paid: a card that is verified now is charged at once.
+      </p>
+      <AnotherCard />
+    </Notice>
+  );
+}
+
+function PastDue({ view: { billing } }: { view: PlanView }) {
+  return (
+    <Notice tone="bad">
+      <p>
+        A charge has failed{reasonOf(billing)}.{" "}
+        {billing.next_attempt_at !== null && (
+          <>
+            It is tried again <Time at={billing.next_attempt_at} />, and after four times the account is suspended.{" "}
+          </>
+        )}
+        A card that is verified now is charged at once.
+      </p>
+      <AnotherCard />
+    </Notice>
+  );
+}
+
+const reasonOf = ({ charges }: PlanView["billing"]): string => {
+  const reason = charges.find(({ kind, state }) => kind === "subscription" && state === "failed")?.reason ?? null;
+  return reason === null ? "" : ` (${reason})`;
+};
+
+function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: readonly Plan[] }) {
+  const before = enforcedPlan(plans, who);
+  const [latest] = billing.charges;
+  const toConfirm = billing.charges.find(({ state }) => state === "confirmation_required");
+  const refused = latest && ["failed", "refunding", "refunded"].includes(latest.state) ? latest.reason : null;
+  return (
+    <Notice tone="warn">
+      <p>
+        {refused !== null && `The last card was not taken (${refused}). `}
+        {toConfirm
+          ? `Your bank wants you to confirm the charge of ${naira(toConfirm.amount_kobo)}. `
+          : "A card is to be verified, which charges NGN 100.00 once. "}
+        {before
+          ? `The upgrade to ${who.tier} is complete after that; until then the limits of ${before.tier} hold.`
+          : "The account takes events from then on."}
+      </p>
+      {billing.payment_url !== null && (
+        <LinkButton kind="primary" href={billing.payment_url}>
+          {toConfirm ? "Confirm the charge" : "Verify a card"}
+        </LinkButton>
+      )}
+    </Notice>
+  );
+}

@@ -1,0 +1,142 @@
+import { useRef, useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { About, Billing, Upgraded } from "../../api/types.ts";
+import { count, naira } from "../../format/number.ts";
+import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/field.tsx";
+import { readForm } from "../../parts/form.ts";
+import { NewPassword } from "../../parts/new-password.tsx";
+import { say } from "../../parts/said.tsx";
+import { isGoodPassword } from "../../password/rules.ts";
+import { openCardPage, type Plan } from "./plan-view.ts";
+
+/** As things stood when it was asked for. */
+export interface Upgrade {
+  readonly to: Plan;
+  readonly from: string;
+  /** The one in force, whose days are charged. */
+  readonly enforced: Plan | null;
+  readonly card: Billing["card"];
+  readonly payments: About["payments"];
+}
+
+/** Says what an upgrade costs and when, does it, and leads to the payment page where one is needed. */
+export function UpgradeDialog({
+  upgrade: { to, from, card, enforced },
+  onClose,
+  onDone,
+}: {
+  upgrade: Upgrade;
+  onClose(): void;
+  onDone(): void;
+}) {
+  const form = useRef<HTMLFormElement>(null);
+  const [pending, setPending] = useState<Upgraded | null>(null);
+  const [isWeak, setWeak] = useState(false);
+  const isFromFree = from === "free";
+  const attempt = useAttempt(
+    async () => {
+      const { email = "", password = "" } = readForm(form.current);
+      const body = { tier: to.tier, ...(isFromFree && { email: email.trim(), password }) };
+      const answer = await call<Upgraded>("/v1/tenants/upgrade", { method: "POST", body });
+      onDone();
+      if (answer.payment_status === "pending") return setPending(answer);
+      say(answer.message);
+      onClose();
+    },
+    { fields: ["email", "password"] },
+  );
+
+  function submit(event: Event): void {
+    event.preventDefault();
+    const weak = isFromFree && !isGoodPassword(readForm(form.current).password ?? "");
+    setWeak(weak);
+    if (!weak) attempt.run();
+  }
+
+  if (pending) {
+    return (
+      <Dialog title={`Upgrade to ${to.tier}`} onClose={onClose}>
+        <p>
+          {card && from === enforced?.tier
+            ? "Your bank wants you to confirm the charge. The upgrade is complete once you have."
+            : "Next, a card is verified on the payment page, which charges NGN 100.00 once. The upgrade is complete then."}
+        </p>
+        {isFromFree && <p>From now on you sign in with the e-mail and the new password.</p>}
+        <div class="buttons">
+          <Button onClick={onClose}>Later</Button>
+          {pending.payment_url !== undefined && (
+            <LinkButton kind="primary" href={pending.payment_url}>
+              Open the payment page
+            </LinkButton>
+          )}
+        </div>
+      </Dialog>
+    );
+  }
+
+  const isDeclined = attempt.refusal?.status === 402;
+  return (
+    <Dialog title={`Upgrade to ${to.tier}`} onClose={onClose}>
+      <form ref={form} class="form" onSubmit={submit}>
+        <p>
+          {naira(to.priceKobo ?? 0)} a month, charged at its end for the days used: {count(to.eventsPerMonth)} events a
+          month and {to.webhooks === 1 ? "1 webhook" : `${to.webhooks} webhooks`}. Plans cannot be lowered again.
+        </p>
+        {card && enforced ? (
+          <p>
+            Your card {card.brand} •••• {card.last4} is charged now for what {enforced.tier} has cost this month so far,
+            at least NGN 100.00. What that is too much is credited at the month's end.
+          </p>
+        ) : (
+          <p>A card is verified first, on the payment page, which charges NGN 100.00 once.</p>
+        )}
+        {isFromFree && (
+          <>
+            <p class="notice">
+              The e-mail becomes your login id beside the tenant id, and the password replaces the one you have.
+            </p>
+            <Field
+              label="E-mail"
+              name="email"
+              type="email"
+              autocomplete="username"
+              wrong={attempt.wrong("email")}
+              required
+            />
+            <NewPassword
+              label="New password"
+              name="password"
+              wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("password")}
+            />
+          </>
+        )}
+        {isDeclined ? (
+          <div class="notice bad" role="alert">
+            <p>{attempt.refusal?.message.replace(/; verify .*$/, ".")} Nothing has changed.</p>
+          </div>
+        ) : (
+          <Refusal of={attempt} />
+        )}
+        <div class="buttons">
+          <Button onClick={onClose}>Stay on {from}</Button>
+          <Button
+            kind={isDeclined ? "plain" : "primary"}
+            type="submit"
+            busy={attempt.isBusy}
+            disabled={attempt.waitSeconds > 0}
+          >
+            {isDeclined ? "Try once more" : `Upgrade to ${to.tier}`}
+          </Button>
+          {isDeclined && (
+            <Button kind="primary" onClick={openCardPage}>
+              Use another card
+            </Button>
+          )}
+        </div>
+      </form>
+    </Dialog>
+  );
+}

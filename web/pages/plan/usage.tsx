@@ -1,0 +1,74 @@
+import type { Account } from "../../api/types.ts";
+import { count, percent } from "../../format/number.ts";
+import { Panel } from "../../parts/panel.tsx";
+import { now, Time } from "../../parts/time.tsx";
+import { account } from "../../session/account.ts";
+import { type PlanView, quotaResetsAt } from "./plan-view.ts";
+
+const warnFrom = 0.8;
+
+const words: Record<Account["status"], { text: string; tone: "good" | "warn" | "bad" }> = {
+  active: { text: "Active", tone: "good" },
+  pending_verification: { text: "Waiting for a payment", tone: "warn" },
+  past_due: { text: "A charge is outstanding", tone: "bad" },
+  suspended: { text: "Suspended", tone: "bad" },
+};
+
+/** The plan, how the account stands, and what is used of it. */
+export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
+  // The count of events goes on while one looks.
+  const who = account.value ?? read;
+  const { text, tone } = words[who.status];
+  return (
+    <Panel
+      title={`${who.tier.slice(0, 1).toUpperCase()}${who.tier.slice(1)} plan`}
+      actions={<span class={`badge ${tone}`}>{text}</span>}
+    >
+      <div class="usage">
+        <Quota who={who} />
+        <div>
+          <p class="soft">Webhooks</p>
+          <p>
+            <b>{webhooks}</b> of {who.enforced_webhooks} used
+          </p>
+          <p>
+            <a href="/webhooks">Edit the webhooks</a>
+          </p>
+        </div>
+      </div>
+    </Panel>
+  );
+}
+
+function Quota({ who: { events_this_month: used, enforced_events_per_month: quota } }: { who: Account }) {
+  if (quota === 0) {
+    return (
+      <div>
+        <p class="soft">Events this month</p>
+        <p>None are accepted until a card is verified.</p>
+      </div>
+    );
+  }
+  const share = used / quota;
+  const tone = share >= 1 ? "bad" : share >= warnFrom ? "warn" : "";
+  // A minute is fine enough, and the text does not change under the reader.
+  const resets = <Time at={quotaResetsAt(Math.floor(now.value / 60_000) * 60_000)} />;
+  return (
+    <div>
+      <p class="soft">Events this month</p>
+      <p>
+        <b>{count(used)}</b> of {count(quota)} ({percent(used, quota)})
+      </p>
+      <div class={`meter ${tone}`} aria-hidden="true">
+        <i style={{ width: `${Math.min(100, share * 100)}%` }} />
+      </div>
+      {tone === "bad" ? (
+        <p class="quota-word bad">Used up: events are refused (429) until the count begins again {resets}.</p>
+      ) : (
+        <p class={tone === "warn" ? "quota-word warn" : "soft"}>
+          {tone === "warn" && "Nearly used up. "}The count begins again {resets}.
+        </p>
+      )}
+    </div>
+  );
+}

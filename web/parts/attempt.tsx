@@ -1,0 +1,85 @@
+import { useState } from "preact/hooks";
+import { ApiError } from "../api/client.ts";
+import { now } from "./time.tsx";
+
+/** Something that the server may refuse, with reason, once or for a while. */
+export interface Attempt {
+  run(): void;
+  readonly isBusy: boolean;
+  readonly refusal: ApiError | null;
+  /** Until the server takes it again; 0: now. */
+  readonly waitSeconds: number;
+  /** What is wrong with a field, if the refusal names it. */
+  wrong(field: string): string | null;
+  forget(): void;
+}
+
+/**
+ * @param action what is tried; it throws an ApiError when it is refused
+ * @param fields that show a refusal themselves, by their names in the API
+ * @param words for people, by the code of the error: the server's own name the fields of the API
+ */
+export function useAttempt(
+  action: () => Promise<void>,
+  { fields = [], words = {} }: { fields?: readonly string[]; words?: Readonly<Record<string, string>> } = {},
+): Attempt {
+  const [isBusy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<{ error: ApiError; until: number } | null>(null);
+
+  async function run(): Promise<void> {
+    if (isBusy) return;
+    setBusy(true);
+    setRefused(null);
+    try {
+      await action();
+    } catch (error) {
+      const known = toApiError(error, words);
+      const waitMs = known.status === 429 ? (known.retryAfterSeconds ?? 0) * 1000 : 0;
+      setRefused({ error: known, until: waitMs === 0 ? 0 : Date.now() + waitMs });
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  const field = refused === null ? undefined : fields.find((name) => refused.error.message.startsWith(`${name} `));
+  return {
+    run: () => void run(),
+    isBusy,
+    refusal: field === undefined ? (refused?.error ?? null) : null,
+    // While nobody waits, the clock is not read and nothing is drawn by it.
+    waitSeconds: refused && refused.until > 0 ? Math.max(0, Math.ceil((refused.until - now.value) / 1000)) : 0,
+    // The label beside it has the field's name in words.
+    wrong: (name) => (refused !== null && name === field ? `This${refused.error.message.slice(name.length)}` : null),
+    forget: () => setRefused(null),
+  };
+}
+
+function toApiError(error: unknown, words: Readonly<Record<string, string>>): ApiError {
+  if (!(error instanceof ApiError)) return new ApiError(String(error), 0, "defect", null);
+  const { message, status, code, retryAfterSeconds } = error;
+  return new ApiError(words[code] ?? message, status, code, retryAfterSeconds);
+}
+
+/** Why it was refused, and how long there is to wait. The count is a timer: it would be read out every second. */
+export function Refusal({ of: { refusal, waitSeconds } }: { of: Attempt }) {
+  if (refusal === null) return null;
+  if (refusal.status !== 429) {
+    return (
+      <p class="notice bad" role="alert">
+        {refusal.message}
+      </p>
+    );
+  }
+  return (
+    <div class="notice bad">
+      <p role="alert">{refusal.message.replace(/; wait for the seconds in Retry-After.*$/, ".")}</p>
+      <p role="timer">{waitSeconds > 0 ? `You can try again in ${inWords(waitSeconds)}.` : "You can try again now."}</p>
+    </div>
+  );
+}
+
+function inWords(seconds: number): string {
+  if (seconds >= 2 * 86_400) return `${Math.ceil(seconds / 86_400)} days`;
+  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}

@@ -1,0 +1,48 @@
+import "./choices.css";
+import type { ComponentChildren } from "preact";
+
+export interface Option {
+  readonly value: string;
+  readonly text: string;
+  /** Beside it, at the end of its line. */
+  readonly aside?: string;
+  readonly hint?: ComponentChildren;
+}
+
+/** A choice of a few that need a line each, all to be seen at once. */
+export function Choices({
+  legend,
+  name,
+  options,
+  value,
+  onChoose,
+}: {
+  legend: string;
+  /** Of the value in the form's data. */
+  name: string;
+  options: readonly Option[];
+  value: string;
+  onChoose(value: string): void;
+}) {
+  return (
+    <fieldset class="choices">
+      <legend>{legend}</legend>
+      {options.map((option) => (
+        <label key={option.value} class="choice">
+          <input
+            type="radio"
+            name={name}
+            value={option.value}
+            checked={option.value === value}
+            onChange={() => onChoose(option.value)}
+          />
+          <span>
+            <span class="what">{option.text}</span>
+            {option.aside !== undefined && <span>{option.aside}</span>}
+          </span>
+          {option.hint !== undefined && <span class="soft">{option.hint}</span>}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

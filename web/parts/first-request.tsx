@@ -1,0 +1,39 @@
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { server } from "../session/server.ts";
+import { Code } from "./code.tsx";
+import { maskKey, Reveal } from "./secret.tsx";
+
+/** What the first event holds. The number shows that a payload arrives as it was sent. */
+export const samplePayload = '{"event_type": "order.created", "total": 12.50}';
+
+/** The first request, ready for a shell. The key is masked until it is revealed; a copy has it whole. */
+export function FirstRequest({ apiKey, children }: { apiKey: string; children?: ComponentChildren }) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <div class="stack">
+      <Code
+        text={toCurl(isShown ? apiKey : maskKey(apiKey))}
+        copied={toCurl(apiKey)}
+        what="the request, with the whole key"
+        label="The first request"
+        isWrapped
+      />
+      <div class="buttons">
+        {children}
+        <Reveal what="the key in the request" isShown={isShown} onToggle={() => setShown(!isShown)} />
+      </div>
+    </div>
+  );
+}
+
+/** For every shell that knows single quotes: nothing in it has one. */
+function toCurl(key: string): string {
+  const base = server.value?.baseUrl ?? location.origin;
+  return [
+    `curl '${base}/v1/ingest'`,
+    `-H 'Authorization: Bearer ${key}'`,
+    "-H 'Content-Type: application/json'",
+    `-d '{"payload": ${samplePayload}}'`,
+  ].join(" \\\n  ");
+}

@@ -1,0 +1,35 @@
+import "./new-password.css";
+import { useState } from "preact/hooks";
+import { passwordRules } from "../password/rules.ts";
+import { Field } from "./field.tsx";
+import { Icon } from "./icon.tsx";
+
+/** A field for a new password, with its rules, each ticked as soon as it is met. */
+export function NewPassword({ label, name, wrong }: { label: string; name: string; wrong: string | null }) {
+  const [typed, setTyped] = useState("");
+  return (
+    <div class="new-password">
+      <Field
+        label={label}
+        name={name}
+        type="password"
+        autocomplete="new-password"
+        onType={setTyped}
+        wrong={wrong}
+        required
+      />
+      <ul aria-label="What a password must have">
+        {passwordRules.map(({ text, holds }) => {
+          const isMet = holds(typed);
+          return (
+            <li key={text} class={isMet ? "is-met" : ""}>
+              <Icon name={isMet ? "check" : "ring"} />
+              {text}
+              <span class="visually-hidden">{isMet ? ": yes" : ": not yet"}</span>
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}

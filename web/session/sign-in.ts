@@ -1,0 +1,18 @@
+import { call } from "../api/client.ts";
+import type { Authenticated } from "../api/types.ts";
+import { beginSession } from "./session.ts";
+
+/**
+ * Signs in by tenant id or e-mail.
+ * @param onAccepted before the page of somebody who is signed in is shown: the moment to choose which one
+ * @throws ApiError
+ */
+export async function signIn(loginId: string, password: string, onAccepted: () => void = () => {}): Promise<void> {
+  const { token } = await call<Authenticated>("/v1/tenants/auth/login", {
+    method: "POST",
+    body: { loginId, password },
+    credential: null,
+  });
+  onAccepted();
+  beginSession(token);
+}
