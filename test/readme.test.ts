@@ -4,6 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { settings } from "../src/settings.ts";
 import { until } from "./api/support.ts";
+import {
+  freePort,
+  isMissing,
+  listening,
+  outputWith,
+  type Program,
+  receiverPrograms,
+  sendForgery,
+} from "./support/receiver-programs.ts";
 import { startTestApp, type TestApp } from "./support/test-app.ts";
 
 const readme = readFileSync(join(import.meta.dir, "..", "README.md"), "utf8");
@@ -36,6 +45,10 @@ describe("the README", () => {
     }
   });
 
+  test.each(receiverPrograms.map(({ file }) => file))("has the same %s as the dashboard", (file) => {
+    expect(readFileSync(join(import.meta.dir, "..", "web", "verify", `${file}.txt`), "utf8")).toBe(example(file));
+  });
+
   test("every file in its map of src exists", async () => {
     const map = readme.split("## The journey of an event")[1]?.split("## Configuration")[0] ?? "";
     for (const [, name] of map.matchAll(/[├└]─ ([a-z.]+(?:\.ts|\/))/g)) {
@@ -65,46 +78,16 @@ describe("the README's examples, as written", () => {
   });
 
   /** A program of the README; only addresses are this run's own. */
-  function run(command: string[], env: Record<string, string> = {}) {
+  function run(command: string[], env: Record<string, string> = {}): Program {
     const child = Bun.spawn(command, {
       cwd: folder,
       env: { ...process.env, ...env },
+      stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
     });
     processes.push(child);
     return child;
-  }
-
-  /** Reads a program's output until a text appears in it. */
-  async function outputWith(child: Bun.Subprocess<"ignore", "pipe", "pipe">, text: string): Promise<string> {
-    let output = "";
-    // The stream stays open: a program whose output nobody takes any more is ended by its next line.
-    const reader = child.stdout.getReader();
-    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-      output += new TextDecoder().decode(piece.value);
-      if (output.includes(text)) return output;
-    }
-    throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
-  }
-
-  const freePort = () => {
-    const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-    const { port } = probe;
-    probe.stop(true);
-    return Number(port);
-  };
-
-  async function listening(port: number): Promise<void> {
-    for (let tries = 0; tries < 600; tries += 1) {
-      try {
-        await Bun.connect({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
-        return;
-      } catch {
-        await Bun.sleep(50);
-      }
-    }
-    throw new Error(`Nothing listens on ${port}`);
   }
 
   test("the three commands make an account, a webhook and a delivered, signed event", async () => {
@@ -120,7 +103,7 @@ describe("the README's examples, as written", () => {
       "-c",
       `${here(example("quickstart"))}\n${here(example("inspect"))}`,
     ]);
-    const received = await outputWith(receiver as never, "order.created");
+    const received = await outputWith(receiver, "order.created");
     expect(received).toContain('"payload":{"event_type": "order.created", "total": 12.50}}');
     expect(received).toMatch(/^[A-Za-z0-9+/]{86}== \{/);
     const output = await new Response(shell.stdout).text();
@@ -160,42 +143,26 @@ describe("the README's examples, as written", () => {
     expect(active.status).toBe(200);
   });
 
-  const receivers = [
-    ["receiver.ts", process.execPath, (file: string) => [process.execPath, file]],
-    ["receiver.py", "python3", (file: string) => ["python3", file]],
-    ["receiver.go", "go", (file: string) => ["go", "run", file]],
-  ] as const;
   // Whoever does not have a language skips its example, by name; a commit is checked with all of them.
-  const missing = (program: string) => Bun.which(program) === null;
-  test.skip.each(receivers.filter(([, program]) => missing(program)))("%s verifies a real delivery", () => {});
-  test.each(receivers.filter(([, program]) => !missing(program)))(
+  const missing = receiverPrograms.filter(({ program }) => isMissing(program));
+  test.skip.each(missing.map(({ file }) => file))("%s verifies a real delivery", () => {});
+  test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.file, one] as const))(
     "%s verifies a real delivery",
-    async (name, _, command) => {
+    async (name, { command }) => {
       const file = join(folder, name);
       writeFileSync(file, example(name));
       const port = freePort();
       const account = await server.account({ webhooks: [{ webhook_url: `http://127.0.0.1:${port}/hook` }] });
       const secret = (await account.get("/v1/tenants/signing-secret")).body.secret;
-      const program = run([...command(file)], {
+      const program = run(command(file), {
         PORT: String(port),
         SIGNING_SECRET: secret,
         JWKS_URL: `${server.url}/v1/tenants/${account.id}/jwks.json`,
       });
       await listening(port);
       const { body } = await account.ingest({ hello: "world" });
-      expect(await outputWith(program as never, body.eventId)).toContain(`verified ${body.eventId}`);
-      const forged = await fetch(`http://127.0.0.1:${port}/hook`, {
-        method: "POST",
-        headers: {
-          "service-signature": Buffer.alloc(64).toString("base64"),
-          "service-key-id": "sk_0",
-          "webhook-id": "evt_0",
-          "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
-          "webhook-signature": `v1,${Buffer.alloc(32).toString("base64")}`,
-        },
-        body: '{"eventId":"evt_0"}',
-      });
-      expect(forged.status).toBe(401);
+      expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
+      expect(await sendForgery(port)).toBe(401);
     },
     60_000,
   );

@@ -1,0 +1,58 @@
+/** The receivers that we give to tenants, in their languages, and what it takes to run one beside a server. */
+export const receiverPrograms = [
+  { file: "receiver.ts", program: process.execPath, command: (file: string) => [process.execPath, file] },
+  { file: "receiver.py", program: "python3", command: (file: string) => ["python3", file] },
+  { file: "receiver.go", program: "go", command: (file: string) => ["go", "run", file] },
+] as const;
+
+export const isMissing = (program: string) => Bun.which(program) === null;
+
+export function freePort(): number {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  probe.stop(true);
+  return Number(port);
+}
+
+/** Waits until a program of another language, which gives no other sign, listens. */
+export async function listening(port: number): Promise<void> {
+  for (let tries = 0; tries < 600; tries += 1) {
+    try {
+      await Bun.connect({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
+      return;
+    } catch {
+      await Bun.sleep(50);
+    }
+  }
+  throw new Error(`Nothing listens on ${port}`);
+}
+
+export type Program = Bun.Subprocess<"ignore", "pipe", "pipe">;
+
+/** Reads a program's output until a text appears in it. */
+export async function outputWith(child: Program, text: string): Promise<string> {
+  let output = "";
+  // The stream stays open: a program whose output nobody takes any more is ended by its next line.
+  const reader = child.stdout.getReader();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    output += new TextDecoder().decode(piece.value);
+    if (output.includes(text)) return output;
+  }
+  throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
+}
+
+/** Sends what only looks like a delivery; the status of the answer. */
+export async function sendForgery(port: number): Promise<number> {
+  const { status } = await fetch(`http://127.0.0.1:${port}/hook`, {
+    method: "POST",
+    headers: {
+      "service-signature": Buffer.alloc(64).toString("base64"),
+      "service-key-id": "sk_0",
+      "webhook-id": "evt_0",
+      "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
+      "webhook-signature": `v1,${Buffer.alloc(32).toString("base64")}`,
+    },
+    body: '{"eventId":"evt_0"}',
+  });
+  return status;
+}

@@ -1,0 +1,59 @@
+/** Values by name in lower case; a name that stands there twice has two. */
+export type PastedHeaders = ReadonlyMap<string, readonly string[]>;
+
+/** RFC 9110, section 5.1: a name is a token, and the colon follows at once. */
+const line = /^\s*([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?)[ \t]*$/;
+
+/** What `curl -v` puts before what it has sent. */
+const sentByCurl = /^> /;
+
+/**
+ * Reads headers however they were copied: lines as HTTP has them, what `curl -v` printed, a JSON object, or a JSON array of
+ * names and values, in pairs or in turn. What is no header is passed over.
+ */
+export function parseHeaders(text: string): PastedHeaders {
+  const headers = new Map<string, string[]>();
+  for (const [name, value] of pairsOfJson(text) ?? pairsOfLines(text)) {
+    const key = name.toLowerCase();
+    headers.set(key, [...(headers.get(key) ?? []), value]);
+  }
+  return headers;
+}
+
+type Pair = [name: string, value: string];
+
+function pairsOfLines(text: string): Pair[] {
+  const lines = text.split(/\r\n|\r|\n/);
+  const sent = lines.filter((candidate) => sentByCurl.test(candidate)).map((found) => found.slice(2));
+  return (sent.length > 0 ? sent : lines).flatMap((candidate): Pair[] => {
+    const [, name, value] = line.exec(candidate) ?? [];
+    return name === undefined || value === undefined ? [] : [[name, value]];
+  });
+}
+
+/** Null when the text is no JSON object or array. */
+function pairsOfJson(text: string): Pair[] | null {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (Array.isArray(parsed)) return pairsOfArray(parsed);
+  if (typeof parsed !== "object" || parsed === null) return null;
+  // As `GET /v1/events/{id}/delivery` answers.
+  if ("headers" in parsed && typeof parsed.headers === "object") return pairsOfJson(JSON.stringify(parsed.headers));
+  return Object.entries(parsed).flatMap(([name, value]: [string, unknown]) => pairsOf(name, value));
+}
+
+function pairsOfArray(items: readonly unknown[]): Pair[] {
+  if (items.every((item) => Array.isArray(item))) {
+    return items.flatMap(([name, value]) => (typeof name === "string" ? pairsOf(name, value) : []));
+  }
+  return items.flatMap((name, i) => (i % 2 === 0 && typeof name === "string" ? pairsOf(name, items[i + 1]) : []));
+}
+
+function pairsOf(name: string, value: unknown): Pair[] {
+  if (Array.isArray(value)) return value.flatMap((one) => pairsOf(name, one));
+  return typeof value === "string" || typeof value === "number" ? [[name, String(value).trim()]] : [];
+}

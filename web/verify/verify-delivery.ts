@@ -1,0 +1,196 @@
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import nacl from "tweetnacl";
+import { duration } from "../format/time.ts";
+import { fromBase64, fromBase64Url, toBase64 } from "./base64.ts";
+import { type PastedHeaders, parseHeaders } from "./pasted-headers.ts";
+
+/**
+ * Whether a delivery that somebody received is genuine (decisions, section 8, "Signature"). Everything is worked out here, in
+ * JavaScript: a page on plain http has no WebCrypto, and nothing that is pasted leaves the page.
+ */
+
+export interface PastedDelivery {
+  /** Header lines, what `curl -v` printed, or JSON. */
+  headers: string;
+  /** The body as it came. */
+  body: string;
+  /** The answer of `GET /v1/tenants/{tenantId}/jwks.json`. */
+  jwks: { readonly keys: readonly PublishedKey[] };
+  /** `whsec_…`; without it `v1` is not checked. */
+  signingSecret?: string | undefined;
+  nowMs: number;
+}
+
+export interface PublishedKey {
+  readonly kid: string;
+  readonly x: string;
+}
+
+export interface Finding {
+  readonly check: "service-signature" | "webhook-signature-v1" | "webhook-signature-v1a" | "webhook-timestamp";
+  /**
+   * `unknown_key`: the header names a key that is not in the set. `not_checked`: what it takes was not given. `warning`: what
+   * is signed is so, and receivers may refuse it all the same.
+   */
+  readonly verdict: "valid" | "invalid" | "missing" | "unknown_key" | "not_checked" | "warning";
+  /** One or two sentences. */
+  readonly message: string;
+}
+
+type Verdict = Omit<Finding, "check">;
+
+/** What Standard Webhooks has receivers allow for, in both directions. */
+const toleranceMs = 5 * 60 * 1000;
+
+/** All four checks, whatever the outcome of the others. */
+export function verifyDelivery({ headers, body, jwks, signingSecret, nowMs }: PastedDelivery): Finding[] {
+  const given = parseHeaders(headers);
+  const keys = keysFor(given, jwks.keys);
+  return [
+    { check: "service-signature", ...checkServiceSignature(given, body, keys) },
+    { check: "webhook-signature-v1", ...checkShared(given, body, signingSecret?.trim() ?? "") },
+    { check: "webhook-signature-v1a", ...checkPublic(given, body, keys) },
+    { check: "webhook-timestamp", ...checkTimestamp(given, nowMs) },
+  ];
+}
+
+// ---------------------------------------------------------------- the checks
+
+function checkServiceSignature(headers: PastedHeaders, body: string, keys: Keys): Verdict {
+  const header = "Service-Signature";
+  const signature = first(headers, header);
+  if (signature === undefined) return missing(header);
+  const bytes = signatureBytes(signature);
+  if (!bytes) return invalid(`${header} is not the base64 of 64 bytes.`);
+  if ("verdict" in keys) return keys;
+  return judge(header, body, (candidate) => keys.find((key) => isSignedBy(key, utf8.encode(candidate), bytes)));
+}
+
+/** `v1a`, the public key once more, over id, time and body. */
+function checkPublic(headers: PastedHeaders, body: string, keys: Keys): Verdict {
+  const about = signed(headers, "v1a");
+  if ("verdict" in about) return about;
+  const signatures = about.signatures.map(signatureBytes).filter((bytes) => bytes !== null);
+  if (signatures.length === 0) return invalid("The v1a signature is not the base64 of 64 bytes.");
+  if ("verdict" in keys) return keys;
+  return judge("The v1a signature", body, (candidate) => {
+    const content = utf8.encode(about.prefix + candidate);
+    return keys.find((key) => signatures.some((bytes) => isSignedBy(key, content, bytes)));
+  });
+}
+
+/** `v1`, by the shared secret. While a rotation is under way there are two, of which one must fit. */
+function checkShared(headers: PastedHeaders, body: string, signingSecret: string): Verdict {
+  const about = signed(headers, "v1");
+  if ("verdict" in about) return about;
+  if (signingSecret === "") return { verdict: "not_checked", message: "v1 takes the signing secret to be checked." };
+  const secret = signingSecret.startsWith("whsec_") ? fromBase64(signingSecret.slice("whsec_".length)) : null;
+  if (!secret) return { verdict: "not_checked", message: "The signing secret must be whsec_ and base64 behind it." };
+  return judge("The v1 signature", body, (candidate) => {
+    const expected = toBase64(hmac(sha256, secret, utf8.encode(about.prefix + candidate)));
+    return about.signatures.includes(expected) ? { name: "this secret" } : undefined;
+  });
+}
+
+function checkTimestamp(headers: PastedHeaders, nowMs: number): Verdict {
+  const header = "webhook-timestamp";
+  const given = first(headers, header);
+  if (given === undefined) return missing(header);
+  if (!/^\d{1,12}$/.test(given)) return invalid(`${header} must be a number of seconds.`);
+  const age = nowMs - Number(given) * 1000;
+  if (age > toleranceMs) {
+    const message = `The delivery was sent ${duration(age)} ago; receivers refuse it after 5 min, as it may be a replay by a stranger.`;
+    return { verdict: "warning", message };
+  }
+  if (age < -toleranceMs) {
+    const message = `The delivery says that it was sent ${duration(-age)} from now; one of the two clocks is wrong.`;
+    return { verdict: "warning", message };
+  }
+  return valid(age < 1000 ? "The delivery was sent just now." : `The delivery was sent ${duration(age)} ago.`);
+}
+
+// ---------------------------------------------------------------- what they share
+
+const utf8 = new TextEncoder();
+
+const valid = (message: string): Verdict => ({ verdict: "valid", message });
+const invalid = (message: string): Verdict => ({ verdict: "invalid", message });
+const missing = (header: string): Verdict => ({
+  verdict: "missing",
+  message: `${header} is not among the headers.`,
+});
+
+const first = (headers: PastedHeaders, name: string) => headers.get(name.toLowerCase())?.[0];
+
+/** Pasting changes a body in these ways; to say so saves a search. */
+const changes = [
+  { change: (body: string) => body, said: null },
+  { change: (body: string) => body.replace(/\r?\n$/, ""), said: "without the line break at its end" },
+  { change: (body: string) => body.replaceAll("\r\n", "\n"), said: "with plain line breaks (LF)" },
+];
+
+/** @param whoSigned names what the signature over a body was made with */
+function judge(subject: string, body: string, whoSigned: (body: string) => { name: string } | undefined): Verdict {
+  for (const { change, said } of changes) {
+    const candidate = change(body);
+    const signer = said !== null && candidate === body ? undefined : whoSigned(candidate);
+    if (!signer) continue;
+    if (said === null) return valid(`${subject} fits the body and ${signer.name}.`);
+    return invalid(`${subject} fits the body ${said}, not as it stands here.`);
+  }
+  return invalid(
+    `${subject} does not fit. It is made over the very bytes that were sent: a body that was parsed and written again is another one.`,
+  );
+}
+
+interface Key {
+  name: string;
+  bytes: Uint8Array;
+}
+
+/** The keys to try, or why there is none. */
+type Keys = readonly Key[] | Verdict;
+
+/** The key that the delivery names; all that are published when it names none. */
+function keysFor(headers: PastedHeaders, published: readonly PublishedKey[]): Keys {
+  const id = first(headers, "Service-Key-Id");
+  const keys = published.flatMap(({ kid, x }): (Key & { kid: string })[] => {
+    const bytes = fromBase64Url(x);
+    return bytes?.length === nacl.sign.publicKeyLength ? [{ kid, name: `the key ${kid}`, bytes }] : [];
+  });
+  if (id === undefined) return keys;
+  const named = keys.filter(({ kid }) => kid === id);
+  if (named.length > 0) return named;
+  return {
+    verdict: "unknown_key",
+    message: `Service-Key-Id names ${id}, which is not among the account's keys: it is another account's, or it was retired.`,
+  };
+}
+
+function signatureBytes(text: string): Uint8Array | null {
+  const bytes = fromBase64(text);
+  return bytes?.length === nacl.sign.signatureLength ? bytes : null;
+}
+
+const isSignedBy = ({ bytes }: Key, content: Uint8Array, signature: Uint8Array) =>
+  nacl.sign.detached.verify(content, signature, bytes);
+
+/** The signatures of one version in `webhook-signature`, and what stands before the body in what they sign. */
+function signed(
+  headers: PastedHeaders,
+  version: "v1" | "v1a",
+): { signatures: readonly string[]; prefix: string } | Verdict {
+  const given = headers.get("webhook-signature");
+  if (!given) return missing("webhook-signature");
+  const id = first(headers, "webhook-id");
+  const timestamp = first(headers, "webhook-timestamp");
+  if (id === undefined) return missing("webhook-id");
+  if (timestamp === undefined) return missing("webhook-timestamp");
+  const signatures = given
+    .flatMap((value) => value.split(/[ ]+/))
+    .filter((item) => item.startsWith(`${version},`))
+    .map((item) => item.slice(version.length + 1));
+  if (signatures.length === 0) return { verdict: "missing", message: `webhook-signature has no ${version} in it.` };
+  return { signatures, prefix: `${id}.${timestamp}.` };
+}
