@@ -180,8 +180,10 @@ function Bars() {
       )}
       {isLast.value && (
         <p class="bar" role="status">
-          You signed in a day ago. This session ends at {exactTime(expiresAt.value).slice(11, 16)}; sign in again to go
-          on.
+          You signed in a day ago. This session ends at {exactTime(expiresAt.value).slice(11, 16)}.
+          <button type="button" class="button" onClick={() => void signOut()}>
+            Sign in again
+          </button>
         </p>
       )}
       {standing === "past_due" && (

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { ask, left, press, seeText, startFreeAccount, tokenOf } from "./visitor.ts";
+import { ask, left, press, seeText, signedIn } from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -32,6 +32,7 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
 
       await press(page, "Rotate the key …");
       await seeText(page, `svc_sk_••••${first.slice(-4)} and the new key both work`);
+      await page.getByRole("radio", { name: "After 1 day" }).and(page.locator(":focus")).waitFor();
       await browser.inspect(page, "rotate-dialog");
       await press(page, "Rotate the key");
       await seeText(page, "There is a new key.");
@@ -68,10 +69,9 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
 
 /** A new account, on the page of its keys. */
 async function openKeys(page: Page): Promise<{ first: string; token: string }> {
-  await startFreeAccount(page, server.url);
+  const { token } = await signedIn(page, server.url);
   await page.goto(`${server.url}/keys`);
   await seeText(page, "Active");
-  const token = await tokenOf(page);
   const [key] = await keysOf(token);
   return { first: key?.key ?? "", token };
 }

@@ -12,6 +12,7 @@ import {
   seeHeading,
   seePath,
   seeText,
+  signedIn,
   startFreeAccount,
   tokenOf,
 } from "./visitor.ts";
@@ -62,8 +63,13 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     },
   );
 
-  test("becomes active while one looks at it, paid in another tab", async () => {
-    const page = await browser.page({ size: "phone", provoked: [left] });
+  test.each([
+    ["by the stream", "nothing is asked", (page: Page) => page.addInitScript("window.setInterval = () => 0")],
+    ["by asking", "the stream is cut", (page: Page) => page.route("**/v1/stream", (route) => route.abort())],
+  ] as const)("becomes active while one looks at it, %s where %s, paid in another tab", async (_, __, cut) => {
+    const page = await browser.page({ size: "phone", provoked: [left, /\/v1\/stream/] });
+    await page.clock.install();
+    await cut(page);
     await signUp(page);
     const paymentPage = page.url();
     await page.goBack();
@@ -71,6 +77,8 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     const other = await page.context().newPage();
     await other.goto(paymentPage);
     await pay(other, "Good card");
+    await server.logged("payment.settled");
+    await page.clock.fastForward(6_000);
     await seeText(page, "The card is verified, and the pro plan is in force.");
   });
 
@@ -127,35 +135,32 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
 });
 
 describe.skipIf(noBrowser !== null)("an upgrade", () => {
-  test.each(["desktop", "phone"] as const)(
-    "of a free account takes an e-mail and a password, a declined card and then a good one, on a %s",
-    async (size) => {
-      const page = await browser.page({ size, provoked: [left] });
-      await startFreeAccount(page, server.url);
-      await page.goto(`${server.url}/plan`);
-      await seeText(page, "Your plan");
-      await browser.inspect(page, "plan-free");
-      await press(page, "Upgrade to pro …");
-      const email = newEmail();
-      await page.getByLabel("E-mail").fill(email);
-      await page.getByLabel("New password").fill(goodPassword);
-      await seeText(page, "The e-mail becomes your login id");
-      await browser.inspect(page, "upgrade-dialog");
-      await inDialog(page).getByRole("button", { name: "Upgrade to pro" }).click();
-      await seeText(page, "From now on you sign in with the e-mail and the new password.");
-      await browser.inspect(page, "upgrade-pending");
-      await press(page, "Later");
-      await seeText(page, "until then the limits of free hold");
+  test("of a free account takes an e-mail and a password, a declined card and then a good one", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    await signedIn(page, server.url);
+    await page.goto(`${server.url}/plan`);
+    await seeText(page, "Your plan");
+    await browser.inspect(page, "plan-free");
+    await press(page, "Upgrade to pro …");
+    const email = newEmail();
+    await page.getByLabel("E-mail").fill(email);
+    await page.getByLabel("New password").fill(goodPassword);
+    await seeText(page, "The e-mail becomes your login id");
+    await browser.inspect(page, "upgrade-dialog");
+    await inDialog(page).getByRole("button", { name: "Upgrade to pro" }).click();
+    await seeText(page, "From now on you sign in with the e-mail and the new password.");
+    await browser.inspect(page, "upgrade-pending");
+    await press(page, "Later");
+    await seeText(page, "until then the limits of free hold");
 
-      await follow(page, "Verify a card");
-      await pay(page, "Insufficient funds");
-      await page.getByRole("alert").getByText("Insufficient funds. Nothing was charged.").waitFor();
-      await pay(page, "Good card");
-      await follow(page, "Back to the dashboard");
-      await seeText(page, "The card is verified, and the pro plan is in force.");
-      await logIn(server.url, email.toUpperCase(), goodPassword);
-    },
-  );
+    await follow(page, "Verify a card");
+    await pay(page, "Insufficient funds");
+    await page.getByRole("alert").getByText("Insufficient funds. Nothing was charged.").waitFor();
+    await pay(page, "Good card");
+    await follow(page, "Back to the dashboard");
+    await seeText(page, "The card is verified, and the pro plan is in force.");
+    await logIn(server.url, email.toUpperCase(), goodPassword);
+  });
 
   test("with a saved card that is declined changes nothing, and is done with another one", async () => {
     const page = await browser.page({ size: "phone", provoked: [left, /^402: .*\/upgrade$/] });
@@ -206,7 +211,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
     [10_000, "Used up: events are refused", "bad", "plan-used-up"],
   ] as const)("says how near the quota is at %i events", async (used, words, tone, name) => {
     const page = await browser.page({ size: "phone", provoked: [left] });
-    await startFreeAccount(page, server.url);
+    await signedIn(page, server.url);
     await change(page, "**/v1/tenants/me", { events_this_month: used });
     await page.goto(`${server.url}/plan`);
     await seeText(page, words);
@@ -242,7 +247,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
 
   test("says that it cannot be read, and reads it again", async () => {
     const page = await browser.page({ size: "phone", provoked: [left, /\/v1\/tenants\/billing/] });
-    await startFreeAccount(page, server.url);
+    await signedIn(page, server.url);
     await page.route("**/v1/tenants/billing", (route) => route.abort());
     await page.goto(`${server.url}/plan`);
     await seeText(page, "The server cannot be reached.");
@@ -256,7 +261,7 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
 describe.skipIf(noBrowser !== null)("the account", () => {
   test("gets another password, and every session but this one ends", async () => {
     const page = await browser.page({ size: "phone", provoked: [left, /^400: .*\/password$/] });
-    const { id, password } = await startFreeAccount(page, server.url);
+    const { id, password } = await signedIn(page, server.url);
     const other = await logIn(server.url, id, password);
     await page.goto(`${server.url}/plan`);
     await press(page, "Change the password …");
@@ -277,8 +282,37 @@ describe.skipIf(noBrowser !== null)("the account", () => {
     await seeText(page, "Your plan");
   });
 
-  test.each(["desktop", "phone"] as const)("is deleted once its name was typed, on a %s", async (size) => {
-    const page = await browser.page({ size, provoked: [left] });
+  test("keeps its session when a request of before the change is refused after it", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left, /^401: .*\/v1\/tenants\/me$/] });
+    const { password, token } = await signedIn(page, server.url);
+    await page.goto(`${server.url}/plan`);
+    await seeText(page, "Your plan");
+    let changed = () => {};
+    const change = new Promise<void>((resolve) => {
+      changed = resolve;
+    });
+    const isOfBefore = (headers: Record<string, string>) => headers.authorization === `Bearer ${token}`;
+    await page.route("**/v1/tenants/me", async (route) => {
+      if (isOfBefore(route.request().headers())) await change;
+      await route.continue();
+    });
+    const asked = page.waitForRequest("**/v1/tenants/me");
+    const refused = page.waitForResponse((response) => response.status() === 401);
+    await ask(`${server.url}/v1/tenants/api-keys/rotate`, "POST", token);
+    await asked;
+    await press(page, "Change the password …");
+    await page.getByLabel("Current password").fill(password);
+    await page.getByLabel("New password").fill(goodPassword);
+    await press(page, "Change the password");
+    await seeText(page, "The password is changed.");
+    changed();
+    await refused;
+    await page.reload();
+    await seeText(page, "Your plan");
+  });
+
+  test("is deleted once its name was typed", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left] });
     const { id, password } = await startFreeAccount(page, server.url);
     await press(page, "Send it from here");
     await seeText(page, "Received");

@@ -9,10 +9,9 @@ import { Button, LinkButton } from "../parts/button.tsx";
 import { Choices, type Option } from "../parts/choices.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
-import { NewPassword } from "../parts/new-password.tsx";
+import { NewPassword, useNewPassword } from "../parts/new-password.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
-import { isGoodPassword } from "../password/rules.ts";
 import { useServer } from "../session/server.ts";
 import { signIn } from "../session/sign-in.ts";
 import { Brand } from "../shell.tsx";
@@ -57,7 +56,7 @@ function SignUpForm({ about: { plans, payments } }: { about: About }) {
   const { route } = useLocation();
   const form = useRef<HTMLFormElement>(null);
   const [tier, setTier] = useState("pro");
-  const [isWeak, setWeak] = useState(false);
+  const newPassword = useNewPassword(form, "password");
   const attempt = useAttempt(
     async () => {
       const { name = "", email = "", password = "" } = readForm(form.current);
@@ -72,10 +71,7 @@ function SignUpForm({ about: { plans, payments } }: { about: About }) {
 
   function submit(event: Event): void {
     event.preventDefault();
-    const weak = !isGoodPassword(readForm(form.current).password ?? "");
-    setWeak(weak);
-    if (weak) form.current?.querySelector<HTMLInputElement>("input[name=password]")?.focus();
-    else attempt.run();
+    if (newPassword.isGood()) attempt.run();
   }
 
   return (
@@ -91,11 +87,7 @@ function SignUpForm({ about: { plans, payments } }: { about: About }) {
         wrong={attempt.wrong("email")}
         required
       />
-      <NewPassword
-        label="Password"
-        name="password"
-        wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("password")}
-      />
+      <NewPassword label="Password" name="password" wrong={newPassword.wrong ?? attempt.wrong("password")} />
       <p class="soft small">
         Next is the payment page: it verifies a card, which charges {naira(10_000)} once. The plan itself is charged at
         the end of the month, for the days used.

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
+import { duration } from "../format/time.ts";
 import { now } from "./time.tsx";
 
 /** Something that the server may refuse, with reason, once or for a while. */
@@ -24,7 +25,7 @@ export function useAttempt(
   { fields = [], words = {} }: { fields?: readonly string[]; words?: Readonly<Record<string, string>> } = {},
 ): Attempt {
   const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<{ error: ApiError; until: number } | null>(null);
+  const [refused, setRefused] = useState<{ error: ApiError; at: number } | null>(null);
 
   async function run(): Promise<void> {
     if (isBusy) return;
@@ -33,9 +34,8 @@ export function useAttempt(
     try {
       await action();
     } catch (error) {
-      const known = toApiError(error, words);
-      const waitMs = known.status === 429 ? (known.retryAfterSeconds ?? 0) * 1000 : 0;
-      setRefused({ error: known, until: waitMs === 0 ? 0 : Date.now() + waitMs });
+      // The shared clock is up to a second behind, and nobody should be told to wait longer than the server said.
+      setRefused({ error: toApiError(error, words), at: now.peek() });
     } finally {
       setBusy(false);
     }
@@ -46,12 +46,17 @@ export function useAttempt(
     run: () => void run(),
     isBusy,
     refusal: field === undefined ? (refused?.error ?? null) : null,
-    // While nobody waits, the clock is not read and nothing is drawn by it.
-    waitSeconds: refused && refused.until > 0 ? Math.max(0, Math.ceil((refused.until - now.value) / 1000)) : 0,
+    waitSeconds: refused === null ? 0 : secondsLeft(refused),
     // The label beside it has the field's name in words.
     wrong: (name) => (refused !== null && name === field ? `This${refused.error.message.slice(name.length)}` : null),
     forget: () => setRefused(null),
   };
+}
+
+/** Only a limit asks for patience; while nobody waits, the clock is not read and nothing is drawn by it. */
+function secondsLeft({ error: { status, retryAfterSeconds }, at }: { error: ApiError; at: number }): number {
+  if (status !== 429 || retryAfterSeconds === null) return 0;
+  return Math.max(0, Math.ceil(retryAfterSeconds - (now.value - at) / 1000));
 }
 
 function toApiError(error: unknown, words: Readonly<Record<string, string>>): ApiError {
@@ -73,13 +78,9 @@ export function Refusal({ of: { refusal, waitSeconds } }: { of: Attempt }) {
   return (
     <div class="notice bad">
       <p role="alert">{refusal.message.replace(/; wait for the seconds in Retry-After.*$/, ".")}</p>
-      <p role="timer">{waitSeconds > 0 ? `You can try again in ${inWords(waitSeconds)}.` : "You can try again now."}</p>
+      <p role="timer">
+        {waitSeconds > 0 ? `You can try again in ${duration(waitSeconds * 1000)}.` : "You can try again now."}
+      </p>
     </div>
   );
-}
-
-function inWords(seconds: number): string {
-  if (seconds >= 2 * 86_400) return `${Math.ceil(seconds / 86_400)} days`;
-  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }

@@ -16,6 +16,7 @@ export function Choices({
   options,
   value,
   onChoose,
+  isFocused = false,
 }: {
   legend: string;
   /** Of the value in the form's data. */
@@ -23,6 +24,8 @@ export function Choices({
   options: readonly Option[];
   value: string;
   onChoose(value: string): void;
+  /** At the top of a dialog: the browser would focus the first one there, chosen or not. */
+  isFocused?: boolean;
 }) {
   return (
     <fieldset class="choices">
@@ -35,6 +38,7 @@ export function Choices({
             value={option.value}
             checked={option.value === value}
             onChange={() => onChoose(option.value)}
+            {...(isFocused && option.value === value && { autofocus: true })}
           />
           <span>
             <span class="what">{option.text}</span>

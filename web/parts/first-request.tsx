@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { asCurl } from "../curl.ts";
 import { server } from "../session/server.ts";
 import { Code } from "./code.tsx";
 import { maskKey, Reveal } from "./secret.tsx";
@@ -27,13 +28,10 @@ export function FirstRequest({ apiKey, children }: { apiKey: string; children?: 
   );
 }
 
-/** For every shell that knows single quotes: nothing in it has one. */
 function toCurl(key: string): string {
-  const base = server.value?.baseUrl ?? location.origin;
-  return [
-    `curl '${base}/v1/ingest'`,
-    `-H 'Authorization: Bearer ${key}'`,
-    "-H 'Content-Type: application/json'",
-    `-d '{"payload": ${samplePayload}}'`,
-  ].join(" \\\n  ");
+  return asCurl({
+    url: `${server.value?.baseUrl ?? location.origin}/v1/ingest`,
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: `{"payload": ${samplePayload}}`,
+  });
 }

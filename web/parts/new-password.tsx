@@ -1,7 +1,9 @@
 import "./new-password.css";
+import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
-import { passwordRules } from "../password/rules.ts";
+import { isGoodPassword, passwordRules } from "../password/rules.ts";
 import { Field } from "./field.tsx";
+import { readForm } from "./form.ts";
 import { Icon } from "./icon.tsx";
 
 /** A field for a new password, with its rules, each ticked as soon as it is met. */
@@ -32,4 +34,16 @@ export function NewPassword({ label, name, wrong }: { label: string; name: strin
       </ul>
     </div>
   );
+}
+
+/** Holds a form back for as long as its new password misses a rule: says so, and puts whoever types there. */
+export function useNewPassword(form: RefObject<HTMLFormElement | null>, name: string) {
+  const [isWeak, setWeak] = useState(false);
+  function isGood(): boolean {
+    const good = isGoodPassword(readForm(form.current)[name] ?? "");
+    setWeak(!good);
+    if (!good) form.current?.querySelector<HTMLInputElement>(`input[name=${name}]`)?.focus();
+    return good;
+  }
+  return { isGood, wrong: isWeak ? "The password does not meet all of these rules yet." : null };
 }

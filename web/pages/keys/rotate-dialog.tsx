@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { ApiKey } from "../../api/types.ts";
+import { exactTime } from "../../format/time.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
@@ -46,6 +47,7 @@ export function RotateDialog({
             options={graces}
             value={grace}
             onChoose={setGrace}
+            isFocused
           />
           <p class={grace === "0" ? "notice warn" : "notice"}>
             {grace === "0"
@@ -66,5 +68,4 @@ export function RotateDialog({
 }
 
 /** By the reader's own clock and calendar. */
-const endOf = (seconds: number): string =>
-  new Date(Date.now() + seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+const endOf = (seconds: number): string => exactTime(Date.now() + seconds * 1000).slice(0, 16);

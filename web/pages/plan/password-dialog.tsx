@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Authenticated } from "../../api/types.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
@@ -6,15 +6,14 @@ import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
 import { readForm } from "../../parts/form.ts";
-import { NewPassword } from "../../parts/new-password.tsx";
+import { NewPassword, useNewPassword } from "../../parts/new-password.tsx";
 import { say } from "../../parts/said.tsx";
-import { isGoodPassword } from "../../password/rules.ts";
 import { beginSession } from "../../session/session.ts";
 
 /** Changes the password; this tab goes on with the session that the change answers. */
 export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(): void }) {
   const form = useRef<HTMLFormElement>(null);
-  const [isWeak, setWeak] = useState(false);
+  const newPassword = useNewPassword(form, "new_password");
   const attempt = useAttempt(
     async () => {
       const { current_password, new_password } = readForm(form.current);
@@ -28,9 +27,7 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
 
   function submit(event: Event): void {
     event.preventDefault();
-    const weak = !isGoodPassword(readForm(form.current).new_password ?? "");
-    setWeak(weak);
-    if (!weak) attempt.run();
+    if (newPassword.isGood()) attempt.run();
   }
 
   return (
@@ -56,7 +53,7 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
         <NewPassword
           label="New password"
           name="new_password"
-          wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("new_password")}
+          wrong={newPassword.wrong ?? attempt.wrong("new_password")}
         />
         <p class="soft">Every other session ends, in other browsers and of programs too. API keys stay as they are.</p>
         <Refusal of={attempt} />

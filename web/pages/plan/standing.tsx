@@ -127,7 +127,8 @@ function PastDue({ view: { billing } }: { view: PlanView }) {
         A charge has failed{reasonOf(billing)}.{" "}
         {billing.next_attempt_at !== null && (
           <>
-            It is tried again <Time at={billing.next_attempt_at} />, and after four times the account is suspended.{" "}
+            It is tried again <Time at={billing.next_attempt_at} />; when it still fails a week after the first time,
+            the account is suspended.{" "}
           </>
         )}
         A card that is verified now is charged at once.

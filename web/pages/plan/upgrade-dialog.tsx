@@ -7,9 +7,8 @@ import { Button, LinkButton } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
 import { readForm } from "../../parts/form.ts";
-import { NewPassword } from "../../parts/new-password.tsx";
+import { NewPassword, useNewPassword } from "../../parts/new-password.tsx";
 import { say } from "../../parts/said.tsx";
-import { isGoodPassword } from "../../password/rules.ts";
 import { openCardPage, type Plan } from "./plan-view.ts";
 
 /** As things stood when it was asked for. */
@@ -34,7 +33,7 @@ export function UpgradeDialog({
 }) {
   const form = useRef<HTMLFormElement>(null);
   const [pending, setPending] = useState<Upgraded | null>(null);
-  const [isWeak, setWeak] = useState(false);
+  const newPassword = useNewPassword(form, "password");
   const isFromFree = from === "free";
   const attempt = useAttempt(
     async () => {
@@ -51,9 +50,7 @@ export function UpgradeDialog({
 
   function submit(event: Event): void {
     event.preventDefault();
-    const weak = isFromFree && !isGoodPassword(readForm(form.current).password ?? "");
-    setWeak(weak);
-    if (!weak) attempt.run();
+    if (!isFromFree || newPassword.isGood()) attempt.run();
   }
 
   if (pending) {
@@ -106,11 +103,7 @@ export function UpgradeDialog({
               wrong={attempt.wrong("email")}
               required
             />
-            <NewPassword
-              label="New password"
-              name="password"
-              wrong={isWeak ? "The password does not meet all of these rules yet." : attempt.wrong("password")}
-            />
+            <NewPassword label="New password" name="password" wrong={newPassword.wrong ?? attempt.wrong("password")} />
           </>
         )}
         {isDeclined ? (

@@ -3,13 +3,13 @@ import { useLoaded } from "../../api/load.ts";
 import type { EventPage, EventRecord, Inbox, InboxDelivery } from "../../api/types.ts";
 import { shortenUrl } from "../../format/shorten.ts";
 import { LinkButton } from "../../parts/button.tsx";
-import { Code } from "../../parts/code.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Id } from "../../parts/id.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
+import { Received } from "./received.tsx";
 
 interface Latest {
   /** Of the event that came last, one a webhook. */
@@ -80,18 +80,4 @@ function describe({ targetWebhook, state, errorReason }: EventRecord, inboxUrl: 
   const to = targetWebhook === inboxUrl ? "your inbox" : shortenUrl(targetWebhook, 60);
   const soFar = state === "PENDING" && errorReason !== null ? `, after: ${errorReason}` : "";
   return `${state === "DELIVERED" ? "to" : "for"} ${to}${soFar}`;
-}
-
-function Received({ delivery: { headers, body, receivedAt } }: { delivery: InboxDelivery }) {
-  return (
-    <li class="is-new">
-      <span class="state delivered">
-        <Icon name="check" />
-        Received
-      </span>
-      <span>by the inbox, signed by {headers["Service-Key-Id"] ?? "nobody"}</span>
-      <Time at={receivedAt} />
-      <Code text={body} what="the body, as it arrived" isWrapped />
-    </li>
-  );
 }

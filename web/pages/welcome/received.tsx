@@ -1,0 +1,48 @@
+import { useMemo } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import { useLoaded } from "../../api/load.ts";
+import type { InboxDelivery, JwkSet } from "../../api/types.ts";
+import { Code } from "../../parts/code.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { Time } from "../../parts/time.tsx";
+import { account } from "../../session/account.ts";
+import { verifyDelivery } from "../../verify/verify-delivery.ts";
+
+/** What the inbox received, and whether it is genuine: the same check that a receiver makes, made here. */
+export function Received({ delivery }: { delivery: InboxDelivery }) {
+  const id = account.value?.tenant_id ?? "";
+  const keys = useLoaded(`keys of ${id}`, (signal) =>
+    id === "" ? Promise.resolve(null) : call<JwkSet>(`/v1/tenants/${id}/jwks.json`, { credential: null, signal }),
+  );
+  return (
+    <>
+      <li class="is-new">
+        <span class="state delivered">
+          <Icon name="check" />
+          Received
+        </span>
+        <span>by the inbox</span>
+        <Time at={delivery.receivedAt} />
+        <Code text={delivery.body} what="the body, as it arrived" isWrapped />
+      </li>
+      {keys.data && <Signature of={delivery} keys={keys.data} />}
+    </>
+  );
+}
+
+function Signature({ of: { id, headers, body, receivedAt }, keys }: { of: InboxDelivery; keys: JwkSet }) {
+  const found = useMemo(
+    () => verifyDelivery({ headers: JSON.stringify(headers), body, jwks: keys, nowMs: Date.parse(receivedAt) })[0],
+    [id, keys],
+  );
+  const isGenuine = found?.verdict === "valid";
+  return (
+    <li class="is-new">
+      <span class={`state ${isGenuine ? "delivered" : "failed"}`}>
+        <Icon name={isGenuine ? "check" : "cross"} />
+        {isGenuine ? "Genuine" : "Not genuine"}
+      </span>
+      <span>{isGenuine ? "The signature verifies." : found?.message}</span>
+    </li>
+  );
+}
