@@ -1,5 +1,17 @@
+import { LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Empty } from "../parts/states.tsx";
 
+/** A path that the router does not know, as after a link that was typed by hand. */
 export function NotFoundPage() {
-  return <PageHead title="Not found" />;
+  return (
+    <>
+      <PageHead title="Nothing here" />
+      <Empty sentence="There is no such page. The navigation has all that there are.">
+        <LinkButton kind="primary" href="/">
+          Go to the overview
+        </LinkButton>
+      </Empty>
+    </>
+  );
 }
