@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { StartupError } from "./errors.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
-import { type Setting, settings } from "./settings.ts";
+import { clientSettings, type Setting, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
 export interface Config {
@@ -39,6 +39,17 @@ export type PaymentSettings =
   /** The first key is used; callbacks signed with an earlier one are believed too. */
   | { readonly kind: "paystack"; readonly secretKeys: readonly [string, ...string[]]; readonly baseUrl: string };
 
+/** What the commands need that speak to a server as any client does. */
+export interface ClientConfig {
+  readonly url: string;
+  readonly login: string | null;
+  readonly password: string | null;
+  readonly token: string | null;
+  readonly apiKey: string | null;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
 type Raw = Omit<Config, "localMode" | "tls" | "extraCa" | "payments"> & {
   tlsCert: string | null;
   tlsKey: string | null;
@@ -54,10 +65,7 @@ type SettingName = keyof typeof settings;
  * Reads the configuration: defaults, then the environment, then flags.
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
-export function loadConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  flags: ReadonlyMap<string, string>,
-): Config {
+export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>): Config {
   refuseUnknown(env);
   const raw = Object.fromEntries(
     Object.entries(settings).map(([name, definition]) => [name, read(definition, env, flags)]),
@@ -93,6 +101,17 @@ export function loadConfig(
   });
 }
 
+/**
+ * Reads the settings of a client: defaults, then the environment, then flags.
+ * @throws StartupError with one line that names the setting and shows a valid value.
+ */
+export function loadClientConfig(env: Environment, flags: ReadonlyMap<string, string>): ClientConfig {
+  refuseUnknown(env);
+  return Object.fromEntries(
+    Object.entries(clientSettings).map(([name, definition]) => [name, read(definition, env, flags)]),
+  ) as Record<keyof typeof clientSettings, unknown> as ClientConfig;
+}
+
 function paymentsOf(
   asked: Raw["payments"],
   [first, ...earlier]: readonly string[],
@@ -114,11 +133,7 @@ function paymentsOf(
   return { kind };
 }
 
-function read(
-  definition: Setting<unknown>,
-  env: Readonly<Record<string, string | undefined>>,
-  flags: ReadonlyMap<string, string>,
-): unknown {
+function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap<string, string>): unknown {
   const flag = definition.flag === undefined ? undefined : flags.get(definition.flag);
   const given = flag ?? env[definition.env] ?? definition.default;
   const value = definition.parse(given);
@@ -134,16 +149,14 @@ function read(
 const isOptional = (value: unknown): value is { value: string | null } =>
   typeof value === "object" && value !== null && "value" in value;
 
-function refuseUnknown(env: Readonly<Record<string, string | undefined>>): void {
-  const known = new Set(Object.values(settings).map(({ env: name }) => name));
+/** A shell may have set what the server reads and what its clients read: neither is a slip of the hand in the other. */
+function refuseUnknown(env: Environment): void {
+  const known = new Set([...Object.values(settings), ...Object.values(clientSettings)].map(({ env: name }) => name));
   for (const name of Object.keys(env)) {
-    if (!name.startsWith("POSTRIDER_") || known.has(name) || commandSettings.has(name)) continue;
+    if (!name.startsWith("POSTRIDER_") || known.has(name)) continue;
     throw new StartupError(`${name} is not a setting. Try: postrider help, which lists them all.`);
   }
 }
-
-/** Environment variables of commands that are not the server's. */
-const commandSettings = new Set<string>([]);
 
 function readSetting(name: string, path: string): string {
   try {

@@ -253,3 +253,51 @@ export const settings = {
     parse: oneOf("auto", "json", "text"),
   }),
 };
+
+/**
+ * What `postrider listen` and `postrider send` read of the environment. The server has no use for it and passes it over,
+ * so a shell that exports it can start the server as well.
+ */
+export const clientSettings = {
+  url: setting({
+    env: "POSTRIDER_URL",
+    flag: "--server",
+    default: "http://localhost:8080",
+    doc: "Address of the server.",
+    example: "https://relay.example.com",
+    parse: httpUrl,
+  }),
+  login: setting({
+    env: "POSTRIDER_LOGIN",
+    flag: "--login",
+    default: "",
+    doc: "Account to sign in to: its tenant id or, on paid plans, its e-mail address.",
+    example: "t5k2m8q0w3r7xa",
+    parse: optionalText,
+  }),
+  password: setting({
+    env: "POSTRIDER_PASSWORD",
+    default: "",
+    doc: "Password of the account; asked for on the terminal when empty. It is no flag, because other users of a machine see those.",
+    example: "Corr3ct#Horse",
+    isSecret: true,
+    parse: optionalText,
+  }),
+  token: setting({
+    env: "POSTRIDER_TOKEN",
+    default: "",
+    doc: "Session token of a login that has been made already, in place of login and password.",
+    example: "eyJhbGciOiJIUzI1NiJ9.e30.signature",
+    isSecret: true,
+    parse: optionalText,
+  }),
+  apiKey: setting({
+    env: "POSTRIDER_API_KEY",
+    default: "",
+    doc: "API key to send with; without it `send` signs in and takes the account's, or asks for it.",
+    example: "svc_sk_0123456789abcdefghijABCDEFGHIJ0123456789",
+    isSecret: true,
+    parse: (text): { value: string | null } | null =>
+      text === "" || /^svc_sk_\w+$/.test(text) ? { value: text || null } : null,
+  }),
+};
