@@ -1,5 +1,5 @@
-import { createInterface } from "node:readline";
 import type { EndSignal, Io } from "./cli/io.ts";
+import { askOnTerminal, askSecretly, createProgressLine } from "./cli/terminal.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
 const requiredBun = "1.4.5";
@@ -18,12 +18,17 @@ async function main(): Promise<number> {
   return runCommand(process.argv.slice(2), io);
 }
 
+const progress = createProgressLine(process.stderr);
+
 const io: Io = {
   env: process.env,
   out: createLineWriter(),
-  err: (line) => process.stderr.write(`${line}\n`),
+  err: (line) => progress.above(`${line}\n`),
   isTerminal: process.stdout.isTTY === true,
   ask: askOnTerminal,
+  askSecretly,
+  input: () => (process.stdin.isTTY === true ? null : process.stdin),
+  progress: progress.show,
   nextSignal: () =>
     new Promise<EndSignal>((resolve) => {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
@@ -38,23 +43,12 @@ function createLineWriter(): (text: string) => void {
   const flush = () => {
     const text = lines.join("");
     lines = [];
+    if (process.stdout.isTTY === true) progress.above("");
     process.stdout.write(text);
   };
   return (text) => {
     if (lines.push(`${text}\n`) === 1) setImmediate(flush);
   };
-}
-
-function askOnTerminal(question: string): Promise<string | null> {
-  if (process.stdin.isTTY !== true) return Promise.resolve(null);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise((resolve) => {
-    terminal.on("close", () => resolve(null));
-    terminal.question(question, (answer) => {
-      resolve(answer);
-      terminal.close();
-    });
-  });
 }
 
 /** Waits for what was written last: a pipe may take it later than the process would end. */

@@ -9,6 +9,12 @@ export interface Io {
   readonly isTerminal: boolean;
   /** Asks the person for one line; null when there is nobody to answer. */
   ask(question: string): Promise<string | null>;
+  /** As `ask`, for a secret: what is typed is not shown. */
+  askSecretly(question: string): Promise<string | null>;
+  /** What is piped or redirected to standard input; null when there is a person's keyboard instead. */
+  input(): AsyncIterable<Uint8Array> | null;
+  /** Shows a line in place on standard error if a person watches it; an empty one takes it away. */
+  progress(line: string): void;
   /** The next signal that asks the program to end. From the first call on, signals no longer end it by themselves. */
   nextSignal(): Promise<EndSignal>;
 }

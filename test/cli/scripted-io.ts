@@ -1,21 +1,72 @@
 import type { EndSignal, Io } from "../../src/cli/io.ts";
 
+export interface Script extends Partial<Pick<Io, "env" | "isTerminal">> {
+  /** To the questions, in their order. */
+  answers?: string[];
+  /** What is piped in; a person's keyboard without it. */
+  input?: AsyncIterable<Uint8Array>;
+}
+
 /** A person and a terminal for commands under test. */
-export function createScriptedIo(options: Partial<Pick<Io, "env" | "isTerminal">> & { answers?: string[] } = {}) {
-  const { env = {}, isTerminal = false, answers = [] } = options;
+export function createScriptedIo({ env = {}, isTerminal = false, answers = [], input }: Script = {}) {
   const out: string[] = [];
   const err: string[] = [];
   const questions: string[] = [];
+  /** Questions whose answers are not shown. */
+  const secretQuestions: string[] = [];
+  const progress: string[] = [];
+  const signals: EndSignal[] = [];
+  const signalled: ((signal: EndSignal) => void)[] = [];
+  const waiting = new Set<() => void>();
+  const write = (lines: string[], text: string) => {
+    lines.push(text);
+    for (const look of [...waiting]) look();
+  };
   const io: Io = {
     env,
     isTerminal,
-    out: (text) => out.push(text),
-    err: (line) => err.push(line),
+    out: (text) => write(out, text),
+    err: (line) => write(err, line),
     ask(question) {
       questions.push(question);
       return Promise.resolve(answers.shift() ?? null);
     },
-    nextSignal: () => new Promise<EndSignal>(() => {}),
+    askSecretly(question) {
+      secretQuestions.push(question);
+      return Promise.resolve(answers.shift() ?? null);
+    },
+    input: () => input ?? null,
+    progress: (line) => write(progress, line),
+    nextSignal() {
+      const earlier = signals.shift();
+      return earlier ? Promise.resolve(earlier) : new Promise((resolve) => signalled.push(resolve));
+    },
   };
-  return { io, out, err, questions };
+  return {
+    io,
+    out,
+    err,
+    questions,
+    secretQuestions,
+    progress,
+    /** Ctrl+C. */
+    interrupt() {
+      const resolve = signalled.shift();
+      if (resolve) resolve("SIGINT");
+      else signals.push("SIGINT");
+    },
+    /** Resolves with the first line that fits, also if it was printed before. */
+    when(lines: readonly string[], fits: (line: string) => boolean): Promise<string> {
+      return new Promise((resolve) => {
+        const look = () => {
+          const found = lines.find(fits);
+          if (found === undefined) return;
+          waiting.delete(look);
+          resolve(found);
+        };
+        waiting.add(look);
+        look();
+      });
+    },
+  };
 }

@@ -1,0 +1,71 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+
+/** The person at the terminal: questions, and a line that changes in place. */
+
+/** Asks for one line; null when nobody can answer, or the person ends the input. */
+export function askOnTerminal(question: string): Promise<string | null> {
+  if (process.stdin.isTTY !== true) return Promise.resolve(null);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise((resolve) => {
+    terminal.on("close", () => resolve(null));
+    terminal.question(question, (answer) => {
+      resolve(answer);
+      terminal.close();
+    });
+  });
+}
+
+/** Asks for one line and shows nothing of it: the terminal's own echo is off, and what readline would show is dropped. */
+export function askSecretly(question: string): Promise<string | null> {
+  if (process.stdin.isTTY !== true) return Promise.resolve(null);
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true, historySize: 0 });
+  // Only now, with the echo off: a fast answer would still be shown.
+  process.stderr.write(question);
+  return new Promise((resolve) => {
+    terminal.on("close", () => {
+      process.stderr.write("\n");
+      resolve(null);
+    });
+    terminal.question("", (answer) => {
+      resolve(answer);
+      terminal.close();
+    });
+  });
+}
+
+export interface ProgressLine {
+  /** Replaces the line; an empty one takes it away. */
+  show(line: string): void;
+  /** Writes text where the line was; the line itself is shown again with its next change. */
+  above(text: string): void;
+}
+
+const clearLine = "\r\u001b[K";
+/** Of a terminal that does not say how wide it is. */
+const defaultColumns = 80;
+
+/** Off a terminal the line is never shown. */
+export function createProgressLine(stream: NodeJS.WriteStream): ProgressLine {
+  let isShown = false;
+  const clear = () => {
+    const text = isShown ? clearLine : "";
+    isShown = false;
+    return text;
+  };
+  return {
+    show(line) {
+      if (stream.isTTY !== true) return;
+      const cleared = clear();
+      // A line that wraps could not be taken away.
+      const cut = line.slice(0, (stream.columns || defaultColumns) - 1);
+      stream.write(cleared + cut);
+      isShown = cut !== "";
+    },
+    above(text) {
+      const written = clear() + text;
+      if (written !== "") stream.write(written);
+    },
+  };
+}
