@@ -1,0 +1,43 @@
+import { StartupError } from "../../errors.ts";
+import { plainText } from "../table.ts";
+import { TemporaryFailure } from "./failure.ts";
+import type { Reply, ServerClient } from "./server.ts";
+
+/** What an answer says, for the commands that are clients. */
+
+/** A text field of an answer's object; null when it has none of that name. */
+export function textIn(json: unknown, name: string): string | null {
+  if (typeof json !== "object" || json === null || !Object.hasOwn(json, name)) return null;
+  const value = json[name as keyof typeof json] as unknown;
+  return typeof value === "string" ? value : null;
+}
+
+/** The server's own words, fit for a terminal; null when something else has answered. */
+function wordsIn(json: unknown): string | null {
+  const words = textIn(json, "message");
+  return words === null ? null : plainText(words);
+}
+
+/** Of answers that mean "not now": a proxy's 502 and 504 leave open whether the request came through. */
+const temporaryStatuses: readonly number[] = [429, 502, 503, 504];
+
+/** The failure that an answer stands for when repeating the request may succeed; null when it will not. */
+export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
+  const { status, json, retryAfterMs } = reply;
+  // This one lasts to the end of the month.
+  if (!temporaryStatuses.includes(status) || textIn(json, "code") === "quota_exceeded") return null;
+  const words = wordsIn(json);
+  return new TemporaryFailure(`answers ${status}${words === null ? "" : ` (${words})`}`, {
+    retryAfterMs,
+    mayHaveArrived: status === 502 || status === 504,
+  });
+}
+
+/** For an answer that nothing can be done with: the message and what to do. */
+export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply): StartupError {
+  const words = wordsIn(reply.json);
+  if (words !== null) return new StartupError(words);
+  return new StartupError(
+    `${server.url} answered ${reply.status}, which is not what Postrider answers. Try: --server with the server's own address.`,
+  );
+}

@@ -1,0 +1,52 @@
+import { readFailure } from "../../delivery/no-response.ts";
+
+/** It may succeed when it is tried again: no connection, or a server that says "not now". */
+export class TemporaryFailure extends Error {
+  override readonly name = "TemporaryFailure";
+
+  constructor(
+    /** As a clause: "cannot be reached (connection refused)". */
+    readonly reason: string,
+    readonly details: {
+      /** How long the server asks to wait; null when it does not say. */
+      retryAfterMs: number | null;
+      /** Whether the request may have had its effect all the same. */
+      mayHaveArrived: boolean;
+    },
+  ) {
+    super(reason);
+  }
+}
+
+/** Why there was no answer, in a few words. */
+export function wordsFor(error: unknown): string {
+  const code = codeOf(error);
+  // The proxy's own words name its status, which is what its user needs.
+  if (code === "ERR_PROXY_TUNNEL" && error instanceof Error) return error.message.replace(/^P/, "p");
+  const { cause, detail } = readFailure(error, false);
+  return ownWords[code] ?? detail ?? causeWords[cause] ?? "connection failed";
+}
+
+/** Nobody vouches for the certificate: that does not pass with time. */
+export const isDistrust = (error: unknown): boolean => /^certificate/.test(readFailure(error, false).detail ?? "");
+
+/** Before a byte was sent. */
+export const isBeforeSending = (error: unknown): boolean =>
+  ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ERR_PROXY_TUNNEL", "EPROTO"].includes(codeOf(error)) || isDistrust(error);
+
+const ownWords: Readonly<Record<string, string>> = {
+  ENOTFOUND: "no such host name",
+  EAI_AGAIN: "the host name cannot be looked up",
+  EPROTO: "it does not speak TLS",
+};
+
+const causeWords: Readonly<Record<string, string>> = {
+  refused: "connection refused",
+  unreachable: "no route",
+  reset: "connection closed",
+  protocol: "the answer is not HTTP",
+  tls: "TLS handshake failed",
+};
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";

@@ -1,0 +1,22 @@
+import { formatDuration } from "../../lib/duration.ts";
+import type { Io } from "../io.ts";
+import type { Outage } from "./patience.ts";
+
+/**
+ * Says once that the server is away, and once that it is back, however often it is tried in between.
+ * @param forMs for how long that is; without it, for ever
+ */
+export function createOutage(url: string, io: Pick<Io, "err">, forMs?: number): Outage {
+  const howLong = forMs === undefined ? "until it works" : `for ${formatDuration(forMs)}`;
+  let isAway = false;
+  return {
+    began({ reason }) {
+      if (!isAway) io.err(`${url} ${reason}. Trying again ${howLong}.`);
+      isAway = true;
+    },
+    ended() {
+      if (isAway) io.err(`${url} answers again.`);
+      isAway = false;
+    },
+  };
+}

@@ -1,0 +1,186 @@
+import { StartupError } from "../../errors.ts";
+import { isLoopbackHost } from "../../lib/cidr.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { version } from "../../version.ts";
+import { isBeforeSending, isDistrust, TemporaryFailure, wordsFor } from "./failure.ts";
+
+export interface Reply {
+  readonly status: number;
+  /** The very text of the body. */
+  readonly text: string;
+  /** The body's value; null when it has none or is not JSON. */
+  readonly json: unknown;
+  /** From `Retry-After`; null when there is none. */
+  readonly retryAfterMs: number | null;
+  /** The server's clock, in ms since the Unix epoch; null when it does not say. */
+  readonly serverTime: number | null;
+}
+
+/** An answer that goes on. */
+export interface OpenStream {
+  /** Its body as it comes. @throws as `call` */
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+export interface CallOptions {
+  token?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array<ArrayBuffer>;
+  /** @default 30_000 */
+  timeoutMs?: number;
+}
+
+/** A server anywhere, as any client speaks to it: by `fetch`, so through the proxy of the environment. */
+export interface ServerClient {
+  /** Its base address, for messages. */
+  readonly url: string;
+  /**
+   * One request and its whole answer.
+   * @throws TemporaryFailure without an answer; StartupError when the server's certificate is not trusted; the reason of
+   * the client's signal
+   */
+  call(method: string, path: string, options?: CallOptions): Promise<Reply>;
+  /**
+   * One GET whose answer is read as it comes if it is a 200.
+   * @param signal ends it; the body then throws its reason
+   * @throws as `call`
+   */
+  open(
+    path: string,
+    options: Pick<CallOptions, "token" | "headers"> & { signal: AbortSignal },
+  ): Promise<OpenStream | Reply>;
+}
+
+export interface ServerClientOptions {
+  url: string;
+  clock: Clock;
+  /** Ends all requests under way. */
+  signal: AbortSignal;
+}
+
+export function createServerClient({ url, clock, signal }: ServerClientOptions): ServerClient {
+  // A proxy elsewhere would look for this server on its own machine.
+  const direct = isLoopbackHost(new URL(url).hostname);
+
+  const request = (path: string, { token, headers }: CallOptions, init: RequestInit & { signal: AbortSignal }) =>
+    fetch(`${url}${path}`, {
+      ...init,
+      headers: {
+        "User-Agent": `postrider/${version}`,
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        ...headers,
+      },
+      // A password must not follow to wherever an answer points.
+      redirect: "manual",
+      // Said so that no environment unsays it.
+      tls: { rejectUnauthorized: true },
+      ...(direct && { proxy: false }),
+    });
+
+  async function readReply(response: Response): Promise<Reply> {
+    const text = await response.text();
+    const { status, headers } = response;
+    return {
+      status,
+      text,
+      json: parse(text),
+      retryAfterMs: readRetryAfter(headers.get("retry-after"), clock.now()),
+      serverTime: timeOrNull(headers.get("date")),
+    };
+  }
+
+  /** A signal of this request that the client's own ends too. `AbortSignal.any` would never let go of the client's. */
+  function createLimit(): { controller: AbortController; release(): void } {
+    const controller = new AbortController();
+    const onAbort = () => controller.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+    return { controller, release: () => signal.removeEventListener("abort", onAbort) };
+  }
+
+  function translate(error: unknown): unknown {
+    if (signal.aborted) return signal.reason;
+    if (error instanceof TemporaryFailure) return error;
+    if (isDistrust(error)) {
+      return new StartupError(
+        `${url} cannot be trusted: its ${wordsFor(error)}. ` +
+          "Try: NODE_EXTRA_CA_CERTS=/path/to/ca.pem, the file of the authority that vouches for it.",
+      );
+    }
+    return new TemporaryFailure(`cannot be reached (${wordsFor(error)})`, {
+      retryAfterMs: null,
+      mayHaveArrived: !isBeforeSending(error),
+    });
+  }
+
+  async function* chunksOf(response: Response, release: () => void): AsyncGenerator<Uint8Array> {
+    try {
+      if (response.body) yield* response.body;
+    } catch (error) {
+      throw translate(error);
+    } finally {
+      release();
+    }
+  }
+
+  return {
+    url,
+
+    async call(method, path, options = {}) {
+      const { body, timeoutMs = 30_000 } = options;
+      const { controller, release } = createLimit();
+      const late = new TemporaryFailure(`did not answer within ${timeoutMs / 1000} s`, {
+        retryAfterMs: null,
+        mayHaveArrived: true,
+      });
+      const cancel = clock.after(timeoutMs, () => controller.abort(late));
+      try {
+        const headers = { ...(body && { "Content-Type": "application/json" }), ...options.headers };
+        const init = { method, ...(body && { body }), signal: controller.signal };
+        return await readReply(await request(path, { ...options, headers }, init));
+      } catch (error) {
+        throw translate(error);
+      } finally {
+        cancel();
+        release();
+      }
+    },
+
+    async open(path, options) {
+      const { controller, release } = createLimit();
+      const { signal: own } = options;
+      own.addEventListener("abort", () => controller.abort(own.reason));
+      try {
+        const response = await request(path, options, { signal: controller.signal });
+        if (response.status === 200) return { chunks: chunksOf(response, release) };
+        const reply = await readReply(response);
+        release();
+        return reply;
+      } catch (error) {
+        release();
+        throw translate(error);
+      }
+    },
+  };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** RFC 9110, section 10.2.3: seconds or a date. */
+function readRetryAfter(value: string | null, now: number): number | null {
+  if (value === null) return null;
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000;
+  const at = timeOrNull(value);
+  return at === null ? null : Math.max(0, at - now);
+}
+
+function timeOrNull(value: string | null): number | null {
+  const ms = Date.parse(value ?? "");
+  return Number.isNaN(ms) ? null : ms;
+}

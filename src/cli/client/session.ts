@@ -1,0 +1,165 @@
+import { StartupError } from "../../errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { refusalOf, temporaryFailureIn, textIn } from "./answer.ts";
+import { TemporaryFailure } from "./failure.ts";
+import type { Patience } from "./patience.ts";
+import type { Reply, ServerClient } from "./server.ts";
+
+export interface Credentials {
+  /** A session that exists already. */
+  readonly token: string | null;
+  /** With these, a session that has ended is followed by another. */
+  readonly login: { readonly loginId: string; readonly password: string } | null;
+}
+
+/** A session that outlives its tokens: it is renewed while it can be, and begun again where there is a password. */
+export interface Session {
+  readonly tenantId: string;
+  /** The server's clock as the session was opened; null when it does not say. */
+  readonly serverTime: number | null;
+  /** The token in use. */
+  token(): string;
+  /**
+   * Another token than this one, which the server has refused.
+   * @throws StartupError when there is none to be had
+   */
+  replace(refused: string): Promise<string>;
+  /** No further renewals. The session itself is left as it is. */
+  close(): void;
+}
+
+export interface SessionDeps {
+  server: ServerClient;
+  clock: Clock;
+  patience: Patience;
+}
+
+/** How long before its end a token is renewed: enough for a server that is being updated. */
+const renewBeforeEndMs = 10 * 60_000;
+const renewAgainAfterMs = 60_000;
+
+/** Signs in. @throws StartupError with what to do */
+export async function openSession(
+  { token: given, login }: Credentials,
+  { server, clock, patience }: SessionDeps,
+): Promise<Session> {
+  let current = "";
+  let cancelRenewal = () => {};
+  let closed = false;
+  let replacing: Promise<string> | null = null;
+
+  /** @param isNew just issued: then its own times tell its life, whatever this machine's clock says */
+  function use(token: string, isNew: boolean): string {
+    current = token;
+    const { exp, iat } = timesIn(token);
+    const livesMs = (isNew ? exp - iat : exp - clock.now() / 1000) * 1000;
+    if (Number.isFinite(livesMs)) renewIn(Math.max(0, livesMs - renewBeforeEndMs));
+    return token;
+  }
+
+  function renewIn(delayMs: number): void {
+    cancelRenewal();
+    if (!closed) cancelRenewal = clock.after(delayMs, () => void renewQuietly());
+  }
+
+  /** Whatever fails here, the token still holds for a while, and its end is met by `replace`. */
+  async function renewQuietly(): Promise<void> {
+    try {
+      const reply = await refresh();
+      if (reply.status === 200) use(tokenIn(server, reply), true);
+    } catch (error) {
+      if (error instanceof TemporaryFailure) renewIn(renewAgainAfterMs);
+    }
+  }
+
+  async function refresh(): Promise<Reply> {
+    const reply = await server.call("POST", "/v1/tenants/auth/refresh", { token: current });
+    const failure = temporaryFailureIn(reply);
+    if (failure) throw failure;
+    return reply;
+  }
+
+  /** One at a time: several requests meet the end of a token at once. */
+  function replace(refused: string): Promise<string> {
+    if (refused !== current) return Promise.resolve(current);
+    replacing ??= begin().finally(() => {
+      replacing = null;
+    });
+    return replacing;
+  }
+
+  async function begin(): Promise<string> {
+    if (login === null) {
+      throw new StartupError(
+        "The session of POSTRIDER_TOKEN has ended or never was, and a token alone cannot begin another. " +
+          "Try: POSTRIDER_LOGIN and POSTRIDER_PASSWORD, or the token of a new login.",
+      );
+    }
+    const reply = await patience(() => logIn(server, login));
+    return use(tokenIn(server, reply), true);
+  }
+
+  async function lookUp(token: string): Promise<Reply> {
+    const reply = await server.call("GET", "/v1/tenants/me", { token });
+    const failure = temporaryFailureIn(reply);
+    if (failure) throw failure;
+    return reply;
+  }
+
+  if (given === null) await begin();
+  else use(given, false);
+  const me = await patience(() => withSession({ token: () => current, replace }, lookUp));
+  const tenantId = textIn(me.json, "tenant_id");
+  if (tenantId === null) throw refusalOf(server, me);
+
+  return {
+    tenantId,
+    serverTime: me.serverTime,
+    token: () => current,
+    replace,
+    close() {
+      closed = true;
+      cancelRenewal();
+    },
+  };
+}
+
+/** Makes a request with the session's token, and once more with another if that one is refused. */
+export async function withSession(
+  session: Pick<Session, "token" | "replace">,
+  request: (token: string) => Promise<Reply>,
+): Promise<Reply> {
+  const token = session.token();
+  const reply = await request(token);
+  return reply.status === 401 ? request(await session.replace(token)) : reply;
+}
+
+async function logIn(server: ServerClient, login: NonNullable<Credentials["login"]>): Promise<Reply> {
+  const body = Buffer.from(JSON.stringify(login));
+  const reply = await server.call("POST", "/v1/tenants/auth/login", { body });
+  const failure = temporaryFailureIn(reply);
+  if (failure) throw failure;
+  if (reply.status === 200) return reply;
+  const words = refusalOf(server, reply).message;
+  if (reply.status !== 400 && reply.status !== 401) throw new StartupError(words);
+  throw new StartupError(
+    `${words} Try: check POSTRIDER_LOGIN (or --login), POSTRIDER_PASSWORD, and that ${server.url} is the server of this account.`,
+  );
+}
+
+function tokenIn(server: ServerClient, reply: Reply): string {
+  const token = textIn(reply.json, "token");
+  if (token === null) throw refusalOf(server, reply);
+  return token;
+}
+
+/** What a token says of itself, in seconds; NaN where it says nothing. Only the server can tell whether it is genuine. */
+function timesIn(token: string): { exp: number; iat: number } {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+    const { exp, iat } = claims as Record<string, unknown>;
+    return { exp: Number(exp), iat: Number(iat) };
+  } catch {
+    return { exp: Number.NaN, iat: Number.NaN };
+  }
+}

@@ -1,0 +1,50 @@
+import type { ClientConfig } from "../../config.ts";
+import { StartupError } from "../../errors.ts";
+import { isLoopbackHost } from "../../lib/cidr.ts";
+import { clientSettings } from "../../settings.ts";
+import type { Flag } from "../arguments.ts";
+import type { Io } from "../io.ts";
+import type { Credentials } from "./session.ts";
+
+/** Flags of a command that is a client of a server. Secrets are not among them: a process list shows flags. */
+export const clientFlags: readonly Flag[] = [
+  { name: "--server", value: "URL", doc: docOf(clientSettings.url) },
+  { name: "--login", value: "ID", doc: docOf(clientSettings.login) },
+];
+
+function docOf({ doc, env, default: byDefault }: { doc: string; env: string; default: string }): string {
+  return `${doc} (${env}${byDefault === "" ? "" : `; default ${byDefault}`})`;
+}
+
+/** What help says of signing in, in lines of at most 80 characters. */
+export const signInDetails = `Signs in with POSTRIDER_LOGIN (or --login) and POSTRIDER_PASSWORD; what is missing is
+asked for on the terminal. POSTRIDER_TOKEN, a session token, stands in for both. The
+server may be anywhere: HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured, and
+NODE_EXTRA_CA_CERTS names a PEM file of a certificate authority of your own.`;
+
+/** Who signs in, from the environment or the person at the terminal. @throws StartupError with what to do */
+export async function readCredentials(
+  config: Pick<ClientConfig, "login" | "password" | "token">,
+  io: Pick<Io, "ask" | "askSecretly">,
+): Promise<Credentials> {
+  const { token } = config;
+  if (token !== null && (config.login === null || config.password === null)) return { token, login: null };
+  const loginId = config.login ?? (await io.ask("Account (tenant id or e-mail): "))?.trim();
+  if (!loginId) {
+    throw new StartupError(
+      "There is no account to sign in to. Try: POSTRIDER_LOGIN=<tenant id> POSTRIDER_PASSWORD=<password>",
+    );
+  }
+  const password = config.password ?? (await io.askSecretly(`Password of ${loginId}: `));
+  if (!password) {
+    throw new StartupError(`There is no password for ${loginId}. Try: POSTRIDER_PASSWORD=<password>`);
+  }
+  return { token, login: { loginId, password } };
+}
+
+/** A password on its way over an open line is worth a word. */
+export function warnOfPlainHttp(url: string, io: Pick<Io, "err">): void {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === "https:" || isLoopbackHost(hostname)) return;
+  io.err(`Warning: ${url} is not encrypted, so others on the way can read along. Try: https`);
+}
