@@ -5,6 +5,7 @@ import type { Command } from "./command.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { exitCode, type Io } from "./io.ts";
+import { listenCommand } from "./listen/listen.ts";
 import { serveCommand } from "./serve.ts";
 import { tenantCommands } from "./tenant.ts";
 import { versionCommand } from "./version.ts";
@@ -13,6 +14,7 @@ import { versionCommand } from "./version.ts";
 const commands: readonly Command[] = [
   serveCommand,
   demoCommand,
+  listenCommand,
   ...tenantCommands,
   checkUrlCommand,
   versionCommand,

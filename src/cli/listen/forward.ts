@@ -1,0 +1,89 @@
+import type { Clock } from "../../lib/clock.ts";
+import { type Delivery, type LocalAnswer, postTo } from "./local-address.ts";
+import type { Item, Source } from "./source.ts";
+
+/** What became of one item. */
+export interface Forwarded extends LocalAnswer {
+  readonly item: Item;
+}
+
+export interface ForwardDeps {
+  source: Pick<Source, "items">;
+  /** The request that a webhook would get for an event; null when the event is gone. */
+  fetchDelivery(eventId: string): Promise<Delivery | null>;
+  forwardTo: URL;
+  concurrency: number;
+  clock: Clock;
+  onForwarded(forwarded: Forwarded): void;
+  signal: AbortSignal;
+}
+
+/** What a forwarder leaves behind. */
+export interface Forwarder {
+  /** Takes items and forwards them until the signal. @throws the signal's reason, or what a delivery's fetch throws */
+  run(): Promise<never>;
+  /** Resolves when no request to the local address is under way. */
+  whenIdle(): Promise<void>;
+  /** The last event up to which all were forwarded; null before the first. */
+  readonly forwardedThrough: string | null;
+}
+
+/**
+ * Forwards items, several at a time. Deliveries are fetched as there is room, and the requests to the local address begin
+ * in the order of the items; one that takes long does not keep the next from beginning.
+ */
+export function createForwarder(deps: ForwardDeps): Forwarder {
+  const { source, fetchDelivery, forwardTo, concurrency, clock, onForwarded, signal } = deps;
+  /** Under way, in their order; those that are done before an earlier one stay until that one is. */
+  const row: { readonly eventId: string; isDone: boolean }[] = [];
+  const underWay = new Set<Promise<void>>();
+  let previousBegan: Promise<void> = Promise.resolve();
+  let forwardedThrough: string | null = null;
+
+  async function forward(item: Item, inTurn: Promise<void>, begin: () => void): Promise<void> {
+    const place = { eventId: item.eventId, isDone: false };
+    row.push(place);
+    try {
+      const delivery = await fetchDelivery(item.eventId);
+      await inTurn;
+      signal.throwIfAborted();
+      const answer = delivery === null ? gone : postTo(forwardTo, delivery, clock);
+      begin();
+      onForwarded({ item, ...(await answer) });
+      place.isDone = true;
+      while (row[0]?.isDone) forwardedThrough = row.shift()?.eventId ?? null;
+    } finally {
+      begin();
+    }
+  }
+
+  return {
+    async run() {
+      let fail: (error: unknown) => void = () => {};
+      const failed = new Promise<never>((_, reject) => {
+        fail = reject;
+      });
+      failed.catch(() => {});
+      const takeAll = async () => {
+        for await (const item of source.items(signal)) {
+          const { promise: began, resolve: begin } = Promise.withResolvers<void>();
+          const job: Promise<void> = forward(item, previousBegan, begin)
+            .catch(fail)
+            .finally(() => underWay.delete(job));
+          underWay.add(job);
+          previousBegan = began;
+          if (underWay.size >= concurrency) await Promise.race(underWay);
+          signal.throwIfAborted();
+        }
+        throw signal.reason;
+      };
+      return Promise.race([takeAll(), failed]);
+    },
+    whenIdle: async () => void (await Promise.allSettled(underWay)),
+    get forwardedThrough() {
+      return forwardedThrough;
+    },
+  };
+}
+
+const gone: LocalAnswer = { status: null, error: "the event is no longer there", durationMs: 0 };

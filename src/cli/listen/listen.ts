@@ -1,0 +1,99 @@
+import { type ClientConfig, loadClientConfig } from "../../config.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { createGet } from "../client/get.ts";
+import { abortOnSignal, Interrupted } from "../client/interrupted.ts";
+import { createOutage } from "../client/outage.ts";
+import { createPatience } from "../client/patience.ts";
+import { createServerClient } from "../client/server.ts";
+import { openSession } from "../client/session.ts";
+import { readCredentials, signInDetails, warnOfPlainHttp } from "../client/sign-in.ts";
+import type { Command } from "../command.ts";
+import { exitCode, type Io, signalExitCode } from "../io.ts";
+import { followStream } from "./follow.ts";
+import { createForwarder } from "./forward.ts";
+import { createHistory, type History } from "./history.ts";
+import type { Delivery } from "./local-address.ts";
+import { type ListenOptions, listenFlags, readListenOptions, type Start, startAt } from "./options.ts";
+import { createReport } from "./report.ts";
+import { createSource } from "./source.ts";
+
+export const listenCommand: Command = createListenCommand({ clock: systemClock });
+
+export function createListenCommand({ clock }: { clock: Clock }): Command {
+  return {
+    words: ["listen"],
+    operands: [],
+    flags: listenFlags,
+    summary: "Forward events to an address on this machine as they come",
+    details: `Follows the account's stream and posts every event to the address: the headers and the
+body that a webhook would get, signatures included, within the same ten seconds. The
+account needs no webhook, nothing must reach this machine from outside, and nothing on
+the server changes. What came while the connection was down is caught up, in order and
+once. Prints time, event, answer and duration of each; Ctrl+C ends it with 0.
+${signInDetails}`,
+    async run({ flags }, io) {
+      const options = readListenOptions(flags, clock.now());
+      try {
+        return await listen(options, loadClientConfig(io.env, flags), io, clock);
+      } catch (error) {
+        // Before there was anything to listen to.
+        if (error instanceof Interrupted) return signalExitCode[error.by];
+        throw error;
+      }
+    },
+  };
+}
+
+async function listen(options: ListenOptions, config: ClientConfig, io: Io, clock: Clock): Promise<number> {
+  const credentials = await readCredentials(config, io);
+  warnOfPlainHttp(config.url, io);
+  const stop = abortOnSignal(io);
+  const { signal } = stop;
+  const server = createServerClient({ url: config.url, clock, signal });
+  const outage = createOutage(server.url, io);
+  const patience = createPatience({ clock, signal, outage });
+  const session = await openSession(credentials, { server, clock, patience });
+  const get = createGet({ server, session, patience });
+  const history = createHistory({ get });
+  // Before the stream is open: what comes in between is then met in the history.
+  const start = options.since ?? (await startNow(history, session.serverTime ?? clock.now()));
+
+  const report = createReport({ ...options, io, now: clock.now });
+  const source = createSource({ kinds: options.kinds, history, start });
+  const forwarder = createForwarder({
+    ...options,
+    source,
+    fetchDelivery: async (eventId) => (await get(`/v1/events/${eventId}/delivery`)) as Delivery | null,
+    clock,
+    onForwarded: report.forwarded,
+    signal,
+  });
+  const onOpen = () => io.err(welcome(options, server.url, session.tenantId));
+  const following = followStream({ server, session, clock, outage, source, onOpen, signal });
+  try {
+    return await Promise.race([following, forwarder.run()]);
+  } catch (error) {
+    stop.abort(error);
+    // What has begun may end; a second signal does not wait for it.
+    await Promise.race([forwarder.whenIdle(), io.nextSignal()]);
+    io.err(`${report.summary()}${hint(options, forwarder.forwardedThrough ?? start.afterId)}`);
+    if (error instanceof Interrupted) return exitCode.ok;
+    throw error;
+  } finally {
+    session.close();
+  }
+}
+
+/** After what is there. @param serverTime in whole seconds: what ended in this second may be taken for new after a gap */
+async function startNow(history: History, serverTime: number): Promise<Start> {
+  return { afterId: (await history.newestId()) ?? startAt(0).afterId, fromMs: serverTime, isNow: true };
+}
+
+function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: string): string {
+  const what = kinds.has("accepted") ? "events" : "ends of deliveries";
+  return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Ctrl+C ends it.`;
+}
+
+/** Where to go on another time. Ends of deliveries come in no order of ids. */
+const hint = ({ kinds }: ListenOptions, afterId: string) =>
+  kinds.has("accepted") && kinds.size === 1 ? ` To go on from there: --since ${afterId}` : "";

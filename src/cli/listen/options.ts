@@ -1,0 +1,123 @@
+import { parseDuration } from "../../lib/duration.ts";
+import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import { parseIso } from "../../lib/iso-time.ts";
+import { type Flag, UsageError } from "../arguments.ts";
+import { clientFlags } from "../client/sign-in.ts";
+import { jsonFlag } from "../command.ts";
+import { nearest } from "../nearest.ts";
+
+/** What has happened to an event that is forwarded. */
+export type Kind = "accepted" | "delivered" | "failed";
+
+/** From where on events are forwarded: those after an id, and the ends of deliveries from a time on. */
+export interface Start {
+  /** Ids sort by time; this one itself is not forwarded. */
+  readonly afterId: string;
+  /** In ms since the Unix epoch. */
+  readonly fromMs: number;
+  /** The past is left alone: nothing that has ended before the stream is open is looked for. */
+  readonly isNow: boolean;
+}
+
+export interface ListenOptions {
+  readonly forwardTo: URL;
+  readonly kinds: ReadonlySet<Kind>;
+  /** Null: from now on. */
+  readonly since: Start | null;
+  readonly concurrency: number;
+  readonly json: boolean;
+}
+
+const kindsOf: Readonly<Record<string, readonly Kind[]>> = {
+  accepted: ["accepted"],
+  delivered: ["delivered"],
+  failed: ["failed"],
+  finished: ["delivered", "failed"],
+};
+
+const defaultConcurrency = 8;
+const mostConcurrent = 100;
+
+export const listenFlags: readonly Flag[] = [
+  {
+    name: "--forward-to",
+    value: "URL",
+    doc: "Where to forward to, such as http://localhost:3000/hook or localhost:3000/hook. Needed.",
+  },
+  {
+    name: "--events",
+    value: "LIST",
+    doc: "Which to forward, separated by commas: `accepted` (every new event, the default), `delivered`, `failed`, or `finished` for both ends of a delivery.",
+  },
+  {
+    name: "--since",
+    value: "WHEN",
+    doc: "Begin in the past: `10m` ago, a time such as 2026-03-01T12:00Z, or after an event id.",
+  },
+  {
+    name: "--concurrency",
+    value: "N",
+    doc: `Most requests to the address at the same time, 1 to ${mostConcurrent} (default ${defaultConcurrency}). They begin in the order of the events; with 1 each waits for the one before.`,
+  },
+  { ...jsonFlag, doc: "Print one JSON object a line, for programs." },
+  ...clientFlags,
+];
+
+/** @throws UsageError */
+export function readListenOptions(flags: ReadonlyMap<string, string>, now: number): ListenOptions {
+  return {
+    forwardTo: readForwardTo(flags.get("--forward-to")),
+    kinds: readKinds(flags.get("--events") ?? "accepted"),
+    since: readSince(flags.get("--since"), now),
+    concurrency: readConcurrency(flags.get("--concurrency")),
+    json: flags.has("--json"),
+  };
+}
+
+const forwardExample = "--forward-to http://localhost:3000/hook";
+
+/** As people write addresses of their own machine: the scheme may be left out, and before a port alone the host too. */
+function readForwardTo(text: string | undefined): URL {
+  if (text === undefined) throw new UsageError(`"postrider listen" needs --forward-to. Try: ${forwardExample}`);
+  const withHost = /^:?\d{1,5}(?:\/|$)/.test(text) ? `localhost:${text.replace(/^:/, "")}` : text;
+  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new UsageError(`--forward-to is not an http or https address: "${text}". Try: ${forwardExample}`);
+  }
+  return url;
+}
+
+function readKinds(text: string): ReadonlySet<Kind> {
+  const words = text.split(",").map((word) => word.trim());
+  const known = Object.keys(kindsOf);
+  const unknown = words.find((word) => !known.includes(word));
+  if (unknown === undefined) return new Set(words.flatMap((word) => kindsOf[word] ?? []));
+  throw new UsageError(
+    `"${unknown}" is nothing to listen to. Try: --events ${nearest(unknown, known) ?? known.join()}`,
+  );
+}
+
+function readSince(text: string | undefined, now: number): Start | null {
+  if (text === undefined) return null;
+  const event = parseEventId(text);
+  if (event) return { afterId: text, fromMs: ingestedAtMs(event.seq), isNow: false };
+  const ago = parseDuration(text);
+  const fromMs = ago === null ? parseIso(text, "start") : now - ago;
+  if (fromMs === null || fromMs < 0) {
+    throw new UsageError(`--since is neither a duration nor a time nor an event id: "${text}". Try: --since 10m`);
+  }
+  return startAt(fromMs);
+}
+
+/** Everything from a time on: before the first id that this millisecond could have. */
+export const startAt = (fromMs: number): Start => ({
+  afterId: encodeEventId(firstSeqAt(Math.floor(fromMs)), new Uint8Array(8)),
+  fromMs,
+  isNow: false,
+});
+
+function readConcurrency(text = String(defaultConcurrency)): number {
+  const value = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= mostConcurrent) return value;
+  throw new UsageError(`--concurrency must be 1 to ${mostConcurrent}. Try: --concurrency ${defaultConcurrency}`);
+}

@@ -1,0 +1,75 @@
+import { formatDuration } from "../../lib/duration.ts";
+import { formatIso } from "../../lib/iso-time.ts";
+import type { Io } from "../io.ts";
+import { createStyle } from "../style.ts";
+import type { Forwarded } from "./forward.ts";
+import type { ListenOptions } from "./options.ts";
+
+/** Prints a line for each event that was forwarded, and counts them. */
+export interface Report {
+  forwarded(forwarded: Forwarded): void;
+  /** One line on all of them. */
+  summary(): string;
+}
+
+export interface ReportOptions extends Pick<ListenOptions, "forwardTo" | "kinds" | "json"> {
+  io: Io;
+  now(): number;
+}
+
+export function createReport({ io, now, json, kinds, forwardTo }: ReportOptions): Report {
+  const style = createStyle(io);
+  const showsKind = kinds.size > 1 || !kinds.has("accepted");
+  const counts = { acknowledged: 0, otherwise: 0, unanswered: 0 };
+
+  const forPeople = ({ item, status, error, durationMs }: Forwarded): string => {
+    const answer =
+      status === null ? style.bad(error ?? "") : isGood(status) ? style.good(`${status}`) : style.bad(`${status}`);
+    return [
+      style.faint(timeOfDay(now())),
+      ...(showsKind ? [item.kind.padEnd("delivered".length)] : []),
+      item.eventId,
+      answer,
+      style.faint(formatDuration(durationMs)),
+    ].join("  ");
+  };
+
+  const forPrograms = ({ item, status, error, durationMs }: Forwarded): string =>
+    JSON.stringify({
+      at: formatIso(now()),
+      event: item.eventId,
+      kind: item.kind,
+      forwardedTo: forwardTo.href,
+      status,
+      durationMs,
+      error,
+    });
+
+  return {
+    forwarded(forwarded) {
+      const { status } = forwarded;
+      if (status === null) counts.unanswered += 1;
+      else if (isGood(status)) counts.acknowledged += 1;
+      else counts.otherwise += 1;
+      io.out(json ? forPrograms(forwarded) : forPeople(forwarded));
+    },
+    summary() {
+      const { acknowledged, otherwise, unanswered } = counts;
+      const total = acknowledged + otherwise + unanswered;
+      const parts = [
+        `${acknowledged} answered with 2xx`,
+        ...(otherwise > 0 ? [`${otherwise} with another status`] : []),
+        ...(unanswered > 0 ? [`${unanswered} not answered`] : []),
+      ];
+      return total === 0 ? "Nothing was forwarded." : `${total} forwarded: ${parts.join(", ")}.`;
+    },
+  };
+}
+
+const isGood = (status: number) => status >= 200 && status < 300;
+
+/** `14:02:11`, by this machine's clock, as whoever watches has it on the wall. */
+function timeOfDay(ms: number): string {
+  const at = new Date(ms);
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, "0")).join(":");
+}

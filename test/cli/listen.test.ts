@@ -1,0 +1,335 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { faultsOf, readKeySet } from "../../src/cli/demo/verify.ts";
+import { runCommand } from "../../src/cli/run.ts";
+import { batchOf, closedPort, createTravelClock, ingestOne, ingestRaw, register, until } from "../api/support.ts";
+import { createSelfSigned } from "../support/certificates.ts";
+import { type Receiver, type ReceiverOptions, startReceiver } from "../support/receiver.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { type ListeningOptions, startListening } from "./listening.ts";
+import { createScriptedIo } from "./scripted-io.ts";
+
+let app: TestApp;
+const receivers: Receiver[] = [];
+const listening: ReturnType<typeof startListening>[] = [];
+
+beforeAll(async () => {
+  app = await startTestApp();
+});
+
+afterAll(async () => {
+  for (const each of listening) if (each.code === null) each.interrupt();
+  await Promise.allSettled(listening.map(({ ended }) => ended));
+  await Promise.all(receivers.map((receiver) => receiver.stop()));
+  await app.stop();
+});
+
+function receive(options: ReceiverOptions = {}): Receiver {
+  const receiver = startReceiver(options);
+  receivers.push(receiver);
+  return receiver;
+}
+
+async function listen(options: Omit<ListeningOptions, "url"> & { url?: string }) {
+  const started = startListening({ url: app.url, ...options });
+  listening.push(started);
+  await started.whenOpen();
+  return started;
+}
+
+const idsOf = (receiver: Receiver) => receiver.requests.map(({ headers }) => headers.get("service-event-id"));
+
+describe("what is forwarded", () => {
+  test("the request of a delivery, byte for byte, with signatures that hold", async () => {
+    const account = await app.account();
+    const receiver = receive();
+    await listen({ account, forwardTo: `${receiver.url}/hook?from=here` });
+    const payload = '{ "n": 1.0, "big": 123456789012345678901234567890, "é": "\\ud83d\\ude00 ü", "a": 1, "a": 2 }';
+    const { eventId } = (await ingestRaw(app, account.apiKey, `{"payload":${payload}}`)).body;
+    const { method, path, headers, body } = await receiver.waitFor(() => true);
+    expect({ method, path }).toEqual({ method: "POST", path: "/hook?from=here" });
+    expect(headers.get("content-type")).toBe("application/json");
+    expect(body.toString("utf8")).toStartWith(`{"eventId":"${eventId}","tenantId":"${account.id}",`);
+    expect(body.toString("utf8")).toEndWith(`"payload":${payload}}`);
+    const { secret } = (await account.get("/v1/tenants/signing-secret")).body;
+    const jwks = (await app.request("GET", `/v1/tenants/${account.id}/jwks.json`)).body;
+    const keys = { publicKeys: readKeySet(jwks), secret };
+    expect(faultsOf({ headers, body }, keys, Date.now())).toEqual([]);
+  });
+
+  test("nothing on the server changes, and no webhook is needed", async () => {
+    const account = await app.account();
+    const receiver = receive();
+    const { whenPrinted, stop } = await listen({ account, forwardTo: receiver.url });
+    await ingestOne(account);
+    const before = (await account.get("/v1/events")).body;
+    await whenPrinted(1);
+    await stop();
+    expect((await account.get("/v1/events")).body).toEqual(before);
+    expect(before.events).toMatchObject([{ attempts: 0, targetWebhook: "" }]);
+  });
+
+  test("what comes from now on, in the order of the events", async () => {
+    const account = await app.account();
+    await batchOf(app, account, 5);
+    const receiver = receive();
+    const { whenPrinted, err, stop } = await listen({
+      account,
+      forwardTo: receiver.url,
+      words: ["--concurrency", "1"],
+    });
+    const { eventIds } = (await batchOf(app, account, 20)).body;
+    await whenPrinted(20);
+    expect(idsOf(receiver)).toEqual(eventIds);
+    expect(await stop()).toBe(0);
+    expect(err.at(-1)).toBe(`20 forwarded: 20 answered with 2xx. To go on from there: --since ${eventIds.at(-1)}`);
+  });
+
+  test("several at a time, which begin in order", async () => {
+    const account = await app.account();
+    const answers: (() => void)[] = [];
+    const receiver = receive({
+      answer: () => new Promise((resolve) => answers.push(() => resolve(new Response(null, { status: 200 })))),
+    });
+    const { whenPrinted } = await listen({ account, forwardTo: receiver.url, words: ["--concurrency", "3"] });
+    const { eventIds } = (await batchOf(app, account, 7)).body;
+    await receiver.waitFor(3);
+    expect(idsOf(receiver)).toEqual(eventIds.slice(0, 3));
+    // The last one that began is the first to end, and makes room for one more.
+    answers[2]?.();
+    await receiver.waitFor(4);
+    expect(idsOf(receiver)).toEqual(eventIds.slice(0, 4));
+    for (let answered = 0; answered < 7; answered += 1) {
+      await until(
+        () => answers.length,
+        (length) => length > answered,
+      );
+      answers[answered]?.();
+    }
+    await whenPrinted(7);
+    expect(idsOf(receiver)).toEqual(eventIds);
+  });
+});
+
+describe("what is printed", () => {
+  test("a line for people: time, event, answer, duration", async () => {
+    const account = await app.account();
+    const receiver = receive({ answer: () => new Response(null, { status: 422 }) });
+    const { whenPrinted, err, stop } = await listen({ account, forwardTo: receiver.url });
+    const eventId = await ingestOne(account);
+    const [line] = await whenPrinted(1);
+    expect(line).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d  ${eventId}  422  \\d+ ms$`));
+    await stop();
+    expect(err.at(-1)).toStartWith("1 forwarded: 0 answered with 2xx, 1 with another status.");
+  });
+
+  test("an object for programs, with --json", async () => {
+    const account = await app.account();
+    const receiver = receive();
+    const { whenPrinted } = await listen({ account, forwardTo: `${receiver.url}/x`, words: ["--json"] });
+    const eventId = await ingestOne(account);
+    const [line = ""] = await whenPrinted(1);
+    expect(JSON.parse(line)).toEqual({
+      at: expect.stringMatching(/^\d{4}-.*Z$/),
+      event: eventId,
+      kind: "accepted",
+      forwardedTo: `${receiver.url}/x`,
+      status: 204,
+      durationMs: expect.any(Number),
+      error: null,
+    });
+  });
+
+  test("no answer is said in words, and the next event is tried all the same", async () => {
+    const account = await app.account();
+    const port = await closedPort();
+    const { whenPrinted, out, err, stop } = await listen({ account, forwardTo: `localhost:${port}/hook` });
+    await ingestOne(account);
+    expect((await whenPrinted(1))[0]).toMatch(/ {2}connection refused {2}\d+ ms$/);
+    const receiver = receive({ port });
+    await ingestOne(account);
+    await whenPrinted(2);
+    expect(out[1]).toContain("  204  ");
+    expect(receiver.requests.map(({ path }) => path)).toEqual(["/hook"]);
+    await stop();
+    expect(err.at(-1)).toStartWith("2 forwarded: 1 answered with 2xx, 1 not answered.");
+  });
+
+  test("an address that does not answer within 10 s", async () => {
+    const account = await app.account();
+    const clock = createTravelClock();
+    const receiver = receive({ answer: () => new Promise(() => {}) });
+    const { whenPrinted } = await listen({ account, forwardTo: receiver.url, clock });
+    await ingestOne(account);
+    await receiver.waitFor(1);
+    clock.travel(10_000);
+    expect((await whenPrinted(1))[0]).toMatch(/ {2}no answer within 10 s {2}10 s$/);
+  });
+
+  test("a redirect is an answer like any other, and is not followed", async () => {
+    const account = await app.account();
+    const receiver = receive({ answer: () => Response.redirect("/elsewhere", 307) });
+    const { whenPrinted } = await listen({ account, forwardTo: receiver.url });
+    await ingestOne(account);
+    expect((await whenPrinted(1))[0]).toContain("  307  ");
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  test("https on this machine needs no certificate that anybody vouches for", async () => {
+    const account = await app.account();
+    const receiver = receive({ tls: createSelfSigned({ hosts: ["dev.example.com"] }) });
+    const { whenPrinted } = await listen({ account, forwardTo: receiver.url });
+    await ingestOne(account);
+    expect((await whenPrinted(1))[0]).toContain("  204  ");
+  });
+});
+
+describe("--events", () => {
+  const hookStatus = (status: number) => receive({ answer: () => new Response(null, { status }) });
+
+  async function outcomesOf(words: readonly string[], printed: number) {
+    const [good, bad] = [await app.account(), hookStatus(410)];
+    await good.setTier("business");
+    await register(good, hookStatus(200).url, bad.url);
+    const receiver = receive();
+    const { whenPrinted, out, stop } = await listen({
+      account: good,
+      forwardTo: receiver.url,
+      words: [...words, "--json"],
+    });
+    const eventId = await ingestOne(good);
+    await whenPrinted(printed);
+    await stop();
+    const lines = out.map((line) => JSON.parse(line) as { event: string; kind: string });
+    expect(new Set(lines.map(({ event }) => event))).toEqual(new Set([eventId]));
+    return lines.map(({ kind }) => kind).sort();
+  }
+
+  test.each([
+    ["failed", ["failed"]],
+    ["delivered", ["delivered"]],
+    ["finished", ["delivered", "failed"]],
+    ["accepted", ["accepted"]],
+    ["failed,accepted", ["accepted", "failed"]],
+    ["failed, finished, accepted", ["accepted", "delivered", "failed"]],
+  ])("%s", async (list, kinds) => {
+    expect(await outcomesOf(["--events", list], kinds.length)).toEqual(kinds);
+  });
+
+  test("the kind is a column of the lines for people", async () => {
+    const account = await app.account();
+    await register(account, hookStatus(404).url);
+    const { whenPrinted } = await listen({ account, forwardTo: receive().url, words: ["--events", "failed"] });
+    const eventId = await ingestOne(account);
+    expect((await whenPrinted(1))[0]).toContain(`  failed     ${eventId}  204  `);
+  });
+});
+
+describe("signing in", () => {
+  const words = ["listen", "--forward-to", "http://localhost:1/"];
+
+  async function run(env: Record<string, string>, answers: string[] = [], more: readonly string[] = []) {
+    const { io, out, err } = createScriptedIo({ env, answers });
+    return { code: await runCommand([...words, ...more], io), out, err };
+  }
+
+  test("a wrong password ends it with 1 and a remedy, and is not shown", async () => {
+    const account = await app.account();
+    const env = { POSTRIDER_URL: app.url, POSTRIDER_LOGIN: account.id, POSTRIDER_PASSWORD: "Wr0ng#password" };
+    const { code, out, err } = await run(env);
+    expect({ code, out }).toEqual({ code: 1, out: [] });
+    expect(err).toEqual([
+      "postrider: loginId or password is wrong. Try: check POSTRIDER_LOGIN (or --login), POSTRIDER_PASSWORD, " +
+        `and that ${app.url} is the server of this account.`,
+    ]);
+  });
+
+  test("what the environment does not say is asked, the password without showing it", async () => {
+    const account = await app.account();
+    const started = startListening({
+      url: app.url,
+      account,
+      forwardTo: receive().url,
+      env: { POSTRIDER_LOGIN: "", POSTRIDER_PASSWORD: "" },
+      answers: [account.id, account.password],
+    });
+    listening.push(started);
+    await started.whenOpen();
+    expect(started.questions).toEqual(["Account (tenant id or e-mail): "]);
+    expect(started.secretQuestions).toEqual([`Password of ${account.id}: `]);
+    expect([...started.out, ...started.err].join("\n")).not.toContain(account.password);
+  });
+
+  test.each([
+    [{}, "There is no account to sign in to. Try: POSTRIDER_LOGIN="],
+    [{ POSTRIDER_LOGIN: "t1" }, "There is no password for t1. Try: POSTRIDER_PASSWORD="],
+  ] as [Record<string, string>, string][])("with %p and nobody to ask", async (env, start) => {
+    const { code, err } = await run(env);
+    expect(code).toBe(1);
+    expect(err[0]).toStartWith(`postrider: ${start}`);
+  });
+
+  test("a session token stands in for both", async () => {
+    const account = await app.account();
+    const env = { POSTRIDER_TOKEN: account.jwt, POSTRIDER_LOGIN: "", POSTRIDER_PASSWORD: "" };
+    const receiver = receive();
+    const { whenPrinted, questions, secretQuestions } = await listen({ account, forwardTo: receiver.url, env });
+    await ingestOne(account);
+    await whenPrinted(1);
+    expect([...questions, ...secretQuestions]).toEqual([]);
+  });
+
+  test("a token that is none", async () => {
+    const { code, err } = await run({ POSTRIDER_URL: app.url, POSTRIDER_TOKEN: "nonsense" });
+    expect(code).toBe(1);
+    expect(err.join()).toStartWith("postrider: The session of POSTRIDER_TOKEN has ended or never was");
+  });
+
+  test("a server that is not Postrider", async () => {
+    const other = receive({ answer: () => new Response("<p>Hello</p>", { status: 404 }) });
+    const env = { POSTRIDER_URL: other.url, POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "x" };
+    const { code, err } = await run(env);
+    expect(code).toBe(1);
+    expect(err).toEqual([
+      `postrider: ${other.url} answered 404, which is not what Postrider answers. Try: --server with the server's own address.`,
+    ]);
+  });
+
+  test("a server that points elsewhere is not followed with the password", async () => {
+    const elsewhere = receive();
+    const other = receive({ answer: () => Response.redirect(elsewhere.url, 307) });
+    const env = { POSTRIDER_URL: other.url, POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "x" };
+    expect(await run(env)).toMatchObject({ code: 1 });
+    expect(elsewhere.requests).toEqual([]);
+  });
+});
+
+describe("what is typed wrong is one line and exit code 2", () => {
+  test.each([
+    ["listen", '"postrider listen" needs --forward-to. Try: --forward-to http://localhost:3000/hook'],
+    ["listen --forward-to ftp://localhost/", '--forward-to is not an http or https address: "ftp://localhost/".'],
+    ["listen --forward-to http://", '--forward-to is not an http or https address: "http://".'],
+    ["listen --forward-to x --events faild", '"faild" is nothing to listen to. Try: --events failed'],
+    ["listen --forward-to x --events =", '"=" is nothing to listen to. Try: --events accepted,'],
+    [
+      "listen --forward-to x --since yesterday",
+      '--since is neither a duration nor a time nor an event id: "yesterday".',
+    ],
+    ["listen --forward-to x --concurrency 0", "--concurrency must be 1 to 100. Try: --concurrency 8"],
+  ])("%s", async (line, message) => {
+    const { io, out, err } = createScriptedIo();
+    expect(await runCommand(line.split(" "), io)).toBe(2);
+    expect(out).toEqual([]);
+    expect(err[0]).toStartWith(`postrider: ${message}`);
+  });
+
+  test.each([
+    ["3000", "http://localhost:3000/"],
+    [":3000/hook", "http://localhost:3000/hook"],
+    ["localhost:3000/hook", "http://localhost:3000/hook"],
+    ["https://dev.example.com/hook?a=b", "https://dev.example.com/hook?a=b"],
+  ])("but --forward-to %s is %s", async (given, forwardTo) => {
+    const account = await app.account();
+    const { err } = await listen({ account, forwardTo: given });
+    expect(err.find((line) => line.startsWith("Forwarding"))).toEndWith(` to ${forwardTo}. Ctrl+C ends it.`);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createHistory, type History, type HistoryRecord } from "../../src/cli/listen/history.ts";
+import { type Kind, type Start, startAt } from "../../src/cli/listen/options.ts";
+import { createSource, type Item } from "../../src/cli/listen/source.ts";
+import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../src/lib/id.ts";
+import { formatIso } from "../../src/lib/iso-time.ts";
+
+const bootMs = Date.UTC(2026, 2, 1, 12);
+/** The nth event of a millisecond. */
+const idAt = (ms: number, n = 0) => encodeEventId(firstSeqAt(ms) + n, randomTail());
+const msOf = (eventId: string) => ingestedAtMs(parseEventId(eventId)?.seq ?? 0);
+const recordOf = (eventId: string): HistoryRecord => ({ eventId, targetWebhook: "", attempts: 0, lastAttemptMs: null });
+
+/** What is stored, of which a test says when it comes. */
+function storeOf(eventIds: readonly string[]): History & { readFrom: number[] } {
+  const readFrom: number[] = [];
+  return {
+    readFrom,
+    newestId: () => Promise.resolve(eventIds.at(-1) ?? null),
+    async *read(_list, fromMs, untilMs) {
+      readFrom.push(fromMs);
+      yield eventIds.filter((id) => msOf(id) >= fromMs && msOf(id) <= untilMs).map(recordOf);
+    },
+  };
+}
+
+function begin(
+  history: History,
+  { kinds = ["accepted"], start = startAt(bootMs) }: { kinds?: Kind[]; start?: Start } = {},
+) {
+  const source = createSource({ kinds: new Set(kinds), history, start });
+  const items = source.items(new AbortController().signal);
+  return {
+    ...source,
+    accept: (eventId: string) => source.offer("event.accepted", { eventId }),
+    async take(n: number): Promise<string[]> {
+      const taken: Item[] = [];
+      while (taken.length < n) taken.push((await items.next()).value);
+      return taken.map(({ eventId }) => eventId);
+    },
+  };
+}
+
+describe("a source", () => {
+  test("gives what the stream says, in its order", async () => {
+    const ids = [idAt(bootMs), idAt(bootMs, 1), idAt(bootMs + 5)];
+    const { accept, take } = begin(storeOf([]));
+    for (const id of ids) accept(id);
+    expect(await take(3)).toEqual(ids);
+  });
+
+  test("gives once what comes by both ways, also when the stream has swapped two of one commit", async () => {
+    const [first, second, third] = [idAt(bootMs), idAt(bootMs, 1), idAt(bootMs, 2)] as const;
+    const stored = [first, second, third];
+    const { accept, missed, take } = begin(storeOf(stored));
+    accept(third);
+    accept(first);
+    expect(await take(2)).toEqual([third, first]);
+    missed();
+    const last = idAt(bootMs + 1);
+    const taken = take(2);
+    stored.push(last);
+    accept(last);
+    accept(second);
+    expect((await taken).sort()).toEqual([second, last]);
+  });
+
+  test("drops what has no room, and reads it from the history when its turn has come", async () => {
+    const stored = Array.from({ length: 25_000 }, (_, i) => idAt(bootMs + Math.floor(i / 10), i % 10));
+    const { accept, take } = begin(storeOf(stored));
+    for (const id of stored) accept(id);
+    expect(await take(25_000)).toEqual(stored);
+  });
+
+  test("gives nothing of before its start, and all of what came in that millisecond after it", async () => {
+    const stored = [0, 1, 2, 3].map((n) => idAt(bootMs, n));
+    const start = { afterId: stored[1] ?? "", fromMs: bootMs, isNow: true };
+    const history = storeOf(stored);
+    const { missed, take } = begin(history, { start });
+    missed();
+    expect(await take(2)).toEqual(stored.slice(2));
+    expect(history.readFrom).toEqual([bootMs]);
+  });
+
+  test("gives an event again for each end of its deliveries", async () => {
+    const eventId = idAt(bootMs);
+    const { offer, take } = begin(storeOf([]), { kinds: ["failed", "delivered"] });
+    const end = (targetWebhook: string, attempts: number, state: string) => {
+      offer("delivery.attempted", { eventId, startedAt: formatIso(bootMs) });
+      offer("delivery.finished", { eventId, targetWebhook, attempts, state });
+    };
+    end("https://a.example/", 1, "FAILED");
+    end("https://b.example/", 1, "DELIVERED");
+    end("https://a.example/", 2, "DELIVERED");
+    end("https://a.example/", 2, "DELIVERED");
+    offer("replay.progressed", {});
+    end("https://a.example/", 3, "FAILED");
+    expect(await take(4)).toEqual([eventId, eventId, eventId, eventId]);
+  });
+});
+
+describe("a history", () => {
+  /** The API over records of a list, newest first. */
+  function serve(ids: readonly string[]) {
+    const asked: { rows: number; page: number }[] = [];
+    const history = createHistory({
+      get(path) {
+        const query = new URL(path, "http://x").searchParams;
+        const [size, page] = [Number(query.get("size")), Number(query.get("page") ?? 0)];
+        const [from, to] = [Date.parse(query.get("from") ?? ""), Date.parse(query.get("to") ?? "")];
+        const found = ids.filter((id) => msOf(id) >= from && msOf(id) <= to).reverse();
+        const rows = found.slice(page * size, (page + 1) * size);
+        asked.push({ rows: rows.length, page });
+        return Promise.resolve({
+          events: rows.map((eventId) => ({ eventId, targetWebhook: "", attempts: 0, lastAttemptAt: null })),
+          total: Math.min(found.length, 10_000),
+        });
+      },
+    });
+    return { history, asked };
+  }
+
+  async function readAll(history: History, fromMs: number, untilMs: number) {
+    const windows: string[][] = [];
+    for await (const records of history.read("/v1/events", fromMs, untilMs)) {
+      windows.push(records.map(({ eventId }) => eventId));
+    }
+    return windows;
+  }
+
+  test("reads every record of a time, oldest first, each once, however they are spread", async () => {
+    const gaps = fc.array(fc.tuple(fc.nat(100_000), fc.integer({ min: 1, max: 700 })), { maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(gaps, fc.nat(1000), async (clusters, before) => {
+        let ms = bootMs;
+        const ids = clusters.flatMap(([gap, n]) => {
+          ms += gap + 1;
+          return Array.from({ length: n }, (_, i) => idAt(ms, i));
+        });
+        const { history } = serve(ids);
+        expect((await readAll(history, bootMs - before, ms)).flat()).toEqual(ids);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("holds no more than a page at a time, unless a millisecond has more", async () => {
+    const spread = Array.from({ length: 12_000 }, (_, i) => idAt(bootMs + i * 7));
+    const crowded = Array.from({ length: 900 }, (_, i) => idAt(bootMs + 100_000, i));
+    const { history, asked } = serve([...spread, ...crowded]);
+    const windows = await readAll(history, bootMs, bootMs + 200_000);
+    expect(windows.flat()).toHaveLength(12_900);
+    expect(windows.filter(({ length }) => length > 200)).toEqual([crowded]);
+    expect(asked.filter(({ page }) => page > 0)).toHaveLength(4);
+    // Fewer than two questions for each page of what there is: the width of the windows is found quickly.
+    expect(asked.length).toBeLessThan(2 * (12_900 / 200) + 40);
+  });
+
+  test("misses none when more come into the newest millisecond while it is read", async () => {
+    const ids = Array.from({ length: 600 }, (_, i) => idAt(bootMs, i));
+    const { history } = serve(ids);
+    const before = [...ids];
+    const reading = readAll(history, bootMs, bootMs);
+    ids.push(idAt(bootMs, 600));
+    await Promise.resolve();
+    ids.push(...Array.from({ length: 150 }, (_, i) => idAt(bootMs, 601 + i)));
+    const found = new Set((await reading).flat());
+    expect(before.filter((id) => !found.has(id))).toEqual([]);
+  });
+
+  test("has nothing before the first event", async () => {
+    const { history } = serve([]);
+    expect(await history.newestId()).toBeNull();
+    expect(await readAll(history, 0, bootMs)).toEqual([]);
+  });
+});
