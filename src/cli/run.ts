@@ -6,6 +6,7 @@ import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { exitCode, type Io } from "./io.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve.ts";
 import { tenantCommands } from "./tenant.ts";
 import { versionCommand } from "./version.ts";
@@ -15,6 +16,7 @@ const commands: readonly Command[] = [
   serveCommand,
   demoCommand,
   listenCommand,
+  sendCommand,
   ...tenantCommands,
   checkUrlCommand,
   versionCommand,

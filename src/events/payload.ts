@@ -35,6 +35,17 @@ export function slicePayload(body: Uint8Array): Uint8Array {
 }
 
 /**
+ * Checks, before it is sent, what is to stand as a payload in an ingestion body: that it is one JSON object by itself, and
+ * that the rules of `slicePayload` let it pass there. Put between braces unchecked, `{},"a":1` would be a good body.
+ *
+ * @throws DomainError `invalid`; its message speaks of a body, and counts from the first byte of `bytes`
+ */
+export function checkPayload(bytes: Uint8Array): void {
+  const open = openBody(bytes);
+  expectEnd(bytes, skipValue(bytes, open, 2));
+}
+
+/**
  * Returns the payloads of `{"events": [{"payload": {…}}, …]}` in order, as views on `body` like those of `slicePayload`.
  *
  * Each entry obeys the rules of the single endpoint, also in its nesting: an entry counts as level 1, so that a body that

@@ -1,0 +1,51 @@
+import type { ClientConfig } from "../../config.ts";
+import { StartupError } from "../../errors.ts";
+import { createGet } from "../client/get.ts";
+import { type Credentials, openSession, type SessionDeps } from "../client/session.ts";
+import { readCredentials } from "../client/sign-in.ts";
+import type { Io } from "../io.ts";
+
+/** Where the key to send with comes from. */
+export type KeySource =
+  | { readonly kind: "key"; readonly apiKey: string }
+  | { readonly kind: "account"; readonly credentials: Credentials };
+
+/** The given key, the account that signs in, or what the person types. @throws StartupError with what to do */
+export async function readKeySource(config: ClientConfig, io: Pick<Io, "ask" | "askSecretly">): Promise<KeySource> {
+  if (config.apiKey !== null) return { kind: "key", apiKey: config.apiKey };
+  if (config.login !== null || config.token !== null) {
+    return { kind: "account", credentials: await readCredentials(config, io) };
+  }
+  const apiKey = (await io.askSecretly("API key: "))?.trim();
+  if (apiKey) return { kind: "key", apiKey };
+  throw new StartupError(
+    "There is no API key to send with. Try: POSTRIDER_API_KEY=svc_sk_…, or POSTRIDER_LOGIN and POSTRIDER_PASSWORD.",
+  );
+}
+
+/** The key itself; of an account, one that is active. @throws StartupError, TemporaryFailure */
+export async function fetchKey(source: KeySource, deps: SessionDeps): Promise<string> {
+  if (source.kind === "key") return source.apiKey;
+  const session = await openSession(source.credentials, deps);
+  try {
+    const records = await createGet({ ...deps, session })("/v1/tenants/api-keys");
+    return activeKey(Array.isArray(records) ? records : [], session.tenantId);
+  } finally {
+    session.close();
+  }
+}
+
+interface KeyRecord {
+  readonly key: string;
+  readonly is_active: boolean;
+  /** Null: it has no end. */
+  readonly expires_at: string | null;
+}
+
+/** One without an end, if there is one: others are on their way out. */
+function activeKey(records: readonly KeyRecord[], tenantId: string): string {
+  const active = records.filter(({ is_active }) => is_active);
+  const found = active.find(({ expires_at }) => expires_at === null) ?? active[0];
+  if (found) return found.key;
+  throw new StartupError(`${tenantId} has no active API key. Try: POST /v1/tenants/api-keys/rotate, which makes one.`);
+}

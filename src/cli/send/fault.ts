@@ -1,0 +1,18 @@
+import { DomainError } from "../../errors.ts";
+import { checkPayload } from "../../events/payload.ts";
+import { longestPayload } from "./bodies.ts";
+import type { Line } from "./lines.ts";
+
+/** Why bytes cannot be sent as an event; null when they can. */
+export function faultOf({ bytes }: Pick<Line, "bytes">): string | null {
+  if (bytes === null || bytes.length > longestPayload) {
+    return `The event has more than ${longestPayload} bytes, which is the most that one request can hold.`;
+  }
+  try {
+    checkPayload(bytes);
+    return null;
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    return error.message.replace(/^The body/, "The event");
+  }
+}

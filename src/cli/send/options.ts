@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { StartupError } from "../../errors.ts";
+import { parseDuration } from "../../lib/duration.ts";
+import { type Flag, UsageError } from "../arguments.ts";
+import { clientFlags } from "../client/sign-in.ts";
+import { jsonFlag } from "../command.ts";
+import type { Io } from "../io.ts";
+
+export interface SendOptions {
+  readonly what:
+    | { readonly kind: "event"; readonly bytes: Uint8Array }
+    | { readonly kind: "lines"; readonly input: AsyncIterable<Uint8Array> };
+  readonly json: boolean;
+  readonly strict: boolean;
+  /** How long a request is repeated, from its first failure. */
+  readonly retryForMs: number;
+  /** Batches under way at the same time. */
+  readonly concurrency: number;
+}
+
+const defaultRetryFor = "2m";
+const defaultConcurrency = 4;
+const mostConcurrent = 16;
+
+export const sendFlags: readonly Flag[] = [
+  { name: "--file", value: "FILE", doc: "Send what is in the file, as one event." },
+  {
+    ...jsonFlag,
+    doc: "Print the server's answer in place of the event's id; of lines, one JSON object each.",
+  },
+  { name: "--strict", doc: "Stop at the first line that is no event. Without it, the others are sent." },
+  {
+    name: "--retry-for",
+    value: "TIME",
+    doc: `How long to repeat a request while the server is away or says 503 (default ${defaultRetryFor}).`,
+  },
+  {
+    name: "--concurrency",
+    value: "N",
+    doc: `Batches of lines under way at the same time, 1 to ${mostConcurrent} (default ${defaultConcurrency}). With 1 the events are accepted in the order of the lines.`,
+  },
+  ...clientFlags,
+];
+
+const example = `postrider send '{"hello": "world"}'`;
+
+/** @throws UsageError; StartupError when the file cannot be read */
+export function readSendOptions(
+  operands: readonly string[],
+  flags: ReadonlyMap<string, string>,
+  io: Pick<Io, "input">,
+): SendOptions {
+  return {
+    what: readWhat(operands, flags.get("--file"), io),
+    json: flags.has("--json"),
+    strict: flags.has("--strict"),
+    retryForMs: readRetryFor(flags.get("--retry-for") ?? defaultRetryFor),
+    concurrency: readConcurrency(flags.get("--concurrency")),
+  };
+}
+
+function readWhat(operands: readonly string[], file: string | undefined, io: Pick<Io, "input">): SendOptions["what"] {
+  const [text, ...more] = operands;
+  if (more.length > 0) throw new UsageError(`An event must be one word to the shell. Try: ${example}`);
+  if (text !== undefined && file !== undefined) {
+    throw new UsageError(`--file and an event beside it are two things to send. Try: ${example}`);
+  }
+  if (file !== undefined) return { kind: "event", bytes: readEventFile(file) };
+  if (text !== undefined && text !== "-") return { kind: "event", bytes: Buffer.from(text, "utf8") };
+  const input = io.input();
+  if (input !== null) return { kind: "lines", input };
+  throw new UsageError(`There is nothing to send. Try: ${example}, or lines: postrider send < events.ndjson`);
+}
+
+function readEventFile(path: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch {
+    throw new StartupError(`${path} cannot be read. Try: check the path and its permissions.`);
+  }
+}
+
+function readRetryFor(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== null) return ms;
+  throw new UsageError(`--retry-for is not a duration: "${text}". Try: --retry-for ${defaultRetryFor}`);
+}
+
+function readConcurrency(text = String(defaultConcurrency)): number {
+  const value = /^\d{1,2}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= mostConcurrent) return value;
+  throw new UsageError(`--concurrency must be 1 to ${mostConcurrent}. Try: --concurrency ${defaultConcurrency}`);
+}

@@ -1,0 +1,79 @@
+import { randomUUID } from "node:crypto";
+import { StartupError } from "../../errors.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { refusalOf, temporaryFailureIn, textIn } from "../client/answer.ts";
+import { TemporaryFailure } from "../client/failure.ts";
+import { Interrupted } from "../client/interrupted.ts";
+import type { Patience } from "../client/patience.ts";
+import type { Reply, ServerClient } from "../client/server.ts";
+
+/** What became of one request, after all its repetitions. */
+export type Outcome =
+  | { readonly kind: "accepted"; readonly reply: Reply }
+  /** Something in it breaks a rule; another request may be good. */
+  | { readonly kind: "refused"; readonly message: string }
+  /** No other request would fare better. */
+  | { readonly kind: "stopped"; readonly message: string; readonly mayHaveArrived: boolean };
+
+export type Post = (path: string, body: Uint8Array<ArrayBuffer>) => Promise<Outcome>;
+
+export interface PosterDeps {
+  server: ServerClient;
+  apiKey: string;
+  /** Bounded by `retryForMs`. */
+  patience: Patience;
+  retryForMs: number;
+}
+
+/** A batch of 5 MiB over a slow line takes its time. */
+const timeoutMs = 120_000;
+/** A rate limit that lasts longer is not waited for. */
+const longestRateWaitMs = 60_000;
+
+/** Makes ingestion requests. Each has an idempotency key, so that repeating it cannot accept its events twice. */
+export function createPoster({ server, apiKey, patience, retryForMs }: PosterDeps): Post {
+  return async (path, body) => {
+    const headers = { "Idempotency-Key": randomUUID() };
+    let mayHaveArrived = false;
+
+    async function attempt(): Promise<Reply> {
+      try {
+        const reply = await server.call("POST", path, { token: apiKey, headers, body, timeoutMs });
+        const failure = temporaryFailureIn(reply);
+        if (failure && !isLongRateLimit(reply)) throw failure;
+        return reply;
+      } catch (error) {
+        if (error instanceof TemporaryFailure) mayHaveArrived ||= error.details.mayHaveArrived;
+        throw error;
+      }
+    }
+
+    try {
+      return judge(await patience(attempt), server);
+    } catch (error) {
+      return { kind: "stopped", message: reasonOf(error, server, retryForMs), mayHaveArrived };
+    }
+  };
+}
+
+const isLongRateLimit = ({ status, retryAfterMs }: Reply) => status === 429 && (retryAfterMs ?? 0) > longestRateWaitMs;
+
+function judge(reply: Reply, server: ServerClient): Outcome {
+  const { status } = reply;
+  if (status === 202) return { kind: "accepted", reply };
+  // Proxies have limits of their own, and no words of ours.
+  const isProxys = status === 413 && textIn(reply.json, "message") === null;
+  const message = isProxys
+    ? "Something on the way to the server takes no request of this size."
+    : refusalOf(server, reply).message;
+  if (status === 400 || status === 413) return { kind: "refused", message };
+  const remedy = status === 401 ? " Try: POSTRIDER_API_KEY with a key of the account that is in use." : "";
+  return { kind: "stopped", message: `${message}${remedy}`, mayHaveArrived: false };
+}
+
+function reasonOf(error: unknown, server: ServerClient, retryForMs: number): string {
+  if (error instanceof Interrupted) return "It was interrupted.";
+  if (error instanceof StartupError) return error.message;
+  if (!(error instanceof TemporaryFailure)) throw error;
+  return `${server.url} ${error.reason}, also after ${formatDuration(retryForMs)}. Try: later, or a longer --retry-for.`;
+}

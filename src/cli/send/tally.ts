@@ -1,0 +1,71 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Io } from "../io.ts";
+import type { Line } from "./lines.ts";
+
+/** Counts what became of each line, and says so. */
+export interface Tally {
+  accepted(lines: readonly Line[], eventIds: readonly string[]): void;
+  /** The line is no event that the server would take. */
+  refused(line: Line, reason: string): void;
+  /** @param mayHaveArrived whether the server may have accepted them, without an answer that said so */
+  notSent(lines: readonly Line[], reason: string, mayHaveArrived: boolean): void;
+  /** Whether every line was accepted. */
+  readonly isClean: boolean;
+  summary(): string;
+}
+
+export interface TallyOptions {
+  io: Io;
+  clock: Clock;
+  json: boolean;
+}
+
+const progressEveryMs = 200;
+
+export function createTally({ io, clock, json }: TallyOptions): Tally {
+  const startedAtMs = clock.monotonicMs();
+  const counts = { accepted: 0, refused: 0, unsent: 0, unconfirmed: 0 };
+  let shownAtMs = Number.NEGATIVE_INFINITY;
+
+  function show(): void {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - shownAtMs < progressEveryMs) return;
+    shownAtMs = nowMs;
+    const perSecond = counts.accepted / Math.max(0.001, (nowMs - startedAtMs) / 1000);
+    const failures = counts.refused + counts.unsent + counts.unconfirmed;
+    io.progress(`${count(counts.accepted)} sent, ${count(Math.round(perSecond))} a second, ${count(failures)} failed`);
+  }
+
+  const print = (line: Line, rest: Record<string, unknown>) => io.out(JSON.stringify({ line: line.number, ...rest }));
+
+  return {
+    accepted(lines, eventIds) {
+      counts.accepted += lines.length;
+      if (json) for (const [i, line] of lines.entries()) print(line, { eventId: eventIds[i] });
+      show();
+    },
+    refused(line, reason) {
+      counts.refused += 1;
+      if (json) print(line, { error: reason });
+      else io.err(`Line ${line.number} is refused: ${reason}`);
+      show();
+    },
+    notSent(lines, reason, mayHaveArrived) {
+      counts[mayHaveArrived ? "unconfirmed" : "unsent"] += lines.length;
+      if (json) for (const line of lines) print(line, { error: reason, mayHaveArrived });
+      show();
+    },
+    get isClean() {
+      return counts.refused + counts.unsent + counts.unconfirmed === 0;
+    },
+    summary() {
+      const { accepted, refused, unsent, unconfirmed } = counts;
+      const events = accepted === 1 ? "event" : "events";
+      const open = unconfirmed > 0 ? `, ${count(unconfirmed)} without an answer that may have been accepted` : "";
+      return `${count(accepted)} ${events} accepted, ${count(refused)} refused, ${count(unsent)} not sent${open}.`;
+    },
+  };
+}
+
+/** `12,340` */
+const count = (n: number) => n.toLocaleString("en-US");

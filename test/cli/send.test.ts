@@ -1,0 +1,510 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArguments } from "../../src/cli/arguments.ts";
+import { runCommand } from "../../src/cli/run.ts";
+import { createSendCommand } from "../../src/cli/send/send.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { closedPort, createTravelClock, until } from "../api/support.ts";
+import { type ReceivedRequest, type Receiver, startReceiver } from "../support/receiver.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { startWire } from "../support/wire.ts";
+import { createScriptedIo } from "./scripted-io.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "postrider-send-"));
+const receivers: Receiver[] = [];
+let app: TestApp;
+let account: TestAccount;
+
+beforeAll(async () => {
+  app = await startTestApp();
+  account = await app.account();
+  await account.setTier("business");
+});
+
+afterAll(async () => {
+  await Promise.all(receivers.map((receiver) => receiver.stop()));
+  await app.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface SendOptions {
+  url?: string;
+  env?: Record<string, string>;
+  answers?: string[];
+  input?: AsyncIterable<Uint8Array>;
+  clock?: Clock;
+}
+
+/** `postrider send` in this process, as it would be typed. */
+function begin(
+  words: readonly string[],
+  { url = app.url, env, answers, input, clock = systemClock }: SendOptions = {},
+) {
+  const terminal = createScriptedIo({
+    env: { POSTRIDER_URL: url, POSTRIDER_API_KEY: account.apiKey, ...env },
+    ...(answers && { answers }),
+    ...(input && { input }),
+  });
+  const command = createSendCommand({ clock });
+  return { terminal, ended: command.run(parseArguments(["send", ...words], [command]), terminal.io) };
+}
+
+async function send(words: readonly string[], options?: SendOptions) {
+  const { terminal, ended } = begin(words, options);
+  const { out, err, progress, secretQuestions } = terminal;
+  return { code: await ended, out, err, progress, secretQuestions };
+}
+
+/** What ends in one line of the program itself. */
+async function refusal(words: readonly string[], env: Record<string, string> = {}) {
+  const { io, out, err } = createScriptedIo({ env: { POSTRIDER_URL: app.url, ...env } });
+  const code = await runCommand(["send", ...words], io);
+  return { code, out, err };
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+async function* pieces(...texts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const text of texts) yield typeof text === "string" ? bytes(text) : text;
+}
+
+/** The stored text of an event's payload. */
+async function payloadOf(eventId: string): Promise<string> {
+  const { text } = await account.get(`/v1/events/${eventId}`);
+  return /"originalPayload":(.*),"attempts"/.exec(text)?.[1] ?? "";
+}
+
+async function receivedBy(answer: (request: ReceivedRequest) => Response | Promise<Response>): Promise<Receiver> {
+  const receiver = startReceiver({ answer });
+  receivers.push(receiver);
+  return receiver;
+}
+
+const acceptBatch = (request: ReceivedRequest) => {
+  const { events } = request.json() as { events: { payload: { n: number } }[] };
+  return Response.json(
+    { status: "accepted", eventIds: events.map(({ payload }) => `evt_${payload.n}`) },
+    { status: 202 },
+  );
+};
+
+const unavailable = (headers: Record<string, string> = {}) =>
+  Response.json({ message: "The server is busy.", code: "busy" }, { status: 503, headers });
+
+describe("one event", () => {
+  const odd = '{ "n": 1.0, "big": 123456789012345678901234567890, "é": "\\ud83d", "a": 1, "a": 2 }';
+
+  test("is sent byte for byte, and its id is printed", async () => {
+    const { code, out, err } = await send([odd]);
+    expect({ code, err }).toEqual({ code: 0, err: [] });
+    expect(out).toEqual([expect.stringMatching(/^evt_\w{26}$/)]);
+    expect(await payloadOf(out[0] ?? "")).toBe(odd);
+  });
+
+  test("from a file, with the white space of an editor around it", async () => {
+    const file = join(folder, "event.json");
+    writeFileSync(file, `\n  ${odd}\r\n`);
+    const { code, out } = await send(["--file", file]);
+    expect(code).toBe(0);
+    expect(await payloadOf(out[0] ?? "")).toBe(odd);
+  });
+
+  test("--json prints the answer as it came", async () => {
+    const answer = '{"status":"accepted",  "eventId":"evt_1"}';
+    const server = await receivedBy(() => new Response(answer, { status: 202 }));
+    expect(await send(["{}", "--json"], { url: server.url })).toMatchObject({ code: 0, out: [answer] });
+    expect(server.requests.map(({ path, body }) => [path, body.toString()])).toEqual([
+      ["/v1/ingest", '{"payload":{}}'],
+    ]);
+  });
+
+  test.each([
+    ["{nonsense", "The event is not valid JSON (unexpected character at byte 1)."],
+    ['["a"]', "The event must be a JSON object."],
+    ['"a"', "The event must be a JSON object."],
+    ['{},"payload":{}', "The event is not valid JSON (unexpected character at byte 2)."],
+    ["{}}", "The event is not valid JSON (unexpected character at byte 2)."],
+    ["", "The event is empty, but must be a JSON object."],
+    ["\ufeff{}", "The event must be UTF-8 without a byte order mark."],
+  ])("%p is refused before anybody is asked", async (text, message) => {
+    expect(await refusal([text])).toEqual({
+      code: 1,
+      out: [],
+      err: [`postrider: ${message} Try: postrider send '{"hello": "world"}'`],
+    });
+  });
+
+  test("the server's own words are shown when it refuses", async () => {
+    const { code, out, err } = await send([`{"a":"${"x".repeat(300_000)}"}`]);
+    expect({ code, out, err }).toEqual({
+      code: 1,
+      out: [],
+      err: ["postrider: The body may have at most 262144 bytes."],
+    });
+  });
+});
+
+describe("the key", () => {
+  const signIn = () => ({ POSTRIDER_API_KEY: "", POSTRIDER_LOGIN: account.id, POSTRIDER_PASSWORD: account.password });
+
+  test.each([
+    ["of the account that signs in", () => signIn(), []],
+    ["of the session in POSTRIDER_TOKEN", () => ({ POSTRIDER_API_KEY: "", POSTRIDER_TOKEN: account.jwt }), []],
+    ["that is typed, without showing it", () => ({ POSTRIDER_API_KEY: "" }), ["API key: "]],
+  ])("%s", async (_, env, asked) => {
+    const { code, err, secretQuestions } = await send(["{}"], { env: env(), answers: [account.apiKey] });
+    expect({ code, err, secretQuestions }).toEqual({ code: 0, err: [], secretQuestions: asked });
+  });
+
+  test("of an account after a rotation is the new one", async () => {
+    const other = await app.account();
+    const rotated = await other.post("/v1/tenants/api-keys/rotate", { grace_period_seconds: 600 });
+    const wire = await startWire(app.url);
+    const env = { POSTRIDER_LOGIN: other.id, POSTRIDER_PASSWORD: other.password, POSTRIDER_API_KEY: "" };
+    expect(await send(["{}"], { url: wire.url, env })).toMatchObject({ code: 0 });
+    await wire.whenSent(`Authorization: Bearer ${rotated.body.key}\r\n`);
+    await wire.stop();
+  });
+
+  test("--login means the account's, also where the environment has a key", async () => {
+    const other = await app.account();
+    const env = { POSTRIDER_PASSWORD: other.password };
+    const { out } = await send(["{}", "--login", other.id], { env });
+    expect((await other.get(`/v1/events/${out[0]}`)).status).toBe(200);
+  });
+
+  test.each([
+    [{}, "There is no API key to send with. Try: POSTRIDER_API_KEY="],
+    [{ POSTRIDER_API_KEY: "sk_live_1" }, "POSTRIDER_API_KEY is not valid. Try: POSTRIDER_API_KEY=svc_sk_"],
+    [{ POSTRIDER_API_KEY: "svc_sk_1" }, "Authorization must be `Bearer <API key>` with a key that is active"],
+    [{ POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "Wr0ng#password" }, "loginId or password is wrong. Try: check"],
+  ] as [Record<string, string>, string][])("with %p it ends with 1", async (env, start) => {
+    const { code, out, err } = await refusal(["{}"], env);
+    expect({ code, out }).toEqual({ code: 1, out: [] });
+    expect(err.join("\n")).toStartWith(`postrider: ${start}`);
+    expect(err.join("\n")).not.toContain("Wr0ng#password");
+  });
+});
+
+describe("a server that is away", () => {
+  test("is asked again with the same idempotency key, and what it waits for is said once", async () => {
+    const clock = createTravelClock();
+    const server = await receivedBy(({ nth }) =>
+      nth < 4 ? unavailable({ "Retry-After": "5" }) : Response.json({ eventId: "evt_1" }, { status: 202 }),
+    );
+    const { terminal, ended } = begin(["{}"], { url: server.url, clock });
+    for (let nth = 1; nth < 4; nth += 1) {
+      await server.waitFor(nth);
+      await terminal.when(terminal.err, () => true);
+      await until(
+        () => server.requests.length,
+        (requests) => {
+          clock.travel(1_000);
+          return requests > nth;
+        },
+      );
+    }
+    expect(await ended).toBe(0);
+    expect(terminal.out).toEqual(["evt_1"]);
+    expect(terminal.err).toEqual([
+      `${server.url} answers 503 (The server is busy.). Trying again for 2 min.`,
+      `${server.url} answers again.`,
+    ]);
+    const keys = server.requests.map(({ headers }) => headers.get("idempotency-key"));
+    expect(keys).toEqual(Array(4).fill(keys[0]));
+    expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test("Retry-After is honoured", async () => {
+    const clock = createTravelClock();
+    const server = await receivedBy(({ nth }) =>
+      nth === 1 ? unavailable({ "Retry-After": "60" }) : Response.json({ eventId: "evt_1" }, { status: 202 }),
+    );
+    const { terminal, ended } = begin(["{}"], { url: server.url, clock });
+    await terminal.when(terminal.err, () => true);
+    clock.travel(59_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(server.requests).toHaveLength(1);
+    clock.travel(1_500);
+    expect(await ended).toBe(0);
+  });
+
+  test("a request whose answer is lost is repeated, and its event accepted once", async () => {
+    const wire = await startWire(app.url);
+    const { total } = (await account.get("/v1/events?size=1")).body;
+    const { ended } = begin(["{}"], { url: wire.url });
+    await wire.whenSent("POST /v1/ingest");
+    wire.cut();
+    expect(await ended).toBe(0);
+    expect((await account.get("/v1/events?size=1")).body.total).toBe(total + 1);
+    await wire.stop();
+  });
+
+  test("for longer than --retry-for ends it with 1", async () => {
+    const url = `http://127.0.0.1:${await closedPort()}`;
+    expect(await send(["{}", "--retry-for", "10ms"], { url })).toMatchObject({
+      code: 1,
+      out: [],
+      err: [
+        `postrider: ${url} cannot be reached (connection refused), also after 10 ms. Try: later, or a longer --retry-for.`,
+      ],
+    });
+  });
+
+  test("without an answer to a request that it may have got, that is said", async () => {
+    const wire = await startWire(app.url);
+    const { terminal, ended } = begin(["{}", "--retry-for", "1ms"], { url: wire.url });
+    await wire.whenSent("POST /v1/ingest");
+    wire.break();
+    expect(await ended).toBe(1);
+    expect(terminal.err.at(-1)).toEndWith(" The event may have been accepted.");
+    await wire.stop();
+  });
+
+  test("Ctrl+C ends the waiting with 130", async () => {
+    const url = `http://127.0.0.1:${await closedPort()}`;
+    const { terminal, ended } = begin(["{}"], { url });
+    await terminal.when(terminal.err, () => true);
+    terminal.interrupt();
+    expect(await ended).toBe(130);
+  });
+
+  test.each([
+    ["a rate limit that lasts longer than a minute", 429, { "Retry-After": "61" }],
+    ["an account that may not", 403, {}],
+    ["a defect", 500, {}],
+  ] as const)("but %s is no reason to wait", async (_, status, headers) => {
+    const server = await receivedBy(() => Response.json({ message: "No.", code: "no" }, { status, headers }));
+    expect(await send(["{}"], { url: server.url })).toMatchObject({ code: 1, err: ["postrider: No."] });
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe("lines", () => {
+  const ndjson = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, i) => `{"n":${from + i}}\n`).join("");
+
+  test("each is an event, byte for byte; blank ones are passed over", async () => {
+    const other = await app.account();
+    const env = { POSTRIDER_API_KEY: other.apiKey };
+    const input = pieces(
+      '{"n": 1.0}\r\n',
+      "\n  \t\n",
+      '{"n"',
+      ':2,"é":"',
+      bytes("ü").slice(0, 1),
+      bytes("ü").slice(1),
+      '"}\n{"n":3}',
+    );
+    const { code, out, err } = await send([], { env, input });
+    expect({ code, out, err }).toEqual({ code: 0, out: [], err: ["3 events accepted, 0 refused, 0 not sent."] });
+    const { text } = await other.get("/v1/events");
+    expect([...text.matchAll(/"originalPayload":(\{.*?\}),"attempts"/g)].map(([, payload]) => payload)).toEqual([
+      '{"n":3}',
+      '{"n":2,"é":"ü"}',
+      '{"n": 1.0}',
+    ]);
+  });
+
+  test("more than a batch holds, in the order of the lines with --concurrency 1", async () => {
+    const server = await receivedBy(acceptBatch);
+    const input = pieces(ndjson(0, 1_700), ndjson(1_700, 2_500));
+    const { code, err, progress } = await send(["--concurrency", "1"], { url: server.url, input });
+    expect({ code, err }).toEqual({ code: 0, err: ["2,500 events accepted, 0 refused, 0 not sent."] });
+    expect(server.requests.map(({ body }) => body.toString())).toEqual(
+      [ndjson(0, 1000), ndjson(1000, 2000), ndjson(2000, 2500)].map(
+        (part) =>
+          `{"events":[${part
+            .trim()
+            .split("\n")
+            .map((line) => `{"payload":${line}}`)
+            .join()}]}`,
+      ),
+    );
+    expect(progress[0]).toMatch(/^1,000 sent, [\d,]+ a second, 0 failed$/);
+    expect(progress.at(-1)).toBe("");
+  });
+
+  test("a batch has at most 5 MiB", async () => {
+    const server = await receivedBy((request) => {
+      expect(request.body.length).toBeLessThanOrEqual(5 * 2 ** 20);
+      return acceptBatch(request);
+    });
+    const line = (length: number) => `{"n":"${"x".repeat(length - 8)}"}\n`;
+    // Three just fit: 11 bytes of the batch, 12 of each event and a comma between.
+    const third = Math.floor((5 * 2 ** 20 - 13 - 3 * 13) / 3);
+    const { code } = await send([], { url: server.url, input: pieces(line(third).repeat(7), line(5 * 2 ** 20 - 40)) });
+    expect(code).toBe(0);
+    expect(server.requests.map(({ json }) => (json() as { events: unknown[] }).events.length).sort()).toEqual([
+      1, 1, 3, 3,
+    ]);
+  });
+
+  test("those that are no event are named, and the others are sent", async () => {
+    const input = pieces(
+      '{"a":1}\nnonsense\n\n[2]\n{"b":2}\n',
+      `{"c":"${"x".repeat(5 * 2 ** 20)}"}\n`,
+      '{"d":4}\n{"e"',
+    );
+    const { code, err } = await send([], { input });
+    expect(code).toBe(1);
+    expect(err).toEqual([
+      "Line 2 is refused: The event is not valid JSON (unexpected character at byte 1).",
+      "Line 4 is refused: The event must be a JSON object.",
+      "Line 6 is refused: The event has more than 5242854 bytes, which is the most that one request can hold.",
+      "Line 8 is refused: The event is not valid JSON (unexpected end at byte 4).",
+      "3 events accepted, 4 refused, 0 not sent.",
+    ]);
+  });
+
+  test("--json prints what became of each", async () => {
+    const server = await receivedBy(acceptBatch);
+    const { out } = await send(["--json"], { url: server.url, input: pieces('{"n":1}\nno\n{"n":2}\n') });
+    expect(out.map((line) => JSON.parse(line))).toEqual([
+      { line: 2, error: "The event is not valid JSON (unexpected character at byte 1)." },
+      { line: 1, eventId: "evt_1" },
+      { line: 3, eventId: "evt_2" },
+    ]);
+  });
+
+  test("--strict ends with the first that is no event", async () => {
+    const server = await receivedBy(acceptBatch);
+    const { code, err } = await send(["--strict"], {
+      url: server.url,
+      input: pieces('{"n":1}\nno\n{"n":2}\n', '{"n":3}\n'),
+    });
+    expect(code).toBe(1);
+    expect(err).toEqual([
+      "Line 2 is refused: The event is not valid JSON (unexpected character at byte 1).",
+      "postrider: Line 2 is no event, and --strict ends with the first of those.",
+      "1 event accepted, 1 refused, 1 not sent. What follows line 3 was not read.",
+    ]);
+  });
+
+  test("the one that spoils its batch at the server is found, and the others are sent", async () => {
+    const server = await receivedBy((request) => {
+      if (!request.body.includes('"n":13}')) return acceptBatch(request);
+      return Response.json({ message: "No 13.", code: "unlucky" }, { status: 400 });
+    });
+    const { code, err } = await send([], { url: server.url, input: pieces(ndjson(0, 40)) });
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: ["Line 14 is refused: No 13.", "39 events accepted, 1 refused, 0 not sent."],
+    });
+    const keys = server.requests.map(({ headers }) => headers.get("idempotency-key"));
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  test("that are too many for a proxy on the way go in smaller batches", async () => {
+    const server = await receivedBy((request) =>
+      request.body.length > 1_000 ? new Response("<h1>413</h1>", { status: 413 }) : acceptBatch(request),
+    );
+    const input = pieces(ndjson(0, 100), `{"n":"${"x".repeat(1_000)}"}`);
+    expect(await send([], { url: server.url, input })).toMatchObject({
+      code: 1,
+      err: [
+        "Line 101 is refused: Something on the way to the server takes no request of this size.",
+        "100 events accepted, 1 refused, 0 not sent.",
+      ],
+    });
+  });
+
+  test("go out although more may come: tail -f", async () => {
+    const other = await app.account();
+    const more = Promise.withResolvers<void>();
+    async function* slow() {
+      yield bytes('{"n":1}\n{"n"');
+      await more.promise;
+      yield bytes(":2}\n");
+    }
+    const { ended, terminal } = begin([], { env: { POSTRIDER_API_KEY: other.apiKey }, input: slow() });
+    await until(
+      () => other.get("/v1/events"),
+      ({ body }) => body.total === 1,
+    );
+    more.resolve();
+    expect(await ended).toBe(0);
+    expect(terminal.err).toEqual(["2 events accepted, 0 refused, 0 not sent."]);
+  });
+
+  test("stop at the end of the quota, and say how many were not sent", async () => {
+    const other = await app.account();
+    const env = { POSTRIDER_API_KEY: other.apiKey };
+    const { code, err } = await send(["--concurrency", "1"], { env, input: pieces(ndjson(0, 10_600)) });
+    expect(code).toBe(1);
+    expect(err).toEqual([
+      expect.stringMatching(/^postrider: The plan includes 10000 events a month, and all are used;/),
+      "10,000 events accepted, 0 refused, 600 not sent.",
+    ]);
+  });
+
+  test("that follow one which could not be sent are not read any more", async () => {
+    const server = await receivedBy(() => Response.json({ message: "Suspended.", code: "no" }, { status: 403 }));
+    async function* endless() {
+      for (let n = 0; ; n += 1000) yield bytes(ndjson(n, n + 1000));
+    }
+    const { code, err } = await send([], { url: server.url, input: endless() });
+    expect(code).toBe(1);
+    expect(err[0]).toBe("postrider: Suspended.");
+    expect(err[1]).toMatch(/^0 events accepted, 0 refused, [\d,]+ not sent\. What follows line [\d,]+ was not read\.$/);
+  });
+
+  test("without an answer are counted apart, with --json too", async () => {
+    const wire = await startWire(app.url);
+    const { terminal, ended } = begin(["--json", "--retry-for", "1ms"], { url: wire.url, input: pieces(ndjson(0, 2)) });
+    await wire.whenSent("POST /v1/ingest/batch");
+    wire.break();
+    expect(await ended).toBe(1);
+    await wire.stop();
+    expect(terminal.err.at(-1)).toBe(
+      "0 events accepted, 0 refused, 0 not sent, 2 without an answer that may have been accepted.",
+    );
+    const error = expect.stringContaining("also after 1 ms");
+    expect(terminal.out.map((line) => JSON.parse(line))).toEqual([
+      { line: 1, error, mayHaveArrived: true },
+      { line: 2, error, mayHaveArrived: true },
+    ]);
+  });
+
+  test("Ctrl+C sends what was read, and ends with 130", async () => {
+    const server = await receivedBy(acceptBatch);
+    const read = Promise.withResolvers<void>();
+    async function* slow() {
+      yield bytes('{"n":1}\n');
+      read.resolve();
+      await new Promise(() => {});
+    }
+    const { terminal, ended } = begin([], { url: server.url, input: slow() });
+    await read.promise;
+    terminal.interrupt();
+    expect(await ended).toBe(130);
+    expect(terminal.err).toEqual([
+      "postrider: It was interrupted.",
+      "1 event accepted, 0 refused, 0 not sent. What follows line 1 was not read.",
+    ]);
+  });
+
+  test("none at all are no mistake", async () => {
+    const { code, err } = await send([], { input: pieces("\n") });
+    expect({ code, err }).toEqual({ code: 0, err: ["0 events accepted, 0 refused, 0 not sent."] });
+  });
+});
+
+describe("what is typed wrong is one line", () => {
+  test.each([
+    [[], 2, 'There is nothing to send. Try: postrider send \'{"hello": "world"}\', or lines:'],
+    [["-"], 2, "There is nothing to send."],
+    [["{hello:", "world}"], 2, "An event must be one word to the shell. Try: postrider send '"],
+    [["{}", "--file", "x"], 2, "--file and an event beside it are two things to send."],
+    [["--file", "/nowhere.json"], 1, "/nowhere.json cannot be read. Try: "],
+    [["{}", "--retry-for", "soon"], 2, '--retry-for is not a duration: "soon". Try: --retry-for 2m'],
+    [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],
+    [["{}", "--server", "relay"], 1, '--server is not valid: "relay". Try: POSTRIDER_URL=https://relay.example.com'],
+  ] as [string[], number, string][])("send %p", async (words, code, start) => {
+    const result = await refusal(words);
+    expect(result).toMatchObject({ code, out: [] });
+    expect(result.err.join("\n")).toStartWith(`postrider: ${start}`);
+  });
+});

@@ -1,0 +1,44 @@
+import { connect, createServer, type Socket } from "node:net";
+
+/** A forward proxy as offices have them: it opens tunnels (RFC 9110, section 9.3.6), whatever name they ask for, to one port. */
+export interface ConnectProxy {
+  readonly url: string;
+  /** The first line of every request. */
+  readonly requests: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** @param targetPort null: it refuses them all */
+export async function startConnectProxy(targetPort: number | null): Promise<ConnectProxy> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.on("error", () => {});
+    client.on("close", () => sockets.delete(client));
+    client.once("data", (head) => {
+      const line = head.toString("latin1").split("\r\n", 1)[0] ?? "";
+      requests.push(line);
+      if (targetPort === null || !line.startsWith("CONNECT ")) {
+        return void client.end("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
+      }
+      const upstream = connect(targetPort, "127.0.0.1", () => {
+        client.write("HTTP/1.1 200 OK\r\n\r\n");
+        client.pipe(upstream);
+        upstream.pipe(client);
+      });
+      upstream.on("error", () => client.destroy());
+      client.on("close", () => upstream.destroy());
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    requests,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
