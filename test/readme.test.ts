@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { settings } from "../src/settings.ts";
+import { clientSettings, settings } from "../src/settings.ts";
 import { until } from "./api/support.ts";
 import {
   freePort,
@@ -25,13 +25,16 @@ function example(name: string): string {
 }
 
 describe("the README", () => {
-  test("lists every setting, as config.ts describes it", () => {
-    const rows = Object.values(settings).map(({ env, default: value, doc, ...rest }) => {
+  test.each([
+    ["settings", settings],
+    ["client settings", clientSettings],
+  ])("lists all %s, as settings.ts describes them", (name, described) => {
+    const rows = Object.values(described).map(({ env, default: value, doc, ...rest }) => {
       const flag = "flag" in rest && rest.flag !== undefined ? `, \`${rest.flag}\`` : "";
       return `| \`${env}\`${flag} | ${value === "" ? "" : `\`${value}\``} | ${doc} |`;
     });
     const table = ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
-    const written = readme.split("<!-- settings -->")[1]?.split("<!-- /settings -->")[0]?.trim();
+    const written = readme.split(`<!-- ${name} -->`)[1]?.split(`<!-- /${name} -->`)[0]?.trim();
     expect(written).toBe(table);
   });
 
@@ -90,6 +93,16 @@ describe("the README's examples, as written", () => {
     return child;
   }
 
+  /** Reads a stream until a text appears in it. */
+  async function saidWith(stream: ReadableStream<Uint8Array>, text: string | RegExp): Promise<string> {
+    let said = "";
+    for await (const chunk of stream) {
+      said += new TextDecoder().decode(chunk);
+      if (said.match(text)) return said;
+    }
+    throw new Error(`The program ended without "${text}": ${said}`);
+  }
+
   test("the three commands make an account, a webhook and a delivered, signed event", async () => {
     const port = freePort();
     const here = (text: string) =>
@@ -141,6 +154,42 @@ describe("the README's examples, as written", () => {
       (answer) => answer.body.status === "active",
     );
     expect(active.status).toBe(200);
+  });
+
+  test("listen prints and forwards what send sends: an event, a file, and lines", async () => {
+    const port = freePort();
+    const { id, password } = await server.account();
+    writeFileSync(join(folder, "account.json"), JSON.stringify({ tenant_id: id, password }));
+    writeFileSync(join(folder, "event.json"), '{"event_type": "order.paid"}\n');
+    writeFileSync(join(folder, "events.ndjson"), '{"n": 1}\n{"n": 2}\n');
+    const main = join(import.meta.dir, "..", "src", "main.ts");
+    const shell = (...examples: string[]) =>
+      run(
+        [
+          "bash",
+          "-euo",
+          "pipefail",
+          "-c",
+          `postrider() { "${process.execPath}" "${main}" "$@"; }\n${examples.join("\n")}`,
+        ],
+        {
+          POSTRIDER_URL: server.url,
+        },
+      );
+    const received = run(["bash", "-c", `exec ${example("receiver").replaceAll("9000", String(port))}`]);
+    await listening(port);
+    const [account, listen] = example("listen").split("\n\n");
+    const listener = shell(
+      `${account}\nexec "${process.execPath}" "${main}" ${listen?.replace("postrider", "").replaceAll("9000", String(port))}`,
+    );
+    await saidWith(listener.stderr, "Forwarding");
+    const sender = shell(account ?? "", example("send"));
+    expect(await sender.exited).toBe(0);
+    const lines = await saidWith(listener.stdout, /(.* {2}200 {2}.*\n){4}/);
+    expect(lines.trim().split("\n")).toHaveLength(4);
+    await saidWith(received.stdout, /"payload":\{"n": 2\}\}/);
+    listener.kill("SIGINT");
+    expect(await listener.exited).toBe(0);
   });
 
   // Whoever does not have a language skips its example, by name; a commit is checked with all of them.

@@ -1,4 +1,4 @@
-import { settings } from "../settings.ts";
+import { clientSettings, type Setting, settings } from "../settings.ts";
 import { version } from "../version.ts";
 import { spell, spellFlag, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
@@ -33,13 +33,17 @@ function overview(commands: readonly Command[], style: Style): string {
     style.bold("Settings"),
     "  Each is an environment variable, the frequent ones are flags of `postrider serve` too.",
     ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
+    "",
+    style.bold("Settings of listen and send"),
+    "  The server passes them over.",
+    ...Object.values(clientSettings).flatMap((setting) => ["", ...settingLines(setting, style)]),
   ].join("\n");
 }
 
 const usage = (command: Command) => [spell(command), ...(command.restName ? [`[${command.restName}]`] : [])].join(" ");
 
 function settingLines(
-  { env, flag, default: byDefault, doc, example }: (typeof settings)[keyof typeof settings] & { flag?: string },
+  { env, flag, default: byDefault, doc, example }: Omit<Setting<unknown>, "parse">,
   style: Style,
 ): string[] {
   const names = flag === undefined ? env : `${env}, ${flag}`;

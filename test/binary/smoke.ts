@@ -117,6 +117,34 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     expectThat(after.code === 1 && after.err.includes("No server runs"), "then no server is found", after);
   },
 
+  async "send and listen"({ start, run }) {
+    const server = await startServer(start);
+    const { loginId, password } = await createAccount(server.url);
+    const env = { POSTRIDER_URL: server.url, POSTRIDER_LOGIN: loginId, POSTRIDER_PASSWORD: password };
+    const received = Promise.withResolvers<string | null>();
+    const local = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch(request) {
+        received.resolve(request.headers.get("service-event-id"));
+        return new Response(null, { status: 204 });
+      },
+    });
+    const listening = start(["listen", "--forward-to", `localhost:${local.port}/hook`], env);
+    await whenSaid(listening.stderr, "Forwarding");
+    const sent = await run('send {"hello":"world"}', env);
+    expectThat(sent.code === 0 && sent.out.startsWith("evt_") && sent.err === "", "it sends an event", sent);
+    const forwarded = await received.promise;
+    expectThat(forwarded === sent.out.trim(), "it forwards the event", { forwarded, sent });
+    await whenSaid(listening.stdout, `${forwarded}  204`);
+    listening.kill("SIGINT");
+    const code = await listening.exited;
+    expectThat(code === 0, "Ctrl+C ends it with 0", { code });
+    await local.stop(true);
+    server.child.kill("SIGTERM");
+    await server.child.exited;
+  },
+
   async "a port in use, and a folder in use"({ start, run }) {
     const server = await startServer(start);
     const port = new URL(server.url).port;
@@ -161,12 +189,26 @@ async function startServer(start: Bench["start"]) {
   throw new Error(`The server did not start: ${text}${await new Response(child.stderr).text()}`);
 }
 
-/** The header that logs in to a new account. */
-async function openAccount(url: string): Promise<{ Authorization: string }> {
+/** Reads until a text appears. */
+async function whenSaid(stream: ReadableStream<Uint8Array>, text: string): Promise<void> {
+  let said = "";
+  for await (const chunk of stream) {
+    said += new TextDecoder().decode(chunk);
+    if (said.includes(text)) return;
+  }
+  throw new Error(`It ended without "${text}": ${said}`);
+}
+
+async function createAccount(url: string): Promise<{ loginId: string; password: string }> {
   const created = await call(`${url}/v1/tenants`, { method: "POST" });
   expectStatus(created, 201, "POST /v1/tenants");
-  const { tenant_id: loginId, password } = created.json as Record<string, string>;
-  const body = { loginId, password };
+  const { tenant_id: loginId = "", password = "" } = created.json as Record<string, string>;
+  return { loginId, password };
+}
+
+/** The header that logs in to a new account. */
+async function openAccount(url: string): Promise<{ Authorization: string }> {
+  const body = await createAccount(url);
   const login = await call(`${url}/v1/tenants/auth/login`, { method: "POST", body });
   expectStatus(login, 200, "login");
   return { Authorization: `Bearer ${(login.json as { token: string }).token}` };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { settings } from "../../src/settings.ts";
+import { clientSettings, settings } from "../../src/settings.ts";
 import { createScriptedIo } from "./scripted-io.ts";
 
 async function run(line: string, options: Parameters<typeof createScriptedIo>[0] = {}) {
@@ -13,21 +13,27 @@ describe("help", () => {
   test("shows every command", async () => {
     const { code, out } = await run("help");
     expect(code).toBe(0);
-    for (const form of ["serve", "demo", "tenant create", "tenant delete ID", "check-url URL", "version"]) {
+    for (const form of [
+      "serve",
+      "demo",
+      "listen",
+      "send [EVENT]",
+      "tenant create",
+      "tenant delete ID",
+      "check-url URL",
+      "version",
+    ]) {
       expect(out).toContain(`postrider ${form}`);
     }
   });
 
-  test.each(Object.values(settings).map((setting) => [setting.env, setting] as const))(
-    "shows %s",
-    async (env, setting) => {
-      const line = (await run("help")).out.split("\n").find((each) => each.trim().startsWith(env)) ?? "";
-      expect(line).toContain(
-        setting.default === "" ? `for example ${setting.example}` : `(default ${setting.default})`,
-      );
-      if ("flag" in setting && setting.flag) expect(line).toContain(setting.flag);
-    },
-  );
+  test.each(
+    [...Object.values(settings), ...Object.values(clientSettings)].map((setting) => [setting.env, setting] as const),
+  )("shows %s", async (env, setting) => {
+    const line = (await run("help")).out.split("\n").find((each) => each.trim().startsWith(env)) ?? "";
+    expect(line).toContain(setting.default === "" ? `for example ${setting.example}` : `(default ${setting.default})`);
+    if ("flag" in setting && setting.flag) expect(line).toContain(setting.flag);
+  });
 
   test.each([
     ["help demo", "postrider demo"],
@@ -39,6 +45,8 @@ describe("help", () => {
     ["help tenant", "postrider tenant create [flags]"],
     ["tenant --help", "postrider tenant create [flags]"],
     ["--port 80 --help", "postrider serve [flags]"],
+    ["help listen", "postrider listen [flags]"],
+    ["send --help", "postrider send [EVENT] [flags]"],
   ])("%s", async (line, start) => {
     const { code, out } = await run(line);
     expect(code).toBe(0);
@@ -47,6 +55,21 @@ describe("help", () => {
 
   test.each(["--help", "-h", "help"])("%s is the overview", async (line) => {
     expect((await run(line)).out).toContain("Settings");
+  });
+
+  test("of a command that signs in, says with what", async () => {
+    for (const command of ["listen", "send"]) {
+      const { out } = await run(`help ${command}`);
+      for (const name of [
+        "--server URL",
+        "POSTRIDER_URL",
+        "POSTRIDER_LOGIN",
+        "POSTRIDER_PASSWORD",
+        "POSTRIDER_TOKEN",
+      ]) {
+        expect(out).toContain(name);
+      }
+    }
   });
 
   test("names the nearest command", async () => {
