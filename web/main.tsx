@@ -8,12 +8,14 @@ import { listenToKeys } from "./parts/keyboard.tsx";
 import { followAccount } from "./session/account.ts";
 import { keepSession } from "./session/renewal.ts";
 import { meetServer } from "./session/server.ts";
+import { guardUnsaved } from "./session/unsaved.ts";
 import { followStream } from "./stream/stream.ts";
 
 keepSession();
 followStream();
 followAccount();
 listenToKeys();
+guardUnsaved();
 // The pages that need it say so while it is missing.
 void meetServer().catch(() => {});
 

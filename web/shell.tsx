@@ -9,6 +9,7 @@ import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
 import { endSession, expiresAt, isLast } from "./session/session.ts";
+import { unsaved } from "./session/unsaved.ts";
 import { type StreamState, streamState } from "./stream/stream.ts";
 
 const places: readonly { path: string; name: string; icon: IconName; keys: string; isOnPhone?: boolean }[] = [
@@ -176,6 +177,11 @@ function Bars() {
       {streamState.value === "catching-up" && (
         <p class="bar" role="status">
           Some news was missed while you were away. Everything is read again.
+        </p>
+      )}
+      {unsaved.value && unsaved.value.path !== path && (
+        <p class="bar" role="status">
+          {unsaved.value.text} <a href={unsaved.value.path}>Back to them</a>
         </p>
       )}
       {isLast.value && (

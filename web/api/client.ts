@@ -40,6 +40,8 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
 /** Like `call`, for an answer whose news is in a header. */
 export async function callForHeader(path: string, header: string, options: Call): Promise<string | null> {
   const { response } = await send(path, options);
+  // A body that nobody reads keeps the connection.
+  await response.arrayBuffer();
   return response.headers.get(header);
 }
 

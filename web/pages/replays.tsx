@@ -1,5 +1,97 @@
+import "./replays.css";
+import { useLocation } from "preact-iso/router";
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import type { Replay, ReplayPage } from "../api/types.ts";
+import { count } from "../format/number.ts";
+import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
+import { useRefresh } from "../stream/live.ts";
+import { urlOf } from "./replays/choice.ts";
+import { NewReplay } from "./replays/new-replay.tsx";
+import { ReplayRow, ReplaySkeleton } from "./replays/replay-row.tsx";
+import { useChoice } from "./replays/use-choice.ts";
 
+const pageSize = 20;
+const followEveryMs = 500;
+
+/** Delivering stored events again: a choice, and how the earlier ones go. */
 export function ReplaysPage() {
-  return <PageHead title="Replays" />;
+  const { query, route } = useLocation();
+  const page = pageOf(query.page);
+  const { choice, settled, change } = useChoice(page);
+  const list = useLoaded(`page ${page}`, (signal) =>
+    call<ReplayPage>("/v1/events/replays", { query: { page: page - 1, size: pageSize }, signal }),
+  );
+  useRefresh(["replay.progressed"], followEveryMs, list.reload);
+
+  function replace(changed: Replay): void {
+    if (!list.data) return;
+    const replays = list.data.replays.map((replay) => (replay.id === changed.id ? changed : replay));
+    list.put({ ...list.data, replays });
+  }
+
+  return (
+    <>
+      <PageHead title="Replays" />
+      <div class="stack">
+        <NewReplay
+          choice={choice}
+          settled={settled}
+          onChange={change}
+          onStarted={() => {
+            if (page > 1) route(urlOf(choice, 1));
+            else list.reload();
+          }}
+        />
+        <Panel title="Replays so far" isFlush>
+          <Shown
+            of={list}
+            skeleton={<ReplaySkeleton rows={3} />}
+            isEmpty={({ total }) => total === 0}
+            empty={
+              <Empty sentence="Nothing was replayed yet. Choose above what to deliver again; here you see how it goes." />
+            }
+          >
+            {({ replays, total }) => (
+              <>
+                <ul class="rows">
+                  {replays.map((replay) => (
+                    <ReplayRow key={replay.id} replay={replay} isMarked={replay.id === query.id} onChanged={replace} />
+                  ))}
+                </ul>
+                {total > pageSize && (
+                  <Pages page={page} shown={replays.length} total={total} to={(n) => urlOf(choice, n)} />
+                )}
+              </>
+            )}
+          </Shown>
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+/** From 1. */
+function pageOf(text: string | undefined): number {
+  const page = Number(text);
+  return Number.isSafeInteger(page) && page > 0 ? page : 1;
+}
+
+function Pages({ page, shown, total, to }: { page: number; shown: number; total: number; to(page: number): string }) {
+  const before = (page - 1) * pageSize;
+  return (
+    <nav class="replay-pages" aria-label="Pages">
+      <p class="soft small">
+        {shown > 0 && `${count(before + 1)}–${count(before + shown)} of `}
+        {count(total)}
+      </p>
+      <div class="buttons">
+        {page > 1 ? <LinkButton href={to(page - 1)}>Newer</LinkButton> : <Button disabled>Newer</Button>}
+        {before + shown < total ? <LinkButton href={to(page + 1)}>Older</LinkButton> : <Button disabled>Older</Button>}
+      </div>
+    </nav>
+  );
 }

@@ -1,5 +1,68 @@
+import "./webhooks.css";
+import { useEffect } from "preact/hooks";
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import type { Inbox, WebhookHealth } from "../api/types.ts";
+import { readWebhooks } from "../api/webhooks.ts";
 import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { Shown } from "../parts/states.tsx";
+import { account } from "../session/account.ts";
+import { useRefresh } from "../stream/live.ts";
+import { CardSkeleton } from "./webhooks/card.tsx";
+import { WebhookList } from "./webhooks/list.tsx";
+import { Verify } from "./webhooks/verify.tsx";
 
+const healthEveryMs = 1_000;
+const listEveryMs = 1_000;
+
+/** Where events go, how that works out, and how a receiver knows that they are ours. */
 export function WebhooksPage() {
-  return <PageHead title="Webhooks" />;
+  const webhooks = useLoaded("webhooks", readWebhooks);
+  const health = useLoaded("health", (signal) => call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }));
+  const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }));
+  useRefresh(["account.changed"], listEveryMs, webhooks.reload);
+  useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
+
+  // The panel is there only when its data is, which is after the browser has looked for it.
+  useEffect(() => {
+    if (location.hash === "#verify" && webhooks.data) document.getElementById("verify")?.scrollIntoView();
+  }, [webhooks.data === undefined]);
+
+  return (
+    <>
+      <PageHead title="Webhooks">
+        <div class="end">
+          <a href="#verify">Verify deliveries</a>
+        </div>
+      </PageHead>
+      <div class="stack">
+        <Panel title="Registered webhooks" actions={webhooks.data && <Limit used={webhooks.data.length} />} isFlush>
+          <Shown of={webhooks} skeleton={<CardSkeleton />}>
+            {(registered) => (
+              <WebhookList
+                registered={registered}
+                health={health.data ?? []}
+                inboxUrl={inbox.data?.url ?? null}
+                onSaved={webhooks.put}
+              />
+            )}
+          </Shown>
+        </Panel>
+        <Verify />
+      </div>
+    </>
+  );
+}
+
+/** "1 of 1 on the free plan" */
+function Limit({ used }: { used: number }) {
+  const who = account.value;
+  if (!who) return null;
+  const plan = who.status === "pending_verification" ? "until the card is verified" : `on the ${who.tier} plan`;
+  return (
+    <p class="small soft">
+      {used} of {who.enforced_webhooks} {plan} · <a href="/plan">See the plan</a>
+    </p>
+  );
 }

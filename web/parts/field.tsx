@@ -16,6 +16,7 @@ interface FieldProps {
   required?: boolean;
   min?: number;
   max?: number;
+  step?: number;
 }
 
 /** A field with its label, a hint, and what is wrong with it. */

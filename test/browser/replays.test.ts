@@ -1,0 +1,197 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { startReceiver } from "../support/receiver.ts";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { openAccount } from "./signed-in.ts";
+import { follow, left, press, seeText } from "./visitor.ts";
+
+const server = await startExecutable();
+const browser = openBrowser(server.url);
+
+/** Answers with what is asked of each webhook's path, `/hook-1` and so on; 204 unless it is told otherwise. */
+const answers = new Map<string, number>();
+const receiver = startReceiver({ answer: ({ path }) => new Response(null, { status: answers.get(path) ?? 204 }) });
+afterAll(() => receiver.stop());
+
+const tooMany = /^429: .*\/v1\/events\/replays\//;
+
+describe.skipIf(noBrowser !== null)("the replays' page", () => {
+  test.each(["desktop", "phone"] as const)(
+    "says what there is to do before anything is replayed, on a %s",
+    async (size) => {
+      const { page } = await open({ size });
+      await seeText(page, "Nothing was replayed yet.");
+      await seeText(page, "No event is failed now, so there is nothing to replay.");
+      expect(await page.getByRole("button", { name: "Replay", exact: true }).isDisabled()).toBe(true);
+      await browser.inspect(page, "replays-empty");
+    },
+  );
+
+  test.each(["desktop", "phone"] as const)(
+    "replays what failed: the number before, the progress, and the end, on a %s",
+    async (size) => {
+      const { page, account, answerWith, received } = await open({ size, path: "?kind=failed" });
+      answerWith(404);
+      await account.ingestAll(Array.from({ length: 12 }, (_, n) => ({ n })));
+      await received(12);
+      answerWith(204);
+      await seeText(page, "Replay 12 failed events");
+      await press(page, "Replay 12 failed events");
+      await seeText(page, /^Completed$/);
+      await seeText(page, "12 events selected, 12 deliveries queued:");
+      await seeText(page, "12 delivered");
+      await page.getByRole("img", { name: "Of the deliveries of this replay: 12 delivered" }).waitFor();
+      await seeText(page, "No event is failed now");
+      const { events } = await account.get<{ events: { state: string; replayGroupId: string }[] }>("/v1/events");
+      expect(new Set(events.map(({ state }) => state))).toEqual(new Set(["DELIVERED"]));
+      expect(events[0]?.replayGroupId).toMatch(/^failed-\d{8}-\d{4}$/);
+      await browser.inspect(page, "replays-completed");
+    },
+  );
+
+  test("counts the events of a range of time as it is chosen, and keeps the choice in the URL", async () => {
+    const { page, account } = await open({ size: "desktop" });
+    await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await page.getByRole("radio", { name: /^A range of time/ }).check();
+    await page.getByRole("button", { name: "24 h" }).click();
+    await seeText(page, "Replay 3 events");
+    await browser.inspect(page, "replays-range");
+    await page.waitForURL(/kind=timeline&from=.*&to=/);
+    await page.reload();
+    await seeText(page, "Replay 3 events");
+
+    await page.getByLabel("To, inclusive").fill("2020-01-01T00:00:00");
+    await seeText(page, "The range begins after it ends.");
+    await page.getByLabel("From").fill("2019-01-01T00:00:00");
+    await seeText(page, "No event was accepted in this range.");
+    await page.waitForURL(/from=2019-01-01T00/);
+  });
+
+  test("comes with a range by a link", async () => {
+    const { page, account } = await open({ size: "phone", path: "?kind=all" });
+    await account.ingest({ n: 1 });
+    const now = new Date();
+    const from = new Date(now.getTime() - 60_000).toISOString();
+    await page.goto(`${server.url}/replays?kind=timeline&from=${from}&to=${now.toISOString()}`);
+    await seeText(page, "Replay 1 event");
+    expect(await page.getByRole("radio", { name: /^A range of time/ }).isChecked()).toBe(true);
+  });
+
+  test("replays one event by its id, under a label of one's own", async () => {
+    const { page, account } = await open({ size: "desktop" });
+    const eventId = await account.ingest({ n: 1 });
+    await page.goto(`${server.url}/replays?kind=single&event=${eventId}`);
+    await page.getByLabel("Label").fill("after the outage");
+    await press(page, "Replay this event");
+    await page.getByText("after the outage", { exact: true }).waitFor();
+    await seeText(page, "1 event selected, 1 delivery queued:");
+    await seeText(page, /^Completed$/);
+    const replayed = await receiver.waitFor(
+      ({ headers }) => headers.get("service-event-id") === eventId && headers.has("service-replay-group"),
+    );
+    expect(replayed.headers.get("service-replay-group")).toBe("after%20the%20outage");
+
+    await page.getByLabel("Event id").fill("evt_nothing");
+    await seeText(page, "There is no event with this id in the account.");
+    await page.getByLabel("Event id").fill("");
+    await seeText(page, "Enter the id of an event.");
+  });
+
+  test.each(["desktop", "phone"] as const)(
+    "cancels a replay after saying what is still delivered, on a %s",
+    async (size) => {
+      const { page, account, answerWith, received } = await open({ size });
+      await account.ingestAll([{ n: 1 }, { n: 2 }]);
+      await received(2);
+      // The first one does not end, so that the second waits its turn.
+      answerWith(503);
+      await page.goto(`${server.url}/replays?kind=all`);
+      await press(page, "Replay all 2 events");
+      await seeText(page, "2 waiting");
+      await page.getByLabel("Label").fill("second");
+      await press(page, "Replay all 2 events");
+      await seeText(page, /^Waits its turn$/);
+      await browser.inspect(page, "replays-running");
+
+      await press(page, "Cancel second");
+      await seeText(page, "Events that are not queued yet are left out. What is queued already is still delivered.");
+      await browser.inspect(page, "replays-cancel");
+      await press(page, "Cancel the replay");
+      await seeText(page, "The replay second is cancelled.");
+      await seeText(page, /^Cancelled$/);
+      expect((await account.get<{ replays: object[] }>("/v1/events/replays")).replays).toMatchObject([
+        { replayGroupId: "second", status: "cancelled", queued: 0 },
+        { status: "running", queued: 2 },
+      ]);
+    },
+  );
+
+  test("says so when there are too many at a time", async () => {
+    const { page, account, answerWith, received } = await open({
+      size: "phone",
+      path: "?kind=all",
+      provoked: [tooMany],
+    });
+    await account.ingest({ n: 1 });
+    await received(1);
+    answerWith(503);
+    for (let n = 0; n < 11; n += 1) await account.post("/v1/events/replays/all", { replayGroupId: `replay ${n}` });
+    await page.reload();
+    await press(page, "Replay 1 event");
+    await seeText(page, "The account has 11 replays that have not ended; wait until one has, or cancel one.");
+    await browser.inspect(page, "replays-too-many");
+  });
+
+  test("pages through its history by the URL", async () => {
+    const { page, account } = await open({ size: "desktop" });
+    const eventId = await account.ingest({ n: 1 });
+    for (let n = 1; n <= 21; n += 1) {
+      await account.post("/v1/events/replays/single", { eventId, replayGroupId: `number ${n}` });
+    }
+    await page.getByText("number 21", { exact: true }).waitFor();
+    await seeText(page, /^1–20 of 21$/);
+    await follow(page, "Older");
+    await page.getByText("number 1", { exact: true }).waitFor();
+    await page.reload();
+    await seeText(page, /^21–21 of 21$/);
+    await page.goBack();
+    await page.getByText("number 21", { exact: true }).waitFor();
+  });
+
+  test("says before that without a webhook a replay goes nowhere", async () => {
+    const { page, account } = await open({ size: "desktop", path: "?kind=all" });
+    await account.setWebhooks();
+    await seeText(page, "No webhook is registered, so a replay goes nowhere.");
+    await follow(page, "Register a webhook first");
+    await page.waitForURL(`${server.url}/webhooks`);
+  });
+});
+
+interface Opened {
+  size: "desktop" | "phone";
+  path?: string;
+  provoked?: readonly RegExp[];
+}
+
+let opened = 0;
+
+/** A new account with a webhook of its own, on the page. */
+async function open({ size, path = "", provoked = [] }: Opened) {
+  opened += 1;
+  const hook = `/hook-${opened}`;
+  const account = await openAccount(server.url);
+  await account.setWebhooks({ webhook_url: receiver.url + hook });
+  const page: Page = await browser.page({ size, provoked: [left, ...provoked] });
+  await account.signIn(page);
+  await page.goto(`${server.url}/replays${path}`);
+  await page.getByText("Live", { exact: true }).waitFor();
+  return {
+    page,
+    account,
+    answerWith: (status: number) => void answers.set(hook, status),
+    /** Resolves when as many deliveries have come to the webhook. */
+    received: (n: number) =>
+      receiver.waitFor(() => receiver.requests.filter(({ path: to }) => to === hook).length >= n),
+  };
+}

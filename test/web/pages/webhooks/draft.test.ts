@@ -1,0 +1,128 @@
+import { describe, expect, test } from "bun:test";
+import {
+  addRow,
+  changesInWords,
+  type Draft,
+  editRow,
+  findFault,
+  leavingWebhooks,
+  rebase,
+  removeRow,
+  toDraft,
+  toEntries,
+  undoRow,
+} from "../../../../web/pages/webhooks/draft.ts";
+
+const shop = { id: "wh_shop", url: "https://shop.example/hook", name: "Shop" };
+const books = { id: "wh_books", url: "https://books.example/hook", name: "" };
+const registered = [shop, books];
+
+const edits: readonly [string, (draft: Draft) => Draft, string, string[]][] = [
+  ["nothing", (draft) => draft, "", [shop.url, books.url]],
+  [
+    "adding one",
+    (draft) => addRow(draft, "new-1", " https://new.example ", ""),
+    "1 added",
+    [shop.url, books.url, "https://new.example"],
+  ],
+  ["removing one", (draft) => removeRow(draft, shop.id), "1 removed", [books.url]],
+  ["removing one and undoing it", (draft) => undoRow(removeRow(draft, shop.id), shop.id), "", [shop.url, books.url]],
+  [
+    "removing one that was never saved",
+    (draft) => removeRow(addRow(draft, "new-1", "x", ""), "new-1"),
+    "",
+    [shop.url, books.url],
+  ],
+  ["another name", (draft) => editRow(draft, books.id, { name: "Books" }), "1 changed", [shop.url, books.url]],
+  [
+    "another name and back",
+    (draft) => editRow(editRow(draft, shop.id, { name: "" }), shop.id, { name: "Shop" }),
+    "",
+    [shop.url, books.url],
+  ],
+  [
+    "one of each",
+    (draft) =>
+      addRow(
+        removeRow(editRow(draft, books.id, { url: "https://b.example" }), shop.id),
+        "new-1",
+        "https://new.example",
+        "",
+      ),
+    "1 added, 1 removed, 1 changed",
+    ["https://b.example", "https://new.example"],
+  ],
+];
+
+describe("the list of webhooks, while it is edited", () => {
+  test.each(edits)("%s: what has changed, and what is sent", (_, edit, words, urls) => {
+    const draft = edit(toDraft(registered));
+    expect(changesInWords(draft)).toBe(words);
+    expect(toEntries(draft).map(({ webhook_url }) => webhook_url)).toEqual(urls);
+  });
+
+  test("knows which webhooks leave: those that are removed, and those whose URL is another one", () => {
+    const draft = editRow(removeRow(toDraft(registered), shop.id), books.id, { url: "https://b.example" });
+    expect(leavingWebhooks(draft)).toEqual(registered);
+    expect(leavingWebhooks(editRow(toDraft(registered), books.id, { name: "Books" }))).toEqual([]);
+  });
+
+  test("a webhook that is removed and added again stays", () => {
+    const draft = addRow(removeRow(toDraft(registered), shop.id), "new-1", shop.url, "");
+    expect(leavingWebhooks(draft)).toEqual([]);
+  });
+});
+
+describe("the list, when somebody else has saved it meanwhile", () => {
+  const edited = editRow(toDraft(registered), shop.id, { name: "My shop" });
+  const urlsOf = (draft: Draft) => draft.map(({ url, name }) => `${url} ${name}`);
+
+  test("keeps what was edited, and takes what others added", () => {
+    const news = { id: "wh_news", url: "https://news.example", name: "" };
+    expect(urlsOf(rebase(edited, [...registered, news]))).toEqual([
+      `${shop.url} My shop`,
+      `${books.url} `,
+      "https://news.example ",
+    ]);
+  });
+
+  test("drops what others removed, unless it was edited: then it is added again", () => {
+    const rebased = rebase(edited, []);
+    expect(urlsOf(rebased)).toEqual([`${shop.url} My shop`]);
+    expect(changesInWords(rebased)).toBe("1 added");
+  });
+
+  test("follows a name that others gave", () => {
+    expect(urlsOf(rebase(edited, [shop, { ...books, name: "Books" }]))).toEqual([
+      `${shop.url} My shop`,
+      `${books.url} Books`,
+    ]);
+  });
+
+  test("does not add twice what was saved meanwhile", () => {
+    const draft = addRow(toDraft([shop]), "new-1", books.url, "");
+    expect(urlsOf(rebase(draft, registered))).toEqual([`${shop.url} Shop`, `${books.url} `]);
+  });
+});
+
+describe("a refusal of the list", () => {
+  const draft = addRow(removeRow(toDraft(registered), shop.id), "new-1", "http://new.example", "");
+
+  test.each([
+    ['[1].webhook_url must start with "https://".', "new-1", "url", 'The URL must start with "https://".'],
+    ["[0].name must have at most 200 characters.", books.id, "name", "The name must have at most 200 characters."],
+    [
+      "[1].webhook_url must not be the same URL as [0].webhook_url.",
+      "new-1",
+      "url",
+      "The URL must not be the same URL as webhook 1.",
+    ],
+  ] as const)("is shown next to the field that it names: %s", (message, key, field, shown) => {
+    expect(findFault(message, draft)).toEqual({ key, field, message: shown });
+  });
+
+  test.each(["The body must have at most 1 entry on this plan.", "[7].webhook_url must be a string."])(
+    "is shown beside the button when no field is to blame: %s",
+    (message) => expect(findFault(message, draft)).toBeNull(),
+  );
+});

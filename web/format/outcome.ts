@@ -1,0 +1,25 @@
+/** What an answer means for a delivery. */
+export interface Outcome {
+  /** Of the record, after this attempt. */
+  readonly state: "DELIVERED" | "PENDING" | "FAILED";
+  /** A sentence: the rule, and what follows from it. */
+  readonly rule: string;
+}
+
+/**
+ * What follows from an attempt (specification, "Acknowledgement and retry rules"; decisions, section 8).
+ * @param status null: no answer in time
+ */
+export function outcomeOf(status: number | null): Outcome {
+  if (status === null) return { state: "PENDING", rule: "Without an answer the delivery is tried again." };
+  if (status >= 200 && status < 300) return { state: "DELIVERED", rule: "Any 2xx acknowledges the delivery." };
+  if (status === 429) return { state: "PENDING", rule: "After a 429 the delivery is tried again." };
+  if (status >= 500) return { state: "PENDING", rule: "After a 5xx the delivery is tried again." };
+  if (status >= 400) {
+    return { state: "FAILED", rule: "A 4xx other than 429 is a permanent failure: the delivery is not tried again." };
+  }
+  return { state: "PENDING", rule: "A redirect is not followed; the delivery is tried again." };
+}
+
+/** A reason for a failure, where the webhook that it names is plain from what stands around it. */
+export const withoutUrl = (reason: string, url: string): string => reason.replace(url, "the webhook");

@@ -1,0 +1,149 @@
+import { useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Webhook } from "../../api/types.ts";
+import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { Choices } from "../../parts/choices.tsx";
+import { Copy } from "../../parts/copy.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { LeavingWebhook } from "../../parts/leaving-webhook.tsx";
+import { Panel } from "../../parts/panel.tsx";
+import { Empty } from "../../parts/states.tsx";
+import { account } from "../../session/account.ts";
+
+/** Where the inbox is, and whether events go there. */
+export function Address(use: UseProps) {
+  const { url, registered } = use;
+  const webhook = registered.find((entry) => entry.url === url);
+  return (
+    <Panel title="Address">
+      <div class="stack">
+        <p class="inbox-url">
+          <code>{url}</code>
+          <Copy text={url} what="the inbox's URL" />
+        </p>
+        {webhook ? (
+          <div class="buttons">
+            <span class="badge good">
+              <Icon name="check" /> In use
+            </span>
+            <a class="small" href="/webhooks">
+              See the webhooks
+            </a>
+          </div>
+        ) : (
+          <UseAsWebhook {...use} />
+        )}
+        <p class="soft small">
+          A receiver inside this server, for trying things out. Only this account's deliveries reach it; the last 100
+          are kept.
+        </p>
+      </div>
+    </Panel>
+  );
+}
+
+/** The one thing to do while nothing has arrived. */
+export function FirstStep({ url, registered }: Pick<UseProps, "url" | "registered">) {
+  const webhook = registered.find((entry) => entry.url === url);
+  if (!webhook) {
+    return (
+      <Empty sentence="Nothing has arrived yet. Press “Use as webhook” above: from then on each event is delivered here." />
+    );
+  }
+  return (
+    <Empty sentence="Nothing has arrived yet.">
+      <div class="buttons">
+        <Button kind="primary" onClick={() => call(`/v1/tenants/webhooks/${webhook.id}/test`, { method: "POST" })}>
+          Send a test event
+        </Button>
+        <LinkButton href="/keys">See how to send an event</LinkButton>
+      </div>
+    </Empty>
+  );
+}
+
+export interface UseProps {
+  url: string;
+  registered: readonly Webhook[];
+  onSaved(registered: Webhook[]): void;
+}
+
+/** By one click where the plan has room, and else by another one that says what is replaced. */
+function UseAsWebhook({ url, registered, onSaved }: UseProps) {
+  const [isAsking, setAsking] = useState(false);
+  const limit = account.value?.enforced_webhooks ?? null;
+
+  async function use(): Promise<void> {
+    // Somebody may have saved the list a moment ago, and it is replaced as a whole.
+    const now = await readWebhooks();
+    onSaved(now);
+    if (limit !== null && now.length >= limit) setAsking(!now.some((webhook) => webhook.url === url));
+    else onSaved(await register(url, now));
+  }
+
+  return (
+    <>
+      <div class="buttons">
+        <Button kind="primary" onClick={use}>
+          Use as webhook
+        </Button>
+      </div>
+      {isAsking && (
+        <ReplaceDialog url={url} registered={registered} onSaved={onSaved} onClose={() => setAsking(false)} />
+      )}
+    </>
+  );
+}
+
+/** What was asked for shows where it was asked for: the button becomes "In use". */
+function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
+  const entries = others.map((webhook) => ({ webhook_url: webhook.url, name: webhook.name }));
+  return saveWebhooks([...entries, { webhook_url: url, name: inboxName }]);
+}
+
+/** The plan has no room for one more. */
+function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClose(): void }) {
+  const [chosen, setChosen] = useState(registered[0]?.id ?? "");
+  const leaving = registered.find(({ id }) => id === chosen);
+  const many = registered.length === 1 ? "webhook is" : `${registered.length} webhooks are`;
+
+  async function replace(): Promise<void> {
+    const saved = await register(
+      url,
+      registered.filter(({ id }) => id !== chosen),
+    );
+    onClose();
+    onSaved(saved);
+  }
+
+  return (
+    <Dialog title="Replace a webhook by the inbox?" onClose={onClose}>
+      <p>
+        The {account.value?.tier} plan has no room for one more: its {many} in use.
+      </p>
+      {registered.length > 1 && (
+        <Choices
+          legend="Which one to replace"
+          name="replaced"
+          options={registered.map(({ id, name, url: other }) => ({
+            value: id,
+            text: name || other,
+            hint: name && other,
+          }))}
+          value={chosen}
+          onChoose={setChosen}
+        />
+      )}
+      {leaving && <LeavingWebhook key={leaving.id} webhook={leaving} when="This" />}
+      <div class="buttons">
+        <a href="/plan">See the plan</a>
+        <Button onClick={onClose}>Keep it</Button>
+        <Button kind="danger" onClick={replace} disabled={!leaving}>
+          Replace it
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

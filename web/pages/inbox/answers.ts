@@ -1,0 +1,48 @@
+import type { InboxAnswer } from "../../api/types.ts";
+import { type Outcome, outcomeOf } from "../../format/outcome.ts";
+import { duration } from "../../format/time.ts";
+
+/** How the inbox answers unless it is told otherwise. */
+export const standardAnswer: InboxAnswer = { status: 204, delay_ms: 0, silent: false };
+
+/** Specification, "Acknowledgement and retry rules", rule 4. */
+const patienceMs = 10_000;
+
+export const statuses: readonly { value: string; text: string }[] = [
+  { value: "204", text: "204 No content" },
+  { value: "200", text: "200 OK" },
+  { value: "400", text: "400 Bad request" },
+  { value: "404", text: "404 Not found" },
+  { value: "429", text: "429 Too many requests" },
+  { value: "500", text: "500 Server error" },
+  { value: "503", text: "503 Unavailable" },
+];
+
+const presetDelays: readonly { value: string; text: string }[] = [
+  { value: "0", text: "None" },
+  { value: "2000", text: "2 s" },
+  { value: "5000", text: "5 s" },
+  { value: "12000", text: "12 s, too late" },
+];
+
+/** With the one that is set, which may be none of ours. */
+export function delaysFor({ delay_ms }: InboxAnswer): readonly { value: string; text: string }[] {
+  const value = String(delay_ms);
+  const isKnown = presetDelays.some((preset) => preset.value === value);
+  return isKnown ? presetDelays : [...presetDelays, { value, text: duration(delay_ms) }];
+}
+
+export const isStandard = ({ status, delay_ms, silent }: InboxAnswer): boolean =>
+  status === standardAnswer.status && delay_ms === standardAnswer.delay_ms && !silent;
+
+/** What the answer does to a delivery. */
+export function effectOf({ status, delay_ms, silent }: InboxAnswer): Outcome {
+  const outcome = outcomeOf(silent || delay_ms >= patienceMs ? null : status);
+  if (silent) return { ...outcome, rule: `The inbox does not answer. ${outcome.rule}` };
+  if (delay_ms >= patienceMs) {
+    return { ...outcome, rule: `Postrider waits for 10 s, and this takes ${duration(delay_ms)}. ${outcome.rule}` };
+  }
+  return delay_ms === 0 ? outcome : { ...outcome, rule: `After ${duration(delay_ms)}: ${lower(outcome.rule)}` };
+}
+
+const lower = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1);

@@ -1,0 +1,106 @@
+import { count } from "../../format/number.ts";
+
+export type Kind = "failed" | "timeline" | "single" | "all";
+
+/** What is to be delivered again, as it stands in the URL. */
+export interface Choice {
+  readonly kind: Kind;
+  readonly eventId: string;
+  /** ISO 8601, both inclusive; "": not chosen yet. */
+  readonly from: string;
+  readonly to: string;
+}
+
+export const kinds: Readonly<Record<Kind, { text: string; hint: string }>> = {
+  failed: {
+    text: "Everything that failed",
+    hint: "Events that are failed now, to those webhooks that have not acknowledged them.",
+  },
+  timeline: { text: "A range of time", hint: "Events by the time at which they were accepted." },
+  single: { text: "One event", hint: "By its id." },
+  all: { text: "Everything", hint: "The whole history of the account. It can take long." },
+};
+
+const isKind = (text: string | undefined): text is Kind => text !== undefined && text in kinds;
+
+/** Reads the query of the page; what it does not understand it leaves out. */
+export function readChoice(query: Readonly<Record<string, string>>): Choice {
+  const eventId = query.event ?? "";
+  const from = isoOrNothing(query.from ?? query.startTime);
+  const to = isoOrNothing(query.to ?? query.endTime);
+  const meant = eventId !== "" ? "single" : from !== "" || to !== "" ? "timeline" : "failed";
+  return { kind: isKind(query.kind) ? query.kind : meant, eventId, from, to };
+}
+
+/** The page's URL of a choice and of a page of the list, from 1. */
+export function urlOf({ kind, eventId, from, to }: Choice, page: number): string {
+  const query = new URLSearchParams();
+  if (kind !== "failed") query.set("kind", kind);
+  if (kind === "single" && eventId !== "") query.set("event", eventId);
+  if (kind === "timeline" && from !== "") query.set("from", from);
+  if (kind === "timeline" && to !== "") query.set("to", to);
+  if (page > 1) query.set("page", String(page));
+  return query.size === 0 ? "/replays" : `/replays?${query}`;
+}
+
+/** What is missing before anything can be selected; null: nothing. */
+export function missing({ kind, eventId, from, to }: Choice): string | null {
+  if (kind === "single" && eventId.trim() === "") return "Enter the id of an event.";
+  if (kind === "timeline" && (from === "" || to === "")) return "Choose where the range begins and ends.";
+  if (kind === "timeline" && from > to) return "The range begins after it ends.";
+  return null;
+}
+
+/** The fields that the replay of this kind takes, without its label. */
+export function fieldsOf({ kind, eventId, from, to }: Choice): Readonly<Record<string, string>> {
+  if (kind === "single") return { eventId: eventId.trim() };
+  return kind === "timeline" ? { startTime: from, endTime: to } : {};
+}
+
+/** What the button says. @param selected null while it is not known */
+export function startText(kind: Kind, selected: number | null): string {
+  if (kind === "single") return "Replay this event";
+  if (selected === null || selected === 0) return "Replay";
+  const events = selected === 1 ? "event" : "events";
+  if (kind === "failed") return `Replay ${count(selected)} failed ${events}`;
+  return kind === "all" && selected > 1
+    ? `Replay all ${count(selected)} events`
+    : `Replay ${count(selected)} ${events}`;
+}
+
+/** Why there is nothing to replay. */
+export const nothingSelected: Readonly<Record<Kind, string>> = {
+  failed: "No event is failed now, so there is nothing to replay.",
+  timeline: "No event was accepted in this range.",
+  single: "There is no event with this id in the account.",
+  all: "The account has no events yet.",
+};
+
+/** `failed-20260301-1234`: who looks at a record later sees which replay it was, and when it was asked for. */
+export function defaultLabel(kind: Kind, at: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  const day = `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
+  return `${kind === "single" ? "event" : kind === "timeline" ? "range" : kind}-${day}-${two(at.getHours())}${two(at.getMinutes())}`;
+}
+
+const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z$/;
+
+/** In one form, so that they compare as text. */
+function isoOrNothing(text: string | undefined): string {
+  if (text === undefined || !isoPattern.test(text)) return "";
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? "" : new Date(ms).toISOString();
+}
+
+/** As `<input type="datetime-local">` has it, in this machine's time zone. */
+export function toLocal(iso: string): string {
+  if (iso === "") return "";
+  const at = new Date(iso);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/** @param end of the second that was typed, so that a range that ends with an event's time holds the event */
+export function fromLocal(local: string, end = false): string {
+  const ms = local === "" ? Number.NaN : new Date(local).getTime();
+  return Number.isNaN(ms) ? "" : new Date(ms + (end ? 999 : 0)).toISOString();
+}

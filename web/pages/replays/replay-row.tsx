@@ -1,0 +1,142 @@
+import { useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Replay } from "../../api/types.ts";
+import { count } from "../../format/number.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Icon, type IconName } from "../../parts/icon.tsx";
+import { say } from "../../parts/said.tsx";
+import { Shares } from "../../parts/shares.tsx";
+import { Skeleton } from "../../parts/states.tsx";
+import { Time } from "../../parts/time.tsx";
+
+const kindWords: Readonly<Record<string, string>> = {
+  failed: "Failed events",
+  timeline: "A range of time",
+  single: "One event",
+  all: "All events",
+};
+
+const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
+  waiting: { tone: "waiting", icon: "wait", word: "Waits its turn" },
+  running: { tone: "running", icon: "replays", word: "Running" },
+  completed: { tone: "delivered", icon: "check", word: "Completed" },
+  cancelled: { tone: "", icon: "cross", word: "Cancelled" },
+};
+
+const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
+
+export function ReplayRow({
+  replay,
+  isMarked,
+  onChanged,
+}: {
+  replay: Replay;
+  /** It is the one that the page was opened for. */
+  isMarked: boolean;
+  onChanged(replay: Replay): void;
+}) {
+  const [isAsking, setAsking] = useState(false);
+  const { id, kind, replayGroupId, status, selected, queued, delivered, failed, superseded, skipped } = replay;
+  const look = statusLooks[status] ?? { tone: "", icon: "wait" as IconName, word: status };
+  const open = queued - delivered - failed - superseded;
+  return (
+    <li class={`replay ${isMarked ? "is-marked" : ""}`} data-id={id}>
+      <div class="head">
+        <span class={`state ${look.tone}`}>
+          <Icon name={look.icon} />
+          {look.word}
+        </span>
+        <strong class="label" title={replayGroupId}>
+          {replayGroupId}
+        </strong>
+        <span class="soft small">
+          {kindWords[kind] ?? kind} · <Time at={replay.createdAt} />
+        </span>
+        {!hasEnded(replay) && (
+          <Button class="end" onClick={() => setAsking(true)} aria-label={`Cancel ${replayGroupId}`}>
+            Cancel
+          </Button>
+        )}
+      </div>
+      <Shares
+        of="deliveries of this replay"
+        parts={[
+          { tone: "delivered", n: delivered, word: "delivered" },
+          { tone: "failed", n: failed, word: "failed" },
+          { tone: "neither", n: superseded, word: "superseded" },
+          { tone: "neither", n: skipped, word: "skipped" },
+          // A replay that was cancelled still has them delivered.
+          { tone: "waiting", n: open, word: "waiting" },
+        ]}
+        whole={hasEnded(replay) ? queued + skipped : Math.max(queued + skipped, selected)}
+      />
+      <p class="small numbers">
+        <span>
+          {count(selected)} {selected === 1 ? "event" : "events"} selected
+          {queued > 0 && `, ${count(queued)} ${queued === 1 ? "delivery" : "deliveries"} queued`}
+        </span>
+        {queued > 0 && <span class="state delivered">{count(delivered)} delivered</span>}
+        {failed > 0 && <span class="state failed">{count(failed)} failed</span>}
+        {open > 0 && <span class="state waiting">{count(open)} waiting</span>}
+        {superseded > 0 && (
+          <span class="soft" title="A later replay overtook them before they had ended.">
+            {count(superseded)} superseded
+          </span>
+        )}
+        {skipped > 0 && (
+          <span class="soft" title="They had failed for a webhook that is gone, and there is none in its place.">
+            {count(skipped)} skipped
+          </span>
+        )}
+      </p>
+      {isAsking && <CancelDialog replay={replay} open={open} onClose={() => setAsking(false)} onChanged={onChanged} />}
+    </li>
+  );
+}
+
+function CancelDialog({
+  replay,
+  open,
+  onClose,
+  onChanged,
+}: {
+  replay: Replay;
+  open: number;
+  onClose(): void;
+  onChanged(replay: Replay): void;
+}) {
+  async function cancel(): Promise<void> {
+    const now = await call<Replay>(`/v1/events/replays/${replay.id}`, { method: "DELETE" });
+    onChanged(now);
+    onClose();
+    if (now.status === "cancelled") say(`The replay ${replay.replayGroupId} is cancelled.`);
+    else say("All of it was queued already, so there was nothing left to cancel.");
+  }
+  return (
+    <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>
+      <p>
+        Events that are not queued yet are left out. What is queued already is still delivered
+        {open > 0 ? `: ${count(open)} ${open === 1 ? "delivery" : "deliveries"} at the moment.` : "."}
+      </p>
+      <div class="buttons">
+        <Button onClick={onClose}>Keep it running</Button>
+        <Button kind="danger" onClick={cancel}>
+          Cancel the replay
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+export const ReplaySkeleton = ({ rows }: { rows: number }) => (
+  <ul class="rows">
+    {Array.from({ length: rows }, (_, i) => (
+      <li key={i} class="replay">
+        <Skeleton width="36%" height="16px" />
+        <Skeleton width="100%" height="8px" />
+        <Skeleton width="48%" />
+      </li>
+    ))}
+  </ul>
+);

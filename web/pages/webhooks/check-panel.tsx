@@ -1,0 +1,112 @@
+import { useId, useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Inbox } from "../../api/types.ts";
+import { Button } from "../../parts/button.tsx";
+import { FindingSummary, Findings } from "../../parts/findings.tsx";
+import { Panel } from "../../parts/panel.tsx";
+import { say } from "../../parts/said.tsx";
+import type { VerifyKeys } from "../../verify/use-keys.ts";
+import { type Finding, verifyDelivery } from "../../verify/verify-delivery.ts";
+
+/** Whether a delivery that somebody received is genuine. What is pasted stays in the page. */
+export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
+  const [pasted, setPasted] = useState({ headers: "", body: "" });
+  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+  const isEmpty = pasted.headers.trim() === "";
+
+  const check = ({ headers, body }: typeof pasted) =>
+    setFindings(verifyDelivery({ headers, body, jwks, signingSecret: secret.secret, nowMs: Date.now() }));
+
+  function change(next: typeof pasted): void {
+    setPasted(next);
+    setFindings(null);
+  }
+
+  async function fillIn(): Promise<void> {
+    const [latest] = (await call<Inbox>("/v1/inbox", { query: { size: 1 } })).deliveries;
+    if (!latest) return say("The inbox is empty. Send a test event to it first.", "bad");
+    const headers = Object.entries(latest.headers).map(([name, value]) => `${name}: ${value}`);
+    const next = { headers: headers.join("\n"), body: latest.body };
+    setPasted(next);
+    check(next);
+  }
+
+  return (
+    <Panel
+      title="Check a delivery"
+      actions={
+        <Button kind="quiet" onClick={fillIn}>
+          Fill in the latest inbox delivery
+        </Button>
+      }
+    >
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          check(pasted);
+        }}
+      >
+        <div class="pasted">
+          <Area
+            label="Headers"
+            hint="Lines, what curl -v printed, or JSON."
+            value={pasted.headers}
+            onType={(headers) => change({ ...pasted, headers })}
+          />
+          <Area
+            label="Body"
+            hint="The very bytes as they came, not parsed and written again."
+            value={pasted.body}
+            onType={(body) => change({ ...pasted, body })}
+          />
+        </div>
+        <div class="buttons">
+          <Button kind="primary" type="submit" disabled={isEmpty}>
+            Check the delivery
+          </Button>
+          <p class="soft small">It is checked in this page; nothing is sent.</p>
+        </div>
+        <div role="status">
+          {findings && (
+            <div class="stack">
+              <FindingSummary findings={findings} />
+              <Findings findings={findings} />
+            </div>
+          )}
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+function Area({
+  label,
+  hint,
+  value,
+  onType,
+}: {
+  label: string;
+  hint: string;
+  value: string;
+  onType(value: string): void;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        rows={8}
+        spellcheck={false}
+        autocomplete="off"
+        aria-describedby={`${id}-more`}
+        value={value}
+        onInput={({ currentTarget }) => onType(currentTarget.value)}
+      />
+      <span id={`${id}-more`} class="hint">
+        {hint}
+      </span>
+    </div>
+  );
+}

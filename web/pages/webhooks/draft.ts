@@ -1,0 +1,100 @@
+import type { SavedWebhook, Webhook } from "../../api/types.ts";
+
+/** The list of webhooks while it is edited. It is saved as a whole. */
+export type Draft = readonly DraftRow[];
+
+export interface DraftRow {
+  /** Stays while everything else of it changes. */
+  readonly key: string;
+  /** As it is registered; null: not yet. */
+  readonly saved: Webhook | null;
+  readonly url: string;
+  readonly name: string;
+  readonly isRemoved: boolean;
+}
+
+export const toDraft = (registered: readonly Webhook[]): Draft => registered.map(toRow);
+
+const toRow = (saved: Webhook): DraftRow => ({
+  key: saved.id,
+  saved,
+  url: saved.url,
+  name: saved.name,
+  isRemoved: false,
+});
+
+/** @param key names the new row */
+export const addRow = (draft: Draft, key: string, url: string, name: string): Draft => [
+  ...draft,
+  { key, saved: null, url, name, isRemoved: false },
+];
+
+export const editRow = (draft: Draft, key: string, edit: Partial<Pick<DraftRow, "url" | "name">>): Draft =>
+  draft.map((row) => (row.key === key ? { ...row, ...edit } : row));
+
+/** A webhook that is registered stays in sight until the list is saved; one that never was is gone. */
+export const removeRow = (draft: Draft, key: string): Draft =>
+  draft.flatMap((row) =>
+    row.key !== key ? [row] : row.saved === null ? [] : [{ ...toRow(row.saved), isRemoved: true }],
+  );
+
+export const undoRow = (draft: Draft, key: string): Draft =>
+  draft.map((row) => (row.key === key && row.saved ? toRow(row.saved) : row));
+
+export const keptRows = (draft: Draft): Draft => draft.filter(({ isRemoved }) => !isRemoved);
+
+/** The body of the `PUT`. */
+export const toEntries = (draft: Draft): SavedWebhook[] =>
+  keptRows(draft).map(({ url, name }) => ({ webhook_url: url.trim(), name: name.trim() }));
+
+export const isEdited = ({ saved, url, name, isRemoved }: DraftRow): boolean =>
+  saved === null || isRemoved || url !== saved.url || name !== saved.name;
+
+/** "1 added, 1 removed"; "" when nothing has changed. */
+export function changesInWords(draft: Draft): string {
+  const n = (count: (row: DraftRow) => boolean) => draft.filter(count).length;
+  const changes = [
+    [n(({ saved }) => saved === null), "added"],
+    [n(({ isRemoved }) => isRemoved), "removed"],
+    [n((row) => row.saved !== null && !row.isRemoved && isEdited(row)), "changed"],
+  ] as const;
+  return changes.flatMap(([count, word]) => (count === 0 ? [] : [`${count} ${word}`])).join(", ");
+}
+
+/** Webhooks whose URL is not in the list any more: what waits for them fails when it is saved (decisions, section 7). */
+export function leavingWebhooks(draft: Draft): Webhook[] {
+  const staying = new Set(toEntries(draft).map(({ webhook_url }) => webhook_url));
+  return draft.flatMap(({ saved }) => (saved !== null && !staying.has(saved.url) ? [saved] : []));
+}
+
+/** The draft on top of what is registered by now, because somebody else may have saved the list meanwhile. */
+export function rebase(draft: Draft, registered: readonly Webhook[]): Draft {
+  const known = new Set(draft.flatMap(({ saved }) => saved?.id ?? []));
+  const kept = draft.flatMap((row): DraftRow[] => {
+    if (row.saved === null) {
+      // Saved meanwhile, in this tab or in another.
+      return registered.some(({ url, id }) => url === row.url.trim() && !known.has(id)) ? [] : [row];
+    }
+    const saved = registered.find(({ id }) => id === row.saved?.id);
+    if (!saved) return row.isRemoved || !isEdited(row) ? [] : [{ ...row, saved: null }];
+    return [isEdited(row) ? { ...row, saved } : toRow(saved)];
+  });
+  return [...kept, ...registered.filter(({ id }) => !known.has(id)).map(toRow)];
+}
+
+/** The field that a refusal of the list is about, and what is wrong with it. */
+export interface Fault {
+  readonly key: string;
+  readonly field: "url" | "name";
+  readonly message: string;
+}
+
+/** @param message of the server; it names the entry by its place in what was sent: `[0].webhook_url must …` */
+export function findFault(message: string, draft: Draft): Fault | null {
+  const [, place, given, rule] = /^\[(\d+)\]\.(webhook_url|name) (.*)$/.exec(message) ?? [];
+  const row = keptRows(draft)[Number(place)];
+  if (!row || rule === undefined) return null;
+  const isUrl = given === "webhook_url";
+  const said = rule.replace(/\[(\d+)\]\.webhook_url/, (_, other) => `webhook ${Number(other) + 1}`);
+  return { key: row.key, field: isUrl ? "url" : "name", message: `The ${isUrl ? "URL" : "name"} ${said}` };
+}

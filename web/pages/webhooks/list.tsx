@@ -1,0 +1,171 @@
+import { useRef, useState } from "preact/hooks";
+import { ApiError } from "../../api/client.ts";
+import type { Webhook, WebhookHealth } from "../../api/types.ts";
+import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
+import { Button } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { say } from "../../parts/said.tsx";
+import { Empty } from "../../parts/states.tsx";
+import { account } from "../../session/account.ts";
+import { Card } from "./card.tsx";
+import {
+  addRow,
+  editRow,
+  type Fault,
+  findFault,
+  keptRows,
+  leavingWebhooks,
+  removeRow,
+  toEntries,
+  undoRow,
+} from "./draft.ts";
+import { SaveBar } from "./save-bar.tsx";
+import { useDraft } from "./use-draft.ts";
+
+/** Names the rows that are not registered yet. */
+let added = 0;
+
+/** The list, edited as a whole: nothing changes until it is saved. */
+export function WebhookList({
+  registered,
+  health,
+  inboxUrl,
+  onSaved,
+}: {
+  registered: readonly Webhook[];
+  health: readonly WebhookHealth[];
+  /** Null while it is not known. */
+  inboxUrl: string | null;
+  onSaved(registered: Webhook[]): void;
+}) {
+  const { rows, changes, change, discard } = useDraft(registered);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [refused, setRefused] = useState<{ message: string; fault: Fault | null } | null>(null);
+  const list = useRef<HTMLFormElement>(null);
+  const [isSaving, setSaving] = useState(false);
+  const limit = account.value?.enforced_webhooks ?? null;
+  const kept = keptRows(rows).length;
+  const isFull = limit !== null && kept >= limit;
+  const hasInbox = inboxUrl !== null && rows.some(({ url, isRemoved }) => url === inboxUrl && !isRemoved);
+
+  function add(url: string, name: string): void {
+    added += 1;
+    const key = `new-${added}`;
+    change(addRow(rows, key, url, name));
+    if (url === "") focusOn(`input[name="url-${key}"]`);
+  }
+
+  /** After the next drawing, when the field is there. */
+  function focusOn(field: string): void {
+    requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(field)?.focus());
+  }
+
+  async function save(): Promise<void> {
+    if (isSaving || changes === "") return;
+    setRefused(null);
+    setSaving(true);
+    try {
+      onSaved(await saveWebhooks(toEntries(rows)));
+      close();
+      say("The webhooks are saved.");
+    } catch (error) {
+      const message = error instanceof ApiError ? error.message : String(error);
+      const fault = findFault(message, rows);
+      setRefused({ message: message.replace(/^The body /, "The list "), fault });
+      if (fault) focusOn(`input[name="${fault.field}-${fault.key}"]`);
+    } finally {
+      setSaving(false);
+    }
+  }
+
+  async function useInbox(url: string): Promise<void> {
+    // Somebody may have saved a list a moment ago, and it is replaced as a whole.
+    const now = await readWebhooks();
+    if (now.length > 0) return onSaved(now);
+    onSaved(await saveWebhooks([{ webhook_url: url, name: inboxName }]));
+    say("The inbox is a webhook now.");
+  }
+
+  function close(): void {
+    discard();
+    setOpen(new Set());
+    setRefused(null);
+    // The bar that had the focus is gone.
+    list.current?.focus();
+  }
+
+  if (rows.length === 0) {
+    return (
+      <Empty sentence="No webhook is registered: events are kept, but they go nowhere.">
+        <div class="buttons">
+          <Button kind="primary" onClick={() => add("", "")}>
+            Add a webhook
+          </Button>
+          {inboxUrl !== null && <Button onClick={() => useInbox(inboxUrl)}>Use the inbox</Button>}
+        </div>
+        <p class="small">The inbox is a receiver inside this server, for trying things out.</p>
+      </Empty>
+    );
+  }
+
+  return (
+    <form
+      ref={list}
+      class="webhooks-form"
+      tabIndex={-1}
+      aria-label="Webhooks"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      {rows.map((row) => (
+        <Card
+          key={row.key}
+          row={row}
+          health={health.find(({ id }) => id === row.saved?.id)}
+          isInbox={row.url === inboxUrl}
+          isOpen={open.has(row.key)}
+          fault={refused?.fault?.key === row.key ? refused.fault : null}
+          onOpen={() => {
+            setOpen(new Set([...open, row.key]));
+            focusOn(`input[name="url-${row.key}"]`);
+          }}
+          onEdit={(edit) => change(editRow(rows, row.key, edit))}
+          onRemove={() => change(removeRow(rows, row.key))}
+          onUndo={() => {
+            change(undoRow(rows, row.key));
+            setOpen(new Set([...open].filter((key) => key !== row.key)));
+          }}
+        />
+      ))}
+      <div class="webhooks-add">
+        <div class="buttons">
+          <Button onClick={() => add("", "")} disabled={isFull}>
+            <Icon name="plus" /> Add a webhook
+          </Button>
+          {inboxUrl !== null && !hasInbox && (
+            <Button kind="quiet" onClick={() => add(inboxUrl, inboxName)} disabled={isFull}>
+              <Icon name="inbox" /> Add the inbox
+            </Button>
+          )}
+        </div>
+        {isFull && (
+          <p class="soft small">
+            The plan allows {limit === 1 ? "1 webhook" : `${limit} webhooks`}. Remove one, or{" "}
+            <a href="/plan">change the plan</a>.
+          </p>
+        )}
+      </div>
+      {changes !== "" && (
+        <SaveBar
+          changes={changes}
+          leaving={leavingWebhooks(rows)}
+          refusal={refused && !refused.fault ? refused.message : null}
+          isSaving={isSaving}
+          onDiscard={close}
+        />
+      )}
+    </form>
+  );
+}

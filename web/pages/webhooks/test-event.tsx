@@ -1,0 +1,80 @@
+import { useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import type { Attempt as Answer, Webhook } from "../../api/types.ts";
+import { outcomeOf, withoutUrl } from "../../format/outcome.ts";
+import { duration } from "../../format/time.ts";
+import { Answered } from "../../parts/answered.tsx";
+import { type Attempt, Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
+
+/** A test of one webhook: what is under way, and how the last one went. */
+export interface TestEvent {
+  readonly attempt: Attempt;
+  readonly answer: Answer | null;
+  forget(): void;
+}
+
+export function useTestEvent({ id }: Pick<Webhook, "id">): TestEvent {
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const attempt = useAttempt(
+    async () => {
+      setAnswer(null);
+      setAnswer(await call<Answer>(`/v1/tenants/webhooks/${encodeURIComponent(id)}/test`, { method: "POST" }));
+    },
+    { words: { too_many_tests: "An account may send 10 test events a minute." } },
+  );
+  return {
+    attempt,
+    answer,
+    forget() {
+      setAnswer(null);
+      attempt.forget();
+    },
+  };
+}
+
+/** A test is no delivery: nothing is stored, and nothing follows from it. */
+const words = { DELIVERED: "Acknowledged", PENDING: "Not delivered", FAILED: "Refused" } as const;
+
+export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent }) {
+  if (attempt.isBusy) {
+    return (
+      <p class="test-answer soft" role="status">
+        Waiting for the answer, 10 s at most…
+      </p>
+    );
+  }
+  if (!answer) return attempt.refusal ? <Refusal of={attempt} /> : null;
+  const { statusCode, durationMs, error, responseBody, targetWebhook } = answer;
+  const { state, rule } = outcomeOf(statusCode);
+  return (
+    <div class="test-answer" role="status">
+      <div class="line">
+        <strong>
+          <Answered status={statusCode} word={words[state]} />
+        </strong>
+        <span class="mono">
+          {statusCode === null ? "No answer" : statusCode} after {duration(durationMs)}
+        </span>
+        <Button kind="quiet" class="end" onClick={forget} aria-label="Close the answer">
+          <Icon name="cross" />
+        </Button>
+      </div>
+      <p>
+        {error !== null && statusCode === null && `${withoutUrl(error, targetWebhook)}. `}
+        {rule} <span class="soft">A test is not stored and not tried again.</span>
+      </p>
+      {statusCode !== null &&
+        (responseBody === "" ? (
+          <p class="soft small">The answer had no body.</p>
+        ) : (
+          <figure>
+            <figcaption class="soft small">Body of the answer</figcaption>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+            <pre tabIndex={0}>{responseBody}</pre>
+          </figure>
+        ))}
+    </div>
+  );
+}

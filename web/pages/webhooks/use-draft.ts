@@ -1,0 +1,39 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Webhook } from "../../api/types.ts";
+import { account } from "../../session/account.ts";
+import { unsaved } from "../../session/unsaved.ts";
+import { changesInWords, type Draft, rebase, toDraft } from "./draft.ts";
+
+/** Outlives the view: whoever looks something up elsewhere finds the changes again. */
+const kept = signal<{ readonly tenantId: string; readonly rows: Draft } | null>(null);
+
+export interface Editing {
+  readonly rows: Draft;
+  /** "1 added, 1 removed"; "" when there is nothing to save. */
+  readonly changes: string;
+  change(rows: Draft): void;
+  discard(): void;
+}
+
+/** The list as it is edited, on top of what is registered. */
+export function useDraft(registered: readonly Webhook[]): Editing {
+  const tenantId = account.value?.tenant_id ?? "";
+  const rows = kept.value?.tenantId === tenantId ? rebase(kept.value.rows, registered) : toDraft(registered);
+  const changes = changesInWords(rows);
+
+  useEffect(() => {
+    unsaved.value = changes === "" ? null : { path: "/webhooks", text: "Changes to the webhooks are not saved." };
+  }, [changes]);
+
+  return {
+    rows,
+    changes,
+    change(edited) {
+      kept.value = changesInWords(edited) === "" ? null : { tenantId, rows: edited };
+    },
+    discard() {
+      kept.value = null;
+    },
+  };
+}

@@ -1,0 +1,29 @@
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import type { EventPage, Webhook } from "../api/types.ts";
+import { count } from "../format/number.ts";
+
+/**
+ * What removing a webhook does to the records that wait for it (decisions, section 7): they fail, and registering it again
+ * does not revive them.
+ */
+export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: string }) {
+  const waiting = useLoaded(webhook.id, (signal) =>
+    call<EventPage>("/v1/events/state/PENDING", { query: { webhook: webhook.id, size: 1, payload: false }, signal }),
+  );
+  const n = waiting.data?.total;
+  return (
+    <p class={n === 0 ? "notice" : "notice warn"}>
+      {when} removes <code class="whole">{webhook.url}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
+      {n !== 0 && " A replay delivers those events to what is registered by then."}
+    </p>
+  );
+}
+
+/** Until it is known how many wait, the rule is said without a number. */
+function whatHappens(waiting: number | undefined, isExact: boolean): string {
+  if (waiting === undefined) return "Deliveries that wait for it fail then.";
+  if (waiting === 0) return "No delivery waits for it.";
+  if (waiting === 1) return "1 delivery waits for it and fails then.";
+  return `${isExact ? "" : "More than "}${count(waiting)} deliveries wait for it and fail then.`;
+}

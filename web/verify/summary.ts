@@ -1,0 +1,31 @@
+import type { Finding } from "./verify-delivery.ts";
+
+export interface Summary {
+  /** `partly`: the public key says yes, and the shared secret no. */
+  readonly verdict: "genuine" | "partly" | "not_genuine" | "nothing";
+  /** One sentence. */
+  readonly text: string;
+}
+
+/**
+ * What the findings come to. One good signature is enough for a receiver, and a bad one is too much, but for one made with
+ * the shared secret: after a rotation, whoever has the new secret cannot check what the old one signed.
+ */
+export function summarize(findings: readonly Finding[]): Summary {
+  const of = (...checks: readonly Finding["check"][]) =>
+    findings.filter(({ check }) => checks.includes(check)).map(({ verdict }) => verdict);
+  const byKey = of("service-signature", "webhook-signature-v1a");
+  const bySecret = of("webhook-signature-v1");
+  const isBad = (verdict: Finding["verdict"]) => verdict === "invalid" || verdict === "unknown_key";
+  const isGood = (verdict: Finding["verdict"]) => verdict === "valid";
+
+  if (byKey.some(isBad)) return { verdict: "not_genuine", text: "The signature does not verify" };
+  if (byKey.some(isGood)) {
+    return bySecret.some(isBad)
+      ? { verdict: "partly", text: "The Ed25519 signature verifies, the one by the secret does not" }
+      : { verdict: "genuine", text: "The signature verifies" };
+  }
+  if (bySecret.some(isBad)) return { verdict: "not_genuine", text: "The signature does not verify" };
+  if (bySecret.some(isGood)) return { verdict: "genuine", text: "The signature verifies" };
+  return { verdict: "nothing", text: "There is no signature to check" };
+}

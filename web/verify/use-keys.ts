@@ -1,0 +1,25 @@
+import { call } from "../api/client.ts";
+import { type Loaded, useLoaded } from "../api/load.ts";
+import type { JwkSet, SigningSecret } from "../api/types.ts";
+import { useRefresh } from "../stream/live.ts";
+
+/** What a tenant's deliveries are checked with. */
+export interface VerifyKeys {
+  readonly jwks: JwkSet;
+  readonly secret: SigningSecret;
+}
+
+const refreshEveryMs = 1_000;
+
+export function useVerifyKeys(tenantId: string): Loaded<VerifyKeys> {
+  const keys = useLoaded(`keys of ${tenantId}`, async (signal) => {
+    const [jwks, secret] = await Promise.all([
+      // Others may keep the set for an hour; here a key that was made just now must be in it.
+      call<JwkSet>(`/v1/tenants/${tenantId}/jwks.json`, { credential: null, query: { at: Date.now() }, signal }),
+      call<SigningSecret>("/v1/tenants/signing-secret", { signal }),
+    ]);
+    return { jwks, secret };
+  });
+  useRefresh(["account.changed"], refreshEveryMs, keys.reload);
+  return keys;
+}
