@@ -62,7 +62,9 @@ export async function openAccount(url: string): Promise<Account> {
       await send("PUT", path, jwt, body);
     },
     async signIn(page) {
-      await page.addInitScript(`sessionStorage.setItem("postrider.session", ${JSON.stringify(jwt)})`);
+      const keep = `sessionStorage.setItem("postrider.session", ${JSON.stringify(jwt)})`;
+      // The empty document that a page begins and ends with has no storage.
+      await page.addInitScript(`if (location.protocol.startsWith("http")) ${keep}`);
     },
   };
 }

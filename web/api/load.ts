@@ -15,23 +15,29 @@ export interface Loaded<T> {
   put(data: T): void;
 }
 
-/** Reads when `key` changes, and again after a gap in the stream. What is read for an earlier key is thrown away. */
-export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState<{ key: string; data?: T; error: ApiError | null; isLoading: boolean }>({
+/**
+ * Reads when `key` changes, and again after a gap in the stream. What is read for an earlier key is thrown away.
+ *
+ * @param known shown for this key until it is read: what somebody comes back to
+ */
+export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise<T>, known?: T): Loaded<T> {
+  const begin = (): { key: string; data?: T; error: ApiError | null; isLoading: boolean } => ({
     key,
+    ...(known !== undefined && { data: known }),
     error: null,
     isLoading: true,
   });
-  const latestRead = useRef(read);
-  latestRead.current = read;
+  const [state, setState] = useState(begin);
+  const latest = useRef({ read, begin });
+  latest.current = { read, begin };
   const running = useRef<AbortController | null>(null);
 
   const load = useCallback(() => {
     running.current?.abort();
     const abort = new AbortController();
     running.current = abort;
-    setState((now) => (now.key === key ? { ...now, isLoading: true } : { key, error: null, isLoading: true }));
-    latestRead.current(abort.signal).then(
+    setState((now) => (now.key === key ? { ...now, isLoading: true } : latest.current.begin()));
+    latest.current.read(abort.signal).then(
       (data) => {
         if (!abort.signal.aborted) setState({ key, data, error: null, isLoading: false });
       },
@@ -64,11 +70,11 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
     [key],
   );
 
-  const isOfKey = state.key === key;
+  const now = state.key === key ? state : begin();
   return {
-    data: isOfKey ? state.data : undefined,
-    error: isOfKey ? state.error : null,
-    isLoading: !isOfKey || state.isLoading,
+    data: now.data,
+    error: now.error,
+    isLoading: now.isLoading,
     reload: load,
     put,
   };

@@ -1,5 +1,174 @@
+import { useMemo } from "preact/hooks";
+import { useRoute } from "preact-iso/router";
+import { call } from "../api/client.ts";
+import { type Loaded, useLoaded } from "../api/load.ts";
+import type { Delivery } from "../api/types.ts";
+import { readWebhooks } from "../api/webhooks.ts";
+import { bytes } from "../format/number.ts";
+import { exactTime } from "../format/time.ts";
+import { Button, LinkButton } from "../parts/button.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
+import { Time } from "../parts/time.tsx";
+import { type LiveEvent, useLiveEvent } from "./event/live-event.ts";
+import { Payload } from "./event/payload.tsx";
+import { payloadOf } from "./event/payload-of.ts";
+import { RecordCard, ReplacedCard } from "./event/record-card.tsx";
+import "./event.css";
+import { tryAndSay } from "./events/act.ts";
+import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
+import { useWayBack } from "./events/left-lists.ts";
+import { replayEvent } from "./events/replay-event.ts";
 
+/** One event: what was submitted, and what became of it at each webhook. */
 export function EventPage() {
-  return <PageHead title="Event" />;
+  const { id = "" } = useRoute().params;
+  const event = useLiveEvent(id);
+  const back = useWayBack();
+  const [first] = event.data?.records ?? [];
+
+  async function replay(): Promise<void> {
+    await replayEvent(id);
+    event.reload();
+  }
+
+  useShortcuts([
+    { keys: "Escape", does: "Back to the events", run: back.go },
+    { keys: "r", does: "Replay this event", run: () => void (first && tryAndSay(replay)) },
+    { keys: "c", does: "Copy this event as curl", run: () => void (first && tryAndSay(() => copyCurl(first))) },
+  ]);
+
+  return (
+    <div class="event-page">
+      <p class="event-back">
+        <a href={back.href} onClick={back.onClick}>
+          <Icon name="back" />
+          Events
+        </a>
+      </p>
+      <PageHead title={id}>
+        {first && (
+          <div class="end">
+            <Copy text={id} what="id" label="Copy id" kind="plain" />
+            <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />
+            <Button kind="primary" onClick={replay}>
+              Replay
+            </Button>
+          </div>
+        )}
+      </PageHead>
+      {event.error?.status === 404 && event.data === undefined ? <Unknown id={id} /> : <Found id={id} event={event} />}
+    </div>
+  );
+}
+
+function Unknown({ id }: { id: string }) {
+  return (
+    <section class="panel" aria-label="Not found">
+      <Empty
+        sentence={
+          <>
+            The account has no event with the id <span class="mono">{id}</span>. It may be of another account, or the id
+            is not whole.
+          </>
+        }
+      >
+        <LinkButton href="/events">See all events</LinkButton>
+      </Empty>
+    </section>
+  );
+}
+
+function Found({ id, event }: { id: string; event: Loaded<LiveEvent> }) {
+  return (
+    <Shown of={event} skeleton={<EventSkeleton />}>
+      {({ records, attempts }) => <Parts id={id} records={records} attempts={attempts} />}
+    </Shown>
+  );
+}
+
+function Parts({ id, records, attempts }: LiveEvent & { id: string }) {
+  const delivery = useLoaded(`delivery ${id}`, (signal) => call<Delivery>(`/v1/events/${id}/delivery`, { signal }));
+  const text = useMemo(() => delivery.data && payloadOf(delivery.data.body), [delivery.data]);
+  const acceptedAt = records[0]?.ingestionTimestamp;
+  return (
+    <>
+      {acceptedAt !== undefined && (
+        <p class="soft event-accepted">
+          <span class="nowrap">Accepted {exactTime(Date.parse(acceptedAt))}</span> · <Time at={acceptedAt} />
+          {text !== undefined && (
+            <>
+              {" "}
+              · <span class="nowrap">{bytes(new Blob([text]).size)}</span>
+            </>
+          )}
+        </p>
+      )}
+      <div class="event-parts">
+        <div class="stack">
+          <Records records={records} attempts={attempts} />
+        </div>
+        <Shown of={delivery} skeleton={<PayloadSkeleton />}>
+          {() => text !== undefined && <Payload text={text} />}
+        </Shown>
+      </div>
+    </>
+  );
+}
+
+/** A card for each webhook; and one for the tries of records that a replay has replaced, whose log stays. */
+function Records({ records, attempts }: LiveEvent) {
+  const webhooks = useLoaded("webhooks", readWebhooks);
+  const shown = new Set(records.map(({ targetWebhook }) => targetWebhook));
+  const replaced = [...new Set(attempts.map(({ targetWebhook }) => targetWebhook))].filter((url) => !shown.has(url));
+  const triesOf = (url: string) => attempts.filter(({ targetWebhook }) => targetWebhook === url);
+  return (
+    <>
+      {records.map((record) => (
+        <RecordCard
+          key={record.targetWebhook}
+          record={record}
+          attempts={triesOf(record.targetWebhook)}
+          registered={webhooks.data?.map(({ url }) => url)}
+          isOneOfSome={records.length > 1}
+        />
+      ))}
+      {replaced.map((url) => (
+        <ReplacedCard key={url} url={url} attempts={triesOf(url)} />
+      ))}
+    </>
+  );
+}
+
+function EventSkeleton() {
+  return (
+    <div class="event-parts event-skeleton">
+      <div class="panel">
+        <header>
+          <Skeleton width="60%" />
+        </header>
+        <SkeletonRows rows={3} />
+      </div>
+      <PayloadSkeleton />
+    </div>
+  );
+}
+
+function PayloadSkeleton() {
+  return (
+    <div class="panel">
+      <header>
+        <Skeleton width="72px" />
+      </header>
+      <div class="body stack">
+        <Skeleton width="30%" />
+        <Skeleton width="70%" />
+        <Skeleton width="55%" />
+        <Skeleton width="40%" />
+      </div>
+    </div>
+  );
 }

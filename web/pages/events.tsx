@@ -1,5 +1,146 @@
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { useLoaded } from "../api/load.ts";
+import type { Webhook } from "../api/types.ts";
+import { readWebhooks } from "../api/webhooks.ts";
+import { Button, LinkButton } from "../parts/button.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { say } from "../parts/said.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
+import { tryAndSay } from "./events/act.ts";
+import { copyCurl } from "./events/event-curl.ts";
+import { useEventList } from "./events/event-list.ts";
+import "./events.css";
+import { choose, type Filter, isChoosing, readFilter, replayUrlOf, urlOf } from "./events/filter.ts";
+import { Filters } from "./events/filters.tsx";
+import { IdSearch } from "./events/id-search.tsx";
+import { findList, openFrom, useHistoryEntry, useReturn } from "./events/left-lists.ts";
+import { useNews } from "./events/news.ts";
+import { Pager } from "./events/pager.tsx";
+import { type ListedRecord, pairOf } from "./events/record.ts";
+import { replayEvent } from "./events/replay-event.ts";
+import { EventRow, EventSkeleton } from "./events/row.tsx";
+import { useRowKeys } from "./events/row-keys.ts";
 
+/** The account's history: one row for each event and webhook, newest first. */
 export function EventsPage() {
-  return <PageHead title="Events" />;
+  const { query, url, route } = useLocation();
+  const filter = readFilter(query);
+  const entry = useHistoryEntry(url);
+  const list = useEventList(filter, entry);
+  const webhooks = useLoaded("webhooks", readWebhooks);
+  const news = useNews(filter, list, urlOfWebhook(filter.webhook, webhooks.data));
+  /** What was newest before somebody asked for more. */
+  const [seenId, setSeenId] = useState<string | null>(null);
+
+  const rows = useRowKeys(list.records, findList(entry)?.selected ?? null);
+  const { data } = list.loaded;
+  useReturn(entry, data && { listed: { ...data, records: list.records }, selected: rows.selected });
+
+  useShortcuts([
+    { keys: "r", does: "Replay the selected event", run: () => void act(rows.selectedRecord, replay) },
+    { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
+  ]);
+
+  async function replay({ eventId }: ListedRecord): Promise<void> {
+    list.replace(await replayEvent(eventId));
+  }
+
+  function loadNewest(): void {
+    setSeenId(data?.newestId ?? null);
+    news.forget();
+    list.loadNewest();
+    scrollTo(0, 0);
+  }
+
+  const isWaitingForFirst = news.text !== null && data?.records.length === 0;
+  // Where there are no rows none can jump.
+  useEffect(() => {
+    if (isWaitingForFirst) loadNewest();
+  }, [isWaitingForFirst]);
+
+  const apply = (choice: Partial<Filter>) => route(urlOf(choose(filter, choice)));
+
+  return (
+    <>
+      <div class="events-head">
+        <PageHead title="Events">
+          <div class="events-news">
+            {news.text !== null && (
+              <Button kind="primary" onClick={loadNewest}>
+                <Icon name="up" />
+                {news.text}
+              </Button>
+            )}
+          </div>
+          <Button onClick={() => route(replayUrlOf(filter, Date.now()))}>Replay …</Button>
+        </PageHead>
+        <div class="events-filters">
+          <IdSearch />
+          <Filters filter={filter} webhooks={webhooks.data} onChoose={apply} />
+        </div>
+      </div>
+      <section class="panel" aria-label="Events">
+        <Shown
+          of={list.loaded}
+          skeleton={<EventSkeleton rows={12} />}
+          isEmpty={({ records }) => records.length === 0}
+          empty={<NoEvents filter={filter} total={data?.total ?? 0} />}
+        >
+          {(listed) => (
+            <>
+              <ul class="rows" ref={rows.element}>
+                {list.records.map((record) => (
+                  <EventRow
+                    key={pairOf(record)}
+                    record={record}
+                    isSelected={pairOf(record) === rows.selected}
+                    isNew={seenId !== null && record.eventId > seenId}
+                    onSelect={() => rows.select(pairOf(record))}
+                    onOpen={() => openFrom(url)}
+                  />
+                ))}
+              </ul>
+              <Pager filter={filter} listed={listed} />
+            </>
+          )}
+        </Shown>
+      </section>
+    </>
+  );
+}
+
+/** Null: any webhook; undefined: it is not known, or no longer registered. */
+function urlOfWebhook(chosen: string, webhooks: readonly Webhook[] | undefined): string | null | undefined {
+  return chosen === "" ? null : webhooks?.find(({ id, url }) => id === chosen || url === chosen)?.url;
+}
+
+async function act(record: ListedRecord | undefined, run: (record: ListedRecord) => Promise<void>): Promise<void> {
+  if (record === undefined) say("Select an event first, with j and k.");
+  else await tryAndSay(() => run(record));
+}
+
+function NoEvents({ filter, total }: { filter: Filter; total: number }) {
+  const { route } = useLocation();
+  if (filter.page > 1)
+    return (
+      <Empty sentence={`Page ${filter.page} is behind the last one.`}>
+        <LinkButton href={urlOf({ ...filter, page: 1, until: "" })}>Go to the first page</LinkButton>
+      </Empty>
+    );
+  if (isChoosing(filter) || total > 0)
+    return (
+      <Empty sentence="No event matches the filters.">
+        <Button onClick={() => route("/events")}>Clear the filters</Button>
+      </Empty>
+    );
+  return (
+    <Empty sentence="No event has arrived yet. Every event that you send is kept here, with each try to deliver it.">
+      <LinkButton kind="primary" href="/welcome">
+        Send your first event
+      </LinkButton>
+    </Empty>
+  );
 }

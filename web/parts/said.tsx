@@ -1,13 +1,19 @@
 import { signal } from "@preact/signals";
 
 /** What was just done, or why it was not: shown for a while and read out to those who cannot see it. */
-const said = signal<{ text: string; tone: "good" | "bad" } | null>(null);
+const said = signal<{ text: string; tone: "good" | "bad"; link: SaidLink | null } | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 const shownMs = 6000;
 
-export function say(text: string, tone: "good" | "bad" = "good"): void {
-  said.value = { text, tone };
+/** Where what was just done goes on. */
+export interface SaidLink {
+  readonly href: string;
+  readonly text: string;
+}
+
+export function say(text: string, tone: "good" | "bad" = "good", link: SaidLink | null = null): void {
+  said.value = { text, tone, link };
   clearTimeout(timer);
   timer = setTimeout(() => {
     said.value = null;
@@ -18,7 +24,11 @@ export function Said() {
   const now = said.value;
   return (
     <div role="status" aria-live="polite">
-      {now && <div class={`said ${now.tone}`}>{now.text}</div>}
+      {now && (
+        <div class={`said ${now.tone}`}>
+          {now.text} {now.link && <a href={now.link.href}>{now.link.text}</a>}
+        </div>
+      )}
     </div>
   );
 }

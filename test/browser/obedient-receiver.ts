@@ -1,0 +1,41 @@
+import { afterAll } from "bun:test";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+
+/** A webhook that answers as each payload says: `{"answer": 503}`, and 200 when it says nothing. */
+export interface ObedientReceiver extends Receiver {
+  /** From now on, whatever payloads say; null: as they say. */
+  answerAlways(answer: PromisedAnswer | null): void;
+  /** What is answered `later` is answered when this is called, and at once from then on. */
+  answerNow(): void;
+}
+
+/** A status; or 200, when the test says so. */
+type PromisedAnswer = number | "later";
+
+/** For the top of a test file; ends after its last test. */
+export function startObedientReceiver(): ObedientReceiver {
+  let always: PromisedAnswer | null = null;
+  let answerNow = () => {};
+  const later = new Promise<void>((resolve) => {
+    answerNow = resolve;
+  });
+
+  const receiver = startReceiver({
+    async answer(request) {
+      const { payload } = request.json() as { payload: { answer?: PromisedAnswer } };
+      const promised = always ?? payload.answer ?? 200;
+      if (promised === "later") await later;
+      const status = promised === "later" ? 200 : promised;
+      return new Response(status < 300 ? "thank you" : `upstream down\n  by request ${request.nth}`, { status });
+    },
+  });
+  afterAll(() => receiver.stop());
+
+  return {
+    ...receiver,
+    answerAlways(answer) {
+      always = answer;
+    },
+    answerNow,
+  };
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "bun:test";
+import { outcomeOf } from "../../../../web/pages/events/outcome.ts";
+import {
+  afterAttempt,
+  afterRun,
+  attemptedOf,
+  findRow,
+  finishedOf,
+  type ListedRecord,
+  newerOf,
+  withFresh,
+} from "../../../../web/pages/events/record.ts";
+
+const now = Date.UTC(2026, 2, 1, 12);
+const url = "https://shop.example/hook";
+const record: ListedRecord = {
+  eventId: "evt_1",
+  tenantId: "t1",
+  state: "PENDING",
+  ingestionTimestamp: "2026-03-01T11:59:00.000Z",
+  targetWebhook: url,
+  errorReason: null,
+  attempts: 0,
+  lastAttemptAt: null,
+  nextAttemptAt: "2026-03-01T11:59:00.000Z",
+  replayGroupId: null,
+};
+const reason = `HTTP 503 from ${url}`;
+
+const attempted = (news: Record<string, unknown>) =>
+  attemptedOf({
+    eventId: "evt_1",
+    targetWebhook: url,
+    startedAt: "2026-03-01T11:59:30.000Z",
+    error: null,
+    nextAttemptAt: null,
+    replayGroupId: null,
+    ...news,
+  });
+
+const finished = (news: Record<string, unknown>) =>
+  finishedOf({ eventId: "evt_1", targetWebhook: url, errorReason: null, replayGroupId: null, ...news });
+
+describe("a row says", () => {
+  test.each<[string, Partial<ListedRecord>]>([
+    ["Waiting", {}],
+    [
+      "HTTP 503 · 3 tries · next in 4 min",
+      { errorReason: reason, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" },
+    ],
+    ["HTTP 503 · 1 try · next now", { errorReason: reason, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
+    ["Waiting · 2 tries · next now", { attempts: 2 }],
+    ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
+    ["HTTP 503 · 8 tries", { state: "FAILED", errorReason: reason, attempts: 8 }],
+    [
+      "No webhook was registered",
+      { state: "FAILED", targetWebhook: "", errorReason: "No webhook was registered when the event arrived" },
+    ],
+  ])("%s", (words, fields) => {
+    expect(outcomeOf({ ...record, ...fields }, now)).toBe(words);
+  });
+});
+
+describe("the stream changes a row", () => {
+  test("that waits for its next try", () => {
+    const nextAttemptAt = "2026-03-01T12:05:00.000Z";
+    expect(afterAttempt(record, attempted({ number: 1, error: reason, nextAttemptAt }))).toEqual({
+      ...record,
+      errorReason: reason,
+      attempts: 1,
+      lastAttemptAt: "2026-03-01T11:59:30.000Z",
+      nextAttemptAt,
+    });
+  });
+
+  test("only by its end, when an attempt plans no other one: it may have been of an earlier run", () => {
+    const tried = afterAttempt(record, attempted({ number: 1 }));
+    expect(tried).toMatchObject({ state: "PENDING", attempts: 1 });
+    const state = "DELIVERED";
+    expect(afterRun(tried, finished({ state, attempts: 1 }))).toMatchObject({
+      state,
+      attempts: 1,
+      nextAttemptAt: null,
+    });
+  });
+
+  test("by nothing that it knows already", () => {
+    const later = { ...record, attempts: 3 };
+    expect(afterAttempt(later, attempted({ number: 3 }))).toBe(later);
+    expect(afterRun(later, finished({ state: "FAILED", attempts: 2 }))).toBe(later);
+  });
+
+  test("but not to what is older than a reading", () => {
+    const told = { ...record, attempts: 2 };
+    expect(newerOf({ ...record, attempts: 1 }, told)).toBe(told);
+    const read = { ...record, attempts: 2, replayGroupId: "again" };
+    expect(newerOf(read, told)).toBe(read);
+    expect(newerOf(read, undefined)).toBe(read);
+  });
+
+  test("without a webhook, when it is replayed to one", () => {
+    const nowhere: ListedRecord = { ...record, targetWebhook: "", state: "FAILED", errorReason: "No webhook …" };
+    const other = { ...nowhere, eventId: "evt_2" };
+    expect(findRow([other, nowhere], { eventId: "evt_1", targetWebhook: url })).toBe(nowhere);
+    expect(findRow([other], { eventId: "evt_1", targetWebhook: url })).toBeUndefined();
+    expect(findRow([nowhere, record], { eventId: "evt_1", targetWebhook: url })).toBe(record);
+    expect(afterRun(nowhere, finished({ state: "DELIVERED", attempts: 1 }))).toMatchObject({ targetWebhook: url });
+  });
+});
+
+test("an event that was read again stays in its rows, also those of webhooks that are gone", () => {
+  const other = { ...record, eventId: "evt_2" };
+  const gone = { ...record, targetWebhook: "https://old.example/" };
+  const fresh = { ...record, attempts: 2 };
+  const added = { ...record, targetWebhook: "https://new.example/" };
+  expect(withFresh([other, record, gone], [added, fresh])).toEqual([other, fresh, added]);
+  expect(withFresh([other, gone], [])).toEqual([other, gone]);
+});

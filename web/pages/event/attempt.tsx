@@ -1,0 +1,55 @@
+import type { Attempt } from "../../api/types.ts";
+import { duration, exactTime } from "../../format/time.ts";
+import { Icon } from "../../parts/icon.tsx";
+import { now } from "../../parts/time.tsx";
+import { explainReason } from "../events/reason.ts";
+
+const longestFirstLine = 160;
+
+/** One try: when, what came back, how long it took, and the answer's text when it is opened. */
+export function AttemptRow({ attempt }: { attempt: Attempt }) {
+  const body = attempt.responseBody;
+  const [firstLine = ""] = body.split("\n", 1);
+  const row = (
+    <>
+      <span class="attempt-number soft">{attempt.number}</span>
+      <time class="mono nowrap" dateTime={attempt.startedAt} title={exactTime(Date.parse(attempt.startedAt))}>
+        {clockTime(Date.parse(attempt.startedAt), now.value)}
+      </time>
+      <span class={`attempt-status ${isGood(attempt) ? "good" : "bad"}`}>{statusOf(attempt)}</span>
+      <span class="attempt-duration">
+        <i aria-hidden="true">
+          <b style={{ width: `${barWidth(attempt.durationMs)}px` }} />
+        </i>
+        {duration(attempt.durationMs)}
+      </span>
+      <span class="attempt-answer mono soft">{firstLine.slice(0, longestFirstLine)}</span>
+    </>
+  );
+  if (body === "") return <div class="attempt">{row}</div>;
+  return (
+    <details class="attempt-more">
+      <summary class="attempt" title="Show the answer">
+        {row}
+        <Icon name="next" />
+      </summary>
+      <pre class="attempt-body">{body}</pre>
+    </details>
+  );
+}
+
+/** By the root, so that 40 ms and 400 ms differ beside the 10 s that an attempt may last. */
+const barWidth = (ms: number) => Math.max(2, Math.min(48, 48 * Math.sqrt(ms / 10_000)));
+
+const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode !== null;
+
+function statusOf({ statusCode, error }: Attempt): string {
+  if (statusCode !== null) return String(statusCode);
+  return error === null ? "No answer" : explainReason(error).short;
+}
+
+/** "14:02:11", and on another day than today "11-20 14:02:11". */
+export function clockTime(ms: number, nowMs: number): string {
+  const text = exactTime(ms);
+  return text.slice(text.slice(0, 10) === exactTime(nowMs).slice(0, 10) ? 11 : 5, 19);
+}

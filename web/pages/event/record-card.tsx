@@ -1,0 +1,144 @@
+import type { Attempt, EventRecord } from "../../api/types.ts";
+import { exactTime, relativeTime } from "../../format/time.ts";
+import { LinkButton } from "../../parts/button.tsx";
+import { Copy } from "../../parts/copy.tsx";
+import { DeliveryState } from "../../parts/delivery-state.tsx";
+import { now } from "../../parts/time.tsx";
+import { curlOfEvent } from "../events/event-curl.ts";
+import { explainReason } from "../events/reason.ts";
+import { tries } from "../events/record.ts";
+import { AttemptRow, clockTime } from "./attempt.tsx";
+import { type Run, runsOf } from "./runs.ts";
+
+/** One webhook's share of an event: how it stands, why, and each try. */
+export function RecordCard({
+  record,
+  attempts,
+  registered,
+  isOneOfSome,
+}: {
+  record: EventRecord;
+  /** Those for its webhook, oldest first. */
+  attempts: readonly Attempt[];
+  /** The URLs to which a replay would go; undefined until they are known. */
+  registered: readonly string[] | undefined;
+  /** Then what the page's head offers for one is offered here for each. */
+  isOneOfSome: boolean;
+}) {
+  const { eventId, targetWebhook, state, replayGroupId } = record;
+  const id = `record-${eventId}-${targetWebhook}`;
+  const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
+  const isLabelShown = attempts.at(-1)?.replayGroupId === replayGroupId;
+  const facts = [
+    record.attempts === 0 && state === "PENDING" && <span key="untried">Not tried yet</span>,
+    replayGroupId !== null && !isLabelShown && (
+      <span key="group">
+        Replay group <span class="mono">{replayGroupId}</span>
+      </span>
+    ),
+    isGone && (
+      <span key="gone" class="badge">
+        No longer registered
+      </span>
+    ),
+  ].filter((fact) => fact !== false);
+  return (
+    <section class="panel record" aria-labelledby={id}>
+      <header>
+        <h2 id={id} class={targetWebhook === "" ? "soft" : "mono"}>
+          {targetWebhook === "" ? "No webhook" : targetWebhook}
+        </h2>
+        {isOneOfSome && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
+        <span class="is-new" key={state}>
+          <DeliveryState state={state} />
+        </span>
+      </header>
+      {facts.length > 0 && <p class="record-facts soft">{facts}</p>}
+      <Why record={record} registered={registered} />
+      <Timeline runs={runsOf(attempts)} />
+      {state === "PENDING" && <Next at={record.nextAttemptAt} />}
+    </section>
+  );
+}
+
+/** What a replay has replaced by records of other webhooks; the tries stay. */
+export function ReplacedCard({ url, attempts }: { url: string; attempts: readonly Attempt[] }) {
+  const id = `replaced-${url}`;
+  return (
+    <section class="panel record" aria-labelledby={id}>
+      <header>
+        <h2 id={id} class="mono">
+          {url}
+        </h2>
+        <span class="badge">No longer registered</span>
+      </header>
+      <p class="record-facts soft">A replay has replaced this delivery by those to the registered webhooks.</p>
+      <Timeline runs={runsOf(attempts)} />
+    </section>
+  );
+}
+
+function Why({ record, registered }: { record: EventRecord; registered: readonly string[] | undefined }) {
+  const { state, errorReason, targetWebhook } = record;
+  if (errorReason === null) return null;
+  const { meaning, remedy, isAboutWebhooks = false } = explainReason(errorReason);
+  if (state !== "FAILED") return <p class="record-why soft">{meaning} It is tried again by itself.</p>;
+  const goesElsewhere = registered !== undefined && registered.length > 0 && !registered.includes(targetWebhook);
+  return (
+    <div class="record-why notice bad">
+      <p>
+        <strong title={errorReason}>{withoutUrl(errorReason, targetWebhook)}</strong>
+      </p>
+      <p>{meaning}</p>
+      <p>{goesElsewhere ? "Replay: the event then goes to the webhooks that are registered now." : remedy}</p>
+      {isAboutWebhooks && !goesElsewhere && <LinkButton href="/webhooks">Open the webhooks</LinkButton>}
+    </div>
+  );
+}
+
+/** The URL stands above it. */
+const withoutUrl = (reason: string, url: string) =>
+  reason.replace(` from ${url}`, "").replace(` by ${url}`, "").replace(` with ${url}`, "");
+
+/** The latest run in full; the earlier ones fold up. */
+function Timeline({ runs }: { runs: readonly Run[] }) {
+  return (
+    <>
+      {runs.map((run, i) => {
+        const list = (
+          <ol class="attempts">
+            {run.attempts.map((attempt) => (
+              <li key={attempt.number} class="is-new">
+                <AttemptRow attempt={attempt} />
+              </li>
+            ))}
+          </ol>
+        );
+        if (runs.length === 1 && run.replayGroupId === null) return list;
+        return (
+          <details key={run.attempts[0]?.number} class="run" open={i === runs.length - 1}>
+            <summary>
+              {run.replayGroupId === null ? "First delivery" : `Replay ${run.replayGroupId}`}
+              <span class="soft"> · {tries(run.attempts.length)}</span>
+            </summary>
+            {list}
+          </details>
+        );
+      })}
+    </>
+  );
+}
+
+function Next({ at }: { at: string | null }) {
+  const ms = at === null ? 0 : Date.parse(at);
+  if (ms <= now.value) return <p class="record-next">Next try now</p>;
+  return (
+    <p class="record-next">
+      Next try{" "}
+      <time dateTime={at ?? ""} title={exactTime(ms)}>
+        {relativeTime(ms, now.value)}
+      </time>{" "}
+      <span class="soft mono">{clockTime(ms, now.value)}</span>
+    </p>
+  );
+}

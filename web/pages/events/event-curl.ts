@@ -1,0 +1,35 @@
+import { call } from "../../api/client.ts";
+import type { Delivery } from "../../api/types.ts";
+import { asCurl } from "../../curl.ts";
+import { copyText } from "../../parts/copy.tsx";
+import { say } from "../../parts/said.tsx";
+import { server } from "../../session/server.ts";
+
+interface Target {
+  readonly eventId: string;
+  readonly targetWebhook: string;
+}
+
+/** Where nobody but the user knows the address. */
+const exampleTarget = "http://localhost:3000/hook";
+
+/** The delivery as a command: what the webhook would get now, freshly signed. Why it names another address is said. */
+export async function curlOfEvent({ eventId, targetWebhook }: Target): Promise<string> {
+  const { headers, body } = await call<Delivery>(`/v1/events/${eventId}/delivery`);
+  const hint = hintOf(targetWebhook);
+  if (hint !== null) say(hint);
+  return asCurl({ url: hint === null ? targetWebhook : exampleTarget, headers, body });
+}
+
+export async function copyCurl(target: Target): Promise<void> {
+  await copyText(await curlOfEvent(target));
+  if (hintOf(target.targetWebhook) === null) say("The delivery is copied as a curl command.");
+}
+
+function hintOf(targetWebhook: string): string | null {
+  const put = `so the command names ${exampleTarget}. Put your address there.`;
+  if (targetWebhook === "") return `The event has no webhook, ${put}`;
+  // Decisions, section 9: to a request from outside it is not there.
+  const isInbox = server.value !== null && targetWebhook.startsWith(`${server.value.baseUrl}/inbox/`);
+  return isInbox ? `The inbox takes nothing from outside, ${put}` : null;
+}

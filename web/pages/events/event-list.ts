@@ -1,0 +1,124 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import { type Loaded, useLoaded } from "../../api/load.ts";
+import type { EventPage } from "../../api/types.ts";
+import { useMessages } from "../../stream/live.ts";
+import { type Filter, requestOf, urlOf } from "./filter.ts";
+import { findList } from "./left-lists.ts";
+import {
+  aboutOf,
+  afterAttempt,
+  afterRun,
+  attemptedOf,
+  findRow,
+  finishedOf,
+  type ListedRecord,
+  newerOf,
+  pairOf,
+  withFresh,
+  withoutPayload,
+} from "./record.ts";
+
+/** One page of records as it was read. */
+export interface Listed {
+  readonly records: readonly ListedRecord[];
+  readonly total: number;
+  readonly totalIsExact: boolean;
+  /** The time of the first record of the first page, up to which that is read again: so no row moves. */
+  readonly held: string;
+  /** The newest event when somebody asked for what is new; what is newer came since. */
+  readonly newestId: string;
+}
+
+export interface EventList {
+  readonly loaded: Loaded<Listed>;
+  /** As the stream has told them since. */
+  readonly records: readonly ListedRecord[];
+  /** Reads what is newest now. */
+  loadNewest(): void;
+  /** Takes over what was just read of one event. */
+  replace(fresh: readonly ListedRecord[]): void;
+}
+
+/** The stream may tell thousands of attempts a second; rows follow at the pace of the eye. */
+const redrawMs = 200;
+
+/**
+ * A page of the list whose rows stay where they are: it is read again up to its own first record, and the stream changes
+ * only the rows that are shown.
+ */
+export function useEventList(filter: Filter, entry: string): EventList {
+  const [, redraw] = useState(0);
+  const told = useRef(new Map<string, ListedRecord>());
+  const latest = useRef<Listed | undefined>(undefined);
+  const wantsNewest = useRef(false);
+
+  const loaded = useLoaded<Listed>(
+    `${entry} ${urlOf(filter)}`,
+    async (signal) => {
+      const before = wantsNewest.current ? undefined : latest.current;
+      const { path, query } = requestOf(filter, Date.now(), before?.held ?? "");
+      const page = await call<EventPage>(path, { query, signal });
+      wantsNewest.current = false;
+      // Already here: the next reading may begin before this one is drawn.
+      latest.current = toListed(page, filter.page === 1, before);
+      return latest.current;
+    },
+    findList(entry)?.listed,
+  );
+  latest.current = loaded.data;
+
+  const asRead = loaded.data?.records ?? [];
+  const records = asRead.map((record) => newerOf(record, told.current.get(pairOf(record))));
+
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => {
+    const shown = new Set(loaded.data?.records.map(pairOf));
+    for (const pair of told.current.keys()) if (!shown.has(pair)) told.current.delete(pair);
+  }, [loaded.data]);
+
+  useMessages(["delivery.attempted", "delivery.finished"], (messages) => {
+    const shown = new Set(asRead.map(({ eventId }) => eventId));
+    for (const { kind, data } of messages) {
+      const news = data();
+      if (!shown.has(String(news.eventId))) continue;
+      const row = findRow(asRead, aboutOf(news));
+      if (!row) continue;
+      const record = newerOf(row, told.current.get(pairOf(row)));
+      const next =
+        kind === "delivery.attempted" ? afterAttempt(record, attemptedOf(news)) : afterRun(record, finishedOf(news));
+      if (next === record) continue;
+      told.current.set(pairOf(row), next);
+      timer.current ??= setTimeout(() => {
+        timer.current = undefined;
+        redraw((n) => n + 1);
+      }, redrawMs);
+    }
+  });
+
+  return {
+    loaded,
+    records,
+    loadNewest() {
+      wantsNewest.current = true;
+      loaded.reload();
+    },
+    replace(fresh) {
+      if (loaded.data) loaded.put({ ...loaded.data, records: withFresh(records, fresh) });
+    },
+  };
+}
+
+/** @param before what is read again up to its own first record: then its counts stay, too */
+function toListed(
+  { events, total, totalIsExact = true }: EventPage,
+  isFirstPage: boolean,
+  before: Listed | undefined,
+): Listed {
+  const records = events.map(withoutPayload);
+  const [first] = records;
+  if (before && before.held !== "") return { ...before, records };
+  const held = isFirstPage ? (first?.ingestionTimestamp ?? "") : "";
+  return { records, total, totalIsExact, held, newestId: first?.eventId ?? "" };
+}

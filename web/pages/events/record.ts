@@ -1,0 +1,96 @@
+import type { EventRecord } from "../../api/types.ts";
+
+/** A record as the list holds it: without its payload, which may have a quarter of a megabyte. */
+export type ListedRecord = Omit<EventRecord, "originalPayload">;
+
+/** Names a record: there is one for each event and webhook. */
+export const pairOf = ({ eventId, targetWebhook }: { eventId: string; targetWebhook: string }): string =>
+  `${eventId} ${targetWebhook}`;
+
+export function withoutPayload({ originalPayload: _, ...record }: EventRecord): ListedRecord {
+  return record;
+}
+
+export const tries = (attempts: number): string => (attempts === 1 ? "1 try" : `${attempts} tries`);
+
+/** The row that news of a record is about. One without a webhook becomes that of the webhook to which it is replayed. */
+export const findRow = (
+  rows: readonly ListedRecord[],
+  about: Pick<ListedRecord, "eventId" | "targetWebhook">,
+): ListedRecord | undefined =>
+  rows.find((row) => row.eventId === about.eventId && row.targetWebhook === about.targetWebhook) ??
+  rows.find((row) => row.eventId === about.eventId && row.targetWebhook === "");
+
+/**
+ * The rows after the records of one event were read again. A replay replaces records of webhooks that are gone: their rows
+ * become those of the new ones, so that no row moves.
+ */
+export function withFresh(rows: readonly ListedRecord[], fresh: readonly ListedRecord[]): ListedRecord[] {
+  const shown = new Set(rows.map(pairOf));
+  const unshown = fresh.filter((record) => !shown.has(pairOf(record)));
+  return rows.map((row) => {
+    if (row.eventId !== fresh[0]?.eventId) return row;
+    return fresh.find((record) => pairOf(record) === pairOf(row)) ?? unshown.shift() ?? row;
+  });
+}
+
+type News = Readonly<Record<string, unknown>>;
+
+const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+/** The record that a message of a delivery is about. */
+export const aboutOf = ({ eventId, targetWebhook }: News) => ({
+  eventId: String(eventId),
+  targetWebhook: String(targetWebhook),
+});
+
+/** `delivery.attempted`, as far as it concerns a record. */
+export type Attempted = ReturnType<typeof attemptedOf>;
+
+export const attemptedOf = (news: News) => ({
+  ...aboutOf(news),
+  number: Number(news.number),
+  startedAt: String(news.startedAt),
+  error: textOrNull(news.error),
+  nextAttemptAt: textOrNull(news.nextAttemptAt),
+  replayGroupId: textOrNull(news.replayGroupId),
+});
+
+/** `delivery.finished` */
+export type Finished = ReturnType<typeof finishedOf>;
+
+export const finishedOf = (news: News) => ({
+  ...aboutOf(news),
+  state: String(news.state),
+  errorReason: textOrNull(news.errorReason),
+  attempts: Number(news.attempts),
+  replayGroupId: textOrNull(news.replayGroupId),
+});
+
+/** The record after an attempt. Whether it ended the run is said by `delivery.finished`: it may have been of an earlier one. */
+export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRecord {
+  if (attempt.number <= record.attempts) return record;
+  const { targetWebhook } = attempt;
+  const counted = { ...record, targetWebhook, attempts: attempt.number, lastAttemptAt: attempt.startedAt };
+  if (attempt.nextAttemptAt === null) return counted;
+  return {
+    ...counted,
+    state: "PENDING",
+    errorReason: attempt.error,
+    nextAttemptAt: attempt.nextAttemptAt,
+    replayGroupId: attempt.replayGroupId,
+  };
+}
+
+export function afterRun(record: ListedRecord, finished: Finished): ListedRecord {
+  if (finished.attempts < record.attempts) return record;
+  const { targetWebhook, state, errorReason, attempts, replayGroupId } = finished;
+  return { ...record, targetWebhook, state, errorReason, attempts, replayGroupId, nextAttemptAt: null };
+}
+
+/**
+ * Of a record that was read and the same as the stream has told it, the newer one. An attempt and what follows from it are
+ * stored at once, so a record that was read with as many attempts knows at least as much.
+ */
+export const newerOf = (read: ListedRecord, told: ListedRecord | undefined): ListedRecord =>
+  told !== undefined && told.attempts > read.attempts ? told : read;

@@ -1,0 +1,28 @@
+import { call, callForHeader } from "../../api/client.ts";
+import type { EventRecord } from "../../api/types.ts";
+import { shortenId } from "../../format/shorten.ts";
+import { say } from "../../parts/said.tsx";
+import { type ListedRecord, withoutPayload } from "./record.ts";
+
+/** Delivers an event again to every registered webhook, and says under which label. @returns its records since */
+export async function replayEvent(eventId: string): Promise<ListedRecord[]> {
+  const replayGroupId = defaultLabel(new Date());
+  const location = await callForHeader("/v1/events/replays/single", "location", {
+    method: "POST",
+    body: { eventId, replayGroupId },
+  });
+  const id = location?.split("/").at(-1) ?? "";
+  say(`${shortenId(eventId)} is delivered again as ${replayGroupId}.`, "good", {
+    href: id === "" ? "/replays" : `/replays?id=${id}`,
+    text: "See the replay",
+  });
+  const records = await call<EventRecord[]>(`/v1/events/${eventId}`);
+  return records.map(withoutPayload);
+}
+
+/** `dashboard-20260301-1234`: who looks at a record later sees whence and when it was asked for. */
+export function defaultLabel(at: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  const day = `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
+  return `dashboard-${day}-${two(at.getHours())}${two(at.getMinutes())}`;
+}

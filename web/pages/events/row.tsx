@@ -1,0 +1,75 @@
+import { shortenId, shortenUrl } from "../../format/shorten.ts";
+import { DeliveryState } from "../../parts/delivery-state.tsx";
+import { Skeleton } from "../../parts/states.tsx";
+import { now, Time } from "../../parts/time.tsx";
+import { outcomeOf } from "./outcome.ts";
+import type { ListedRecord } from "./record.ts";
+
+/** As many as the narrowest desktop has room for. */
+const longestUrl = 52;
+
+/** One record: an event and a webhook. */
+export function EventRow({
+  record,
+  isSelected,
+  isNew,
+  onSelect,
+  onOpen,
+}: {
+  record: ListedRecord;
+  isSelected: boolean;
+  isNew: boolean;
+  onSelect(): void;
+  onOpen(): void;
+}) {
+  const { eventId, targetWebhook, state, ingestionTimestamp } = record;
+  return (
+    <li class={isNew ? "is-new" : ""}>
+      <a
+        class={`row event-row ${isSelected ? "is-open" : ""}`}
+        href={`/events/${eventId}`}
+        onFocus={onSelect}
+        onClick={(event) => isPlain(event) && onOpen()}
+      >
+        <span class="event-state is-new" key={state}>
+          <DeliveryState state={state} isShort />
+        </span>
+        <span class="mono event-id" title={eventId}>
+          {shortenId(eventId)}
+        </span>
+        {targetWebhook === "" ? (
+          <span class="soft event-url">no webhook</span>
+        ) : (
+          <span class="mono event-url" title={targetWebhook}>
+            {shortenUrl(targetWebhook, longestUrl)}
+          </span>
+        )}
+        <span class={`event-outcome ${state === "FAILED" ? "bad" : "soft"}`} title={record.errorReason ?? undefined}>
+          {outcomeOf(record, now.value)}
+        </span>
+        <span class="soft event-time">
+          <Time at={ingestionTimestamp} />
+        </span>
+      </a>
+    </li>
+  );
+}
+
+/** Otherwise it opens in another tab. */
+const isPlain = ({ ctrlKey, metaKey, shiftKey, altKey }: MouseEvent) => !(ctrlKey || metaKey || shiftKey || altKey);
+
+export function EventSkeleton({ rows }: { rows: number }) {
+  return (
+    <ul class="rows event-skeleton">
+      {Array.from({ length: rows }, (_, i) => (
+        <li key={i} class="row event-row">
+          <Skeleton width="14px" />
+          <Skeleton width="128px" />
+          <Skeleton width={`${48 + ((i * 37) % 40)}%`} />
+          <Skeleton width="60%" />
+          <Skeleton width="64px" />
+        </li>
+      ))}
+    </ul>
+  );
+}
