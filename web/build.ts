@@ -1,6 +1,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import type { BunPlugin } from "bun";
 
 /**
  * Bundles the dashboard into `dist/web`: a page, and in `assets/` a script and a style whose names hold a hash of their
@@ -14,12 +15,30 @@ const out = join(root, "dist", "web");
 /** What a visitor on a slow line waits for, in bytes: page, script and style as they are sent. */
 const largestWeight = 120_000;
 
+/**
+ * uPlot 1.6.32 asks for the numbers of the browser's language as it is loaded, and dies, and the page with it, of one that
+ * is none: Linux with LANG=C says `en-US@posix` (leeoniya/uPlot#1054, fixed after that version). We write the numbers
+ * ourselves.
+ */
+const anyLanguage: BunPlugin = {
+  name: "any language",
+  setup(build) {
+    build.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => {
+      const text = await Bun.file(path).text();
+      const contents = text.replace("domEnv ? nav.language : 'en-US'", "'en-US'");
+      if (contents === text) throw new Error("uPlot no longer asks for the language: this plugin can go");
+      return { contents, loader: "js" };
+    });
+  },
+};
+
 export async function buildWeb(): Promise<void> {
   const { outputs } = await Bun.build({
     entrypoints: [join(import.meta.dir, "main.tsx")],
     target: "browser",
     minify: true,
     naming: "postrider-[hash].[ext]",
+    plugins: [anyLanguage],
     define: { "process.env.NODE_ENV": '"production"' },
   });
   const nameOf = (extension: string) => {

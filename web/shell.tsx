@@ -10,7 +10,7 @@ import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
 import { endSession, expiresAt, isLast } from "./session/session.ts";
 import { unsaved } from "./session/unsaved.ts";
-import { type StreamState, streamState } from "./stream/stream.ts";
+import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
 
 const places: readonly { path: string; name: string; icon: IconName; keys: string; isOnPhone?: boolean }[] = [
   { path: "/", name: "Overview", icon: "overview", keys: "g o", isOnPhone: true },
@@ -171,7 +171,8 @@ function Bars() {
     <>
       {streamState.value === "offline" && (
         <p class="bar" role="status">
-          The connection to the server is lost. What you see may be old; it is tried again by itself.
+          {streamTrouble.value ?? "The connection to the server is lost."} What you see may be old; it is tried again by
+          itself.
         </p>
       )}
       {streamState.value === "catching-up" && (

@@ -49,7 +49,6 @@ export const resumableMs = 2 * 60_000;
 const readerBufferBytes = 128 * 1024;
 
 const encoder = new TextEncoder();
-const openComment = encoder.encode(": open\n\n");
 const heartbeatComment = encoder.encode(": keep-alive\n\n");
 
 interface Reader {
@@ -84,6 +83,13 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
 
   const encode = (kind: StreamEventKind | "resync", number: number, data: Record<string, unknown>) =>
     encoder.encode(`event: ${kind}\nid: ${processStart}-${number}\ndata: ${JSON.stringify(data)}\n\n`);
+
+  /**
+   * A comment, so that proxies pass the head on; and for those who begin, the id from which they resume when the stream is
+   * cut before its first message. An id without data is no message (HTML Standard, section 9.2.6).
+   */
+  const opening = (lastEventId: string | undefined) =>
+    `: open\n${lastEventId === undefined ? `id: ${processStart}-${lastNumber}\n` : ""}\n`;
 
   function audienceOf(tenantId: string): Audience {
     let audience = audiences.get(tenantId);
@@ -163,8 +169,8 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     const stream = new ReadableStream<Uint8Array>(
       {
         start(controller) {
-          controller.enqueue(openComment);
           const resumed = lastEventId === undefined ? channel.end : resumePosition(audience, lastEventId);
+          controller.enqueue(encoder.encode(opening(lastEventId)));
           const opened: Reader = {
             controller,
             position: resumed ?? channel.end,

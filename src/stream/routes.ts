@@ -11,6 +11,7 @@ export interface StreamRouteDeps {
 
 const example = [
   ": open",
+  "id: 1772368496789-41",
   "",
   "event: event.accepted",
   "id: 1772368496789-42",
@@ -43,7 +44,8 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed` and " +
           "`account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
           "message that it names; when that is too long ago, or the reader was too slow, the message `resync` says that " +
-          "some are missing: read the lists again. A comment comes every 15 seconds. The stream ends with the session.",
+          "some are missing: read the lists again. The stream begins with an `id` alone, to resume from before the first " +
+          "message. A comment comes every 15 seconds. The stream ends with the session.",
         access: "session",
         responses: {
           200: {

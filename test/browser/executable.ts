@@ -1,5 +1,5 @@
 import { afterAll } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -8,6 +8,10 @@ export interface Executable {
   readonly url: string;
   /** The next line of the log that tells of `event`; each is told once. */
   logged(event: string): Promise<LogLine>;
+  /** Ends it as a service manager does, and starts it again at the same address. */
+  restart(): Promise<void>;
+  /** What its operator signs in with. */
+  operatorToken(): string;
 }
 
 export type LogLine = Readonly<Record<string, unknown>> & { event: string };
@@ -24,25 +28,42 @@ const patienceMs = 10_000;
 export async function startExecutable(settings: Readonly<Record<string, string>> = {}): Promise<Executable> {
   if (!existsSync(executable)) throw new Error(`There is no ${executable}. Try: npm run build`);
   const folder = mkdtempSync(join(tmpdir(), "postrider-browser-"));
-  const child = Bun.spawn([executable, "serve", "--port", "0"], {
-    cwd: folder,
-    // Nothing of the environment, least of all its settings; Windows needs its own.
-    env: { ...settings, PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  const log = createLogReader();
-  const reading = log.read(child.stdout);
+  let log = createLogReader();
+  let stop = launch("0");
+
+  function launch(port: string): () => Promise<void> {
+    const child = Bun.spawn([executable, "serve", "--port", port], {
+      cwd: folder,
+      // Nothing of the environment, least of all its settings; Windows needs its own.
+      env: { ...settings, PATH: "", SystemRoot: process.env.SystemRoot ?? "", TMPDIR: folder, TEMP: folder },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const reading = log.read(child.stdout);
+    return async () => {
+      child.kill("SIGTERM");
+      await Promise.all([child.exited, reading]);
+    };
+  }
 
   afterAll(async () => {
-    child.kill("SIGTERM");
-    await Promise.all([child.exited, reading]);
+    await stop();
     rmSync(folder, { recursive: true, force: true });
   });
 
   const { url } = await log.next("server.started");
-  return { url: String(url), logged: log.next };
+  return {
+    url: String(url),
+    logged: (event) => log.next(event),
+    async restart() {
+      await stop();
+      log = createLogReader();
+      stop = launch(new URL(String(url)).port);
+      await log.next("server.started");
+    },
+    operatorToken: () => readFileSync(join(folder, "postrider-data", "operator-token"), "utf8").trim(),
+  };
 }
 
 function createLogReader() {

@@ -39,7 +39,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "Replay 12 failed events");
       await press(page, "Replay 12 failed events");
       await seeText(page, /^Completed$/);
-      await seeText(page, "12 events selected, 12 deliveries queued:");
+      await seeText(page, "12 events selected, 12 deliveries queued");
       await seeText(page, "12 delivered");
       await page.getByRole("img", { name: "Of the deliveries of this replay: 12 delivered" }).waitFor();
       await seeText(page, "No event is failed now");
@@ -85,13 +85,20 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     await page.getByLabel("Label").fill("after the outage");
     await press(page, "Replay this event");
     await page.getByText("after the outage", { exact: true }).waitFor();
-    await seeText(page, "1 event selected, 1 delivery queued:");
+    await seeText(page, "1 event selected, 1 delivery queued");
     await seeText(page, /^Completed$/);
     const replayed = await receiver.waitFor(
       ({ headers }) => headers.get("service-event-id") === eventId && headers.has("service-replay-group"),
     );
     expect(replayed.headers.get("service-replay-group")).toBe("after%20the%20outage");
 
+    const { replays } = await account.get<{ replays: { id: string }[] }>("/v1/events/replays");
+    await page.goto(`${server.url}/replays?id=${replays[0]?.id}`);
+    const marked = page.locator(".replay.is-marked").filter({ hasText: "after the outage" });
+    await marked.waitFor();
+    expect((await marked.boundingBox())?.y).toBeWithin(0, 800);
+
+    await page.goto(`${server.url}/replays?kind=single`);
     await page.getByLabel("Event id").fill("evt_nothing");
     await seeText(page, "There is no event with this id in the account.");
     await page.getByLabel("Event id").fill("");

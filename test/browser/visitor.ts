@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { call } from "../../src/cli/http-client.ts";
 
 /** What people do on the pages of the dashboard, and what they see there. */
@@ -11,7 +11,8 @@ export const seeHeading = (page: Page, name: string) => page.getByRole("heading"
 
 export const seeText = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
-export const press = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true }).click();
+export const press = (page: Page | Locator, name: string | RegExp) =>
+  page.getByRole("button", { name, exact: true }).click();
 
 export const follow = (page: Page, name: string | RegExp) =>
   page.getByRole("link", { name, exact: true }).first().click();

@@ -31,7 +31,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
       await browser.inspect(page, "webhooks-empty");
 
       await press(page, "Add a webhook");
-      await page.getByLabel("URL").and(page.locator(":focus")).waitFor();
+      await seeFocusOnUrl(page);
       await page.getByLabel("URL").fill("http://shop.example/hook");
       await page.getByLabel("Name").fill("Shop");
       await press(page, "Save changes");
@@ -143,6 +143,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
   test("keeps what is not saved while one looks elsewhere, and says so there", async () => {
     const { page, account } = await open({ size: "desktop", webhook: "/204" });
     await press(page, `Edit ${receiver.url}/204`);
+    await seeFocusOnUrl(page);
     await page.getByLabel("Name").fill("Orders");
     await follow(page, "Events");
     await seeText(page, "Changes to the webhooks are not saved.");
@@ -194,6 +195,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
   test("follows a list that was saved elsewhere, without losing what is being edited", async () => {
     const { page, account } = await open({ size: "desktop", webhook: "/204", name: "Shop" });
     await press(page, "Edit Shop");
+    await seeFocusOnUrl(page);
     await page.getByLabel("URL").fill(`${receiver.url}/204?edited`);
     await account.setWebhooks({ webhook_url: `${receiver.url}/204`, name: "Renamed" });
     await seeText(page, "is removed.");
@@ -237,6 +239,9 @@ async function openBusiness(): Promise<{ page: Page; account: Account }> {
 
 const urlsOf = async (account: Account) =>
   (await account.get<{ url: string }[]>("/v1/tenants/webhooks")).map(({ url }) => url);
+
+/** A field that opens takes the focus with the next picture. */
+const seeFocusOnUrl = (page: Page) => page.getByLabel("URL").and(page.locator(":focus")).waitFor();
 
 /** What stands under a field, where a screen reader finds it too. */
 async function fieldSays(page: Page, label: string, text: RegExp): Promise<void> {

@@ -1,4 +1,5 @@
 import { endSession, token } from "../session/session.ts";
+import { noteServerTime } from "./server-time.ts";
 
 /** Why a request did not bring what was asked for, in the server's own words. */
 export class ApiError extends Error {
@@ -46,7 +47,8 @@ export async function callForHeader(path: string, header: string, options: Call)
 }
 
 async function send(path: string, { method = "GET", body, query, signal, credential }: Call) {
-  const bearer = credential === undefined ? token.value : credential;
+  // Not by `value`: whoever calls from within an effect does not want to call again for a new token.
+  const bearer = credential === undefined ? token.peek() : credential;
   let response: Response;
   try {
     response = await fetch(path + toQuery(query), {
@@ -62,12 +64,13 @@ async function send(path: string, { method = "GET", body, query, signal, credent
     if (signal?.aborted) throw error;
     throw new ApiError("The server cannot be reached.", 0, "unreachable", null);
   }
+  noteServerTime(response.headers.get("date"));
   if (!response.ok) throw await toError(response, credential === undefined ? bearer : null);
   return { response };
 }
 
 /** @param session the token of the session, if the request had it */
-async function toError(response: Response, session: string | null): Promise<ApiError> {
+export async function toError(response: Response, session: string | null): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const { message, code } = isErrorBody(body) ? body : { message: `The server answered ${response.status}.`, code: "" };
   const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);

@@ -1,5 +1,6 @@
+import type { ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { resyncs } from "../stream/stream.ts";
+import { reopenings, resyncs } from "../stream/stream.ts";
 import { ApiError } from "./client.ts";
 
 /** What a page shows of something that is read from the server: `loading`, then `data` or `error`. */
@@ -15,8 +16,12 @@ export interface Loaded<T> {
   put(data: T): void;
 }
 
+/** A reading that takes longer may have lost its connection. */
+const patienceMs = 10_000;
+
 /**
- * Reads when `key` changes, and again after a gap in the stream. What is read for an earlier key is thrown away.
+ * Reads when `key` changes, again after a gap in the stream, and, if that failed, when the stream is back. What is read for
+ * an earlier key is thrown away.
  *
  * @param known shown for this key until it is read: what somebody comes back to
  */
@@ -30,44 +35,69 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
   const [state, setState] = useState(begin);
   const latest = useRef({ read, begin });
   latest.current = { read, begin };
-  const running = useRef<AbortController | null>(null);
+  const running = useRef<{ abort: AbortController; since: number } | null>(null);
+  /** It was asked for again meanwhile. */
+  const isStale = useRef(false);
+  const hasFailed = useRef(false);
+
+  const drop = useCallback(() => {
+    running.current?.abort.abort();
+    running.current = null;
+    isStale.current = false;
+  }, []);
 
   const load = useCallback(() => {
-    running.current?.abort();
+    // Where news comes faster than it can be read, ending what runs would never show anything.
+    if (running.current && Date.now() - running.current.since < patienceMs) {
+      isStale.current = true;
+      return;
+    }
+    drop();
     const abort = new AbortController();
-    running.current = abort;
+    running.current = { abort, since: Date.now() };
     setState((now) => (now.key === key ? { ...now, isLoading: true } : latest.current.begin()));
+    const settle = (error: ApiError | null, data?: T) => {
+      if (abort.signal.aborted) return;
+      const isLoading = isStale.current;
+      hasFailed.current = error !== null;
+      setState((now) => (error ? { ...now, key, error, isLoading } : { key, data: data as T, error: null, isLoading }));
+      drop();
+      if (isLoading) load();
+    };
     latest.current.read(abort.signal).then(
-      (data) => {
-        if (!abort.signal.aborted) setState({ key, data, error: null, isLoading: false });
-      },
-      (error: unknown) => {
-        if (abort.signal.aborted) return;
-        const shown = error instanceof ApiError ? error : new ApiError(String(error), 0, "defect", null);
-        setState((now) => ({ ...now, key, error: shown, isLoading: false }));
-      },
+      (data) => settle(null, data),
+      (error: unknown) => settle(error instanceof ApiError ? error : new ApiError(String(error), 0, "defect", null)),
     );
-  }, [key]);
+  }, [key, drop]);
 
   useEffect(() => {
     load();
-    return () => running.current?.abort();
-  }, [load]);
+    return drop;
+  }, [load, drop]);
 
   useEffect(() => {
-    let isFirst = true;
-    return resyncs.subscribe(() => {
-      if (!isFirst) load();
-      isFirst = false;
-    });
-  }, [load]);
+    const loadAnew = () => {
+      drop();
+      load();
+    };
+    const ends = [
+      onRise(resyncs, loadAnew),
+      onRise(reopenings, () => {
+        if (hasFailed.current || running.current) loadAnew();
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [load, drop]);
 
   const put = useCallback(
     (data: T) => {
-      running.current?.abort();
+      drop();
+      hasFailed.current = false;
       setState({ key, data, error: null, isLoading: false });
     },
-    [key],
+    [key, drop],
   );
 
   const now = state.key === key ? state : begin();
@@ -78,4 +108,12 @@ export function useLoaded<T>(key: string, read: (signal: AbortSignal) => Promise
     reload: load,
     put,
   };
+}
+
+/** A subscription begins with the value that is there already. */
+function onRise(signal: ReadonlySignal<number>, run: () => void): () => void {
+  const before = signal.peek();
+  return signal.subscribe((value) => {
+    if (value > before) run();
+  });
 }

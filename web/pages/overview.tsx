@@ -1,5 +1,142 @@
+import "./overview.css";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { call } from "../api/client.ts";
+import { useLoaded } from "../api/load.ts";
+import { serverNow } from "../api/server-time.ts";
+import type { EventPage, Stats } from "../api/types.ts";
+import { LinkButton } from "../parts/button.tsx";
+import { Chart } from "../parts/chart.tsx";
 import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { Empty, Shown, Skeleton } from "../parts/states.tsx";
+import { useRefresh } from "../stream/live.ts";
+import { latencyChart, outcomeChart } from "./overview/charts.ts";
+import { LatestFailures } from "./overview/latest-failures.tsx";
+import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
+import { Summary, SummarySkeleton } from "./overview/summary.tsx";
 
+/** Is it working, and what failed: of the last hour, or of up to a week. */
 export function OverviewPage() {
-  return <PageHead title="Overview" />;
+  const range = readRange(useLocation().query);
+  const stats = useStats(range);
+  const isUnused = useIsUnused();
+  if (isUnused === true) {
+    return (
+      <>
+        <PageHead title="Overview" />
+        <Empty sentence="No event has arrived yet; what becomes of each one will be shown here.">
+          <LinkButton kind="primary" href="/welcome">
+            Send your first event
+          </LinkButton>
+        </Empty>
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHead title="Overview">
+        <div class="end">
+          <nav class="segments" aria-label="Time shown">
+            {ranges.map((one) => (
+              <a key={one.key} href={urlOf(one)} {...(one.key === range.key && { "aria-current": "true" as const })}>
+                {one.name}
+              </a>
+            ))}
+          </nav>
+        </div>
+      </PageHead>
+      <div class="stack">
+        <Shown
+          of={isUnused === null ? { ...stats, data: undefined } : stats}
+          skeleton={<OverviewSkeleton range={range} />}
+        >
+          {(data) => (
+            <>
+              <Summary stats={data} />
+              <Charts stats={data} range={range} />
+            </>
+          )}
+        </Shown>
+        <LatestFailures />
+      </div>
+    </>
+  );
+}
+
+function Charts({ stats, range }: { stats: Stats; range: Range }) {
+  const outcomes = useMemo(() => outcomeChart(stats, range), [stats, range]);
+  const latencies = useMemo(() => latencyChart(stats, range), [stats, range]);
+  return (
+    <div class="charts">
+      <Panel title={outcomesTitle(range)}>
+        <Chart data={outcomes} />
+      </Panel>
+      <Panel title={latencyTitle}>
+        <Chart data={latencies} />
+      </Panel>
+    </div>
+  );
+}
+
+const outcomesTitle = ({ bucketWords }: Range) => `Deliveries ${bucketWords}, stacked by outcome`;
+const latencyTitle = "Latency p50 / p95";
+
+function OverviewSkeleton({ range }: { range: Range }) {
+  return (
+    <div class="stack">
+      <SummarySkeleton />
+      <div class="charts">
+        {[outcomesTitle(range), latencyTitle].map((title) => (
+          <Panel key={title} title={title}>
+            <Skeleton width="100%" height="240px" />
+          </Panel>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The statistics are written once a second: a read after a message waits for what it tells to be in them. */
+const lagMs = 1200;
+/** Time passes also where nothing happens. */
+const moveOnMs = 60_000;
+/** More often nobody could read them; a week's are summed over 10,000 minutes. */
+const refreshMs = 2000;
+
+function useStats(range: Range) {
+  const stats = useLoaded(`stats ${range.key}`, (signal) =>
+    call<Stats>("/v1/stats", { query: statsQuery(range, serverNow()), signal }),
+  );
+  const { reload } = stats;
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(reload, lagMs);
+  });
+  useEffect(() => {
+    // What happened just before the page was opened is not in the first answer either.
+    timer.current = setTimeout(reload, lagMs);
+    const moveOn = setInterval(() => {
+      if (document.visibilityState === "visible") reload();
+    }, moveOnMs);
+    return () => {
+      clearTimeout(timer.current);
+      clearInterval(moveOn);
+    };
+  }, [reload]);
+  return stats;
+}
+
+/** Whether no event has ever arrived; null until it is known. */
+function useIsUnused(): boolean | null {
+  const any = useLoaded("any event", (signal) =>
+    call<EventPage>("/v1/events", { query: { size: 1, payload: false }, signal }),
+  );
+  const isUnused = any.data?.total === 0;
+  useRefresh(["event.accepted"], refreshMs, () => {
+    if (isUnused) any.reload();
+  });
+  // Should it fail, the page itself says so.
+  return any.data === undefined && any.error === null ? null : isUnused;
 }

@@ -14,7 +14,7 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   const n = waiting.data?.total;
   return (
     <p class={n === 0 ? "notice" : "notice warn"}>
-      {when} removes <code class="whole">{webhook.url}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
+      {when} removes <code>{webhook.url}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
       {n !== 0 && " A replay delivers those events to what is registered by then."}
     </p>
   );

@@ -1,10 +1,11 @@
 import { signal } from "@preact/signals";
+import { serverNow } from "../api/server-time.ts";
 import { exactTime, relativeTime } from "../format/time.ts";
 
 /** One clock for all times of the page, so that they change together and not each by a timer of its own. */
-export const now = signal(Date.now());
+export const now = signal(serverNow());
 setInterval(() => {
-  if (document.visibilityState === "visible") now.value = Date.now();
+  if (document.visibilityState === "visible") now.value = serverNow();
 }, 1000);
 
 /** A time as people say it, exact on hover. */

@@ -1,6 +1,9 @@
-import { effect, signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import { endSession, isSignedIn, token } from "../session/session.ts";
+import { toError } from "../api/client.ts";
+import { isSignedIn, token } from "../session/session.ts";
+import { isLost, lookEveryMs } from "./liveness.ts";
+import { type Ending, type Plan, planReconnect } from "./reconnect.ts";
 
 /**
  * The account's stream, read with `fetch`: an `EventSource` cannot send the token in a header, and a token in a URL ends up
@@ -23,6 +26,10 @@ export interface StreamMessage {
 export type StreamState = "connecting" | "live" | "offline" | "catching-up";
 
 export const streamState = signal<StreamState>("connecting");
+/** Why there is no stream, in the words of a server that answers all the same. */
+export const streamTrouble = signal<string | null>(null);
+/** Rises with each connection but the first: what could not be read may be tried again. */
+export const reopenings = signal(0);
 /** Rises when messages are missing: whoever shows a list reads it again. */
 export const resyncs = signal(0);
 
@@ -35,10 +42,6 @@ export function onStream(listen: Listener): () => void {
   return () => void listeners.delete(listen);
 }
 
-/** The server says something every 15 s; a connection that is quiet for longer is dead, whatever the system thinks of it. */
-const quietMs = 40_000;
-const firstPauseMs = 500;
-const longestPauseMs = 15_000;
 const noticeMs = 3000;
 /** As long as pages may work on one read before the browser gets a turn. */
 const turnMs = 12;
@@ -49,93 +52,151 @@ export function followStream(): void {
     if (!isSignedIn.value) return;
     const stop = new AbortController();
     streamState.value = "connecting";
-    void follow(stop.signal);
+    // A renewed token is no reason to begin again: the connection stands until the old one expires.
+    untracked(() => void follow(stop.signal));
     return () => stop.abort();
   });
 }
 
+/** Where one is in the stream; survives any number of connections. */
+interface Place {
+  lastId: string;
+  tries: number;
+}
+
 async function follow(stop: AbortSignal): Promise<void> {
-  /** The last message that arrived; survives any number of connections. */
-  let lastId = "";
-  let pauseMs = firstPauseMs;
+  const place: Place = { lastId: "", tries: 0 };
+  let failures = 0;
   while (!stop.aborted) {
-    try {
-      await readOnce(
-        stop,
-        lastId,
-        (id) => {
-          lastId = id;
-        },
-        () => {
-          pauseMs = firstPauseMs;
-        },
-      );
-    } catch {
-      // Whatever it was, the answer is to connect again.
-    }
+    const ending = await connect(stop, place);
     if (stop.aborted) return;
-    streamState.value = "offline";
-    await wakeOrPause(stop, pauseMs * (0.75 + Math.random() / 2));
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    const plan = planReconnect(ending, failures, Math.random());
+    failures = plan.failures;
+    streamTrouble.value = ending.kind === "refused" ? ending.message : null;
+    streamState.value = plan.isQuiet ? "connecting" : "offline";
+    await pause(stop, plan);
   }
 }
 
-async function readOnce(
-  stop: AbortSignal,
-  lastId: string,
-  onId: (id: string) => void,
-  onOpen: () => void,
-): Promise<void> {
+async function connect(stop: AbortSignal, place: Place): Promise<Ending> {
   const connection = new AbortController();
   const signal = AbortSignal.any([stop, connection.signal]);
-  let quiet: ReturnType<typeof setTimeout> | undefined;
-  const hear = () => {
-    clearTimeout(quiet);
-    quiet = setTimeout(() => connection.abort(), quietMs);
-  };
-  // A laptop that wakes up holds a connection that nobody answers any more.
-  const onOnline = () => connection.abort();
-  addEventListener("online", onOnline, { once: true });
+  const watch = watchOver(() => connection.abort());
+  const used = token.peek();
+  let openedAt: number | null = null;
+  place.tries += 1;
   try {
-    hear();
     const response = await fetch("/v1/stream", {
-      headers: { Authorization: `Bearer ${token.value}`, ...(lastId !== "" && { "Last-Event-ID": lastId }) },
+      headers: { Authorization: `Bearer ${used}`, ...(place.lastId !== "" && { "Last-Event-ID": place.lastId }) },
+      cache: "no-store",
+      redirect: "error",
       signal,
     });
-    if (response.status === 401) endSession("ended");
-    if (!response.ok || !response.body) throw new Error(`The stream answered ${response.status}`);
-    onOpen();
-    await readMessages(response.body, { hear, onId });
+    if (!response.ok) {
+      const { message, retryAfterSeconds } = await toError(response, used);
+      return { kind: "refused", message, retryAfterSeconds };
+    }
+    // Networks that want a login first answer everything with their own page.
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+    if (!isStream || !response.body) return { kind: "unreachable" };
+    openedAt = Date.now();
+    watch.hear();
+    onOpen(place);
+    await readMessages(response.body, place, watch.hear);
+  } catch {
+    // Whatever it was, the answer is to connect again.
   } finally {
-    clearTimeout(quiet);
-    removeEventListener("online", onOnline);
+    watch.end();
     connection.abort();
   }
+  return openedAt === null ? { kind: "unreachable" } : { kind: "cut", stoodMs: Date.now() - openedAt };
+}
+
+function onOpen({ tries, lastId }: Place): void {
+  streamTrouble.value = null;
+  if (tries === 1) return;
+  reopenings.value += 1;
+  // The lists were read while nobody listened.
+  if (lastId === "") resyncs.value += 1;
+}
+
+/** Calls `giveUp` when the connection is not there any more, although nobody says so. */
+function watchOver(giveUp: () => void): { hear(): void; end(): void } {
+  const isVisible = () => document.visibilityState === "visible";
+  let isOpen = false;
+  let heardAt = Date.now();
+  let lookedAt = heardAt;
+  let wasVisible = isVisible();
+  const look = (isComing: boolean) => {
+    const now = Date.now();
+    if (isLost({ isOpen, now, heardAt, lookedAt, isComing, isWatched: wasVisible && isVisible() })) giveUp();
+    lookedAt = now;
+    wasVisible = isVisible();
+  };
+  const onSight = () => look(isVisible());
+  const timer = setInterval(() => look(false), lookEveryMs);
+  // Another network, or none: what was open is gone, or, where the server is on this machine, is there again at once.
+  addEventListener("online", giveUp);
+  addEventListener("offline", giveUp);
+  addEventListener("pageshow", onSight);
+  document.addEventListener("resume", onSight);
+  document.addEventListener("visibilitychange", onSight);
+  return {
+    hear() {
+      isOpen = true;
+      heardAt = Date.now();
+    },
+    end() {
+      clearInterval(timer);
+      removeEventListener("online", giveUp);
+      removeEventListener("offline", giveUp);
+      removeEventListener("pageshow", onSight);
+      document.removeEventListener("resume", onSight);
+      document.removeEventListener("visibilitychange", onSight);
+    },
+  };
 }
 
 async function readMessages(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  { hear, onId }: { hear(): void; onId(id: string): void },
+  place: Place,
+  hear: () => void,
 ): Promise<void> {
   let batch: StreamMessage[] = [];
   let isResync = false;
   const parser = createParser({
-    onEvent({ id, event, data }: EventSourceMessage) {
-      if (id !== undefined) onId(id);
+    onId(id) {
+      place.lastId = id;
+    },
+    onEvent({ event, data }: EventSourceMessage) {
       if (event === "resync") isResync = true;
       else batch.push({ kind: event as StreamKind, data: () => JSON.parse(data) as Record<string, unknown> });
     },
   });
-  for await (const text of body.pipeThrough(new TextDecoderStream())) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
     hear();
-    parser.feed(text);
+    parser.feed(read.value);
     if (isResync) catchUp();
     else if (streamState.value !== "catching-up") streamState.value = "live";
     isResync = false;
     const startedAt = performance.now();
-    if (batch.length > 0) for (const listen of [...listeners]) listen(batch);
+    if (batch.length > 0) handOver(batch);
     batch = [];
-    if (performance.now() - startedAt > turnMs) await new Promise((resolve) => setTimeout(resolve));
+    const isLong = performance.now() - startedAt > turnMs;
+    // A hidden tab has nothing to draw, and its timers may take a minute.
+    if (isLong && document.visibilityState === "visible") await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+/** A part of the page that fails is its own business: the others, and the connection, go on. */
+function handOver(batch: readonly StreamMessage[]): void {
+  for (const listen of [...listeners]) {
+    try {
+      listen(batch);
+    } catch (error) {
+      reportError(error);
+    }
   }
 }
 
@@ -148,22 +209,25 @@ function catchUp(): void {
   }, noticeMs);
 }
 
-/** Waits, but no longer than until the network or the user is back. */
-function wakeOrPause(stop: AbortSignal, ms: number): Promise<void> {
+/** Waits, but, where the plan allows it, no longer than until the network or the user is back. */
+function pause(stop: AbortSignal, { pauseMs, mayEndEarly }: Plan): Promise<void> {
   return new Promise((resolve) => {
-    const wake = () => {
+    const end = () => {
       clearTimeout(timer);
-      removeEventListener("online", wake);
-      document.removeEventListener("visibilitychange", wakeIfVisible);
-      stop.removeEventListener("abort", wake);
+      removeEventListener("online", endEarly);
+      document.removeEventListener("visibilitychange", endIfVisible);
+      stop.removeEventListener("abort", end);
       resolve();
     };
-    const wakeIfVisible = () => {
-      if (document.visibilityState === "visible") wake();
+    const endEarly = () => {
+      if (mayEndEarly) end();
     };
-    const timer = setTimeout(wake, ms);
-    addEventListener("online", wake);
-    document.addEventListener("visibilitychange", wakeIfVisible);
-    stop.addEventListener("abort", wake);
+    const endIfVisible = () => {
+      if (document.visibilityState === "visible") endEarly();
+    };
+    const timer = setTimeout(end, pauseMs);
+    addEventListener("online", endEarly);
+    document.addEventListener("visibilitychange", endIfVisible);
+    stop.addEventListener("abort", end);
   });
 }

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
@@ -37,11 +37,15 @@ export function ReplayRow({
   onChanged(replay: Replay): void;
 }) {
   const [isAsking, setAsking] = useState(false);
-  const { id, kind, replayGroupId, status, selected, queued, delivered, failed, superseded, skipped } = replay;
+  const { kind, replayGroupId, status, selected, queued, delivered, failed, superseded, skipped } = replay;
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (isMarked) row.current?.scrollIntoView({ block: "center" });
+  }, [isMarked]);
   const look = statusLooks[status] ?? { tone: "", icon: "wait" as IconName, word: status };
   const open = queued - delivered - failed - superseded;
   return (
-    <li class={`replay ${isMarked ? "is-marked" : ""}`} data-id={id}>
+    <li ref={row} class={`replay ${isMarked ? "is-marked" : ""}`}>
       <div class="head">
         <span class={`state ${look.tone}`}>
           <Icon name={look.icon} />

@@ -1,0 +1,224 @@
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { type Account, openAccount } from "./signed-in.ts";
+import { installStreamMeter, readMeter } from "./stream-meter.ts";
+import { follow, seeHeading, seeText } from "./visitor.ts";
+import { startWire } from "./wire.ts";
+
+const server = await startExecutable();
+const wire = await startWire(server.url);
+const browser = openBrowser(wire.url);
+
+/** What the browser says of a connection that a test takes away. */
+const lost = /^no answer: /;
+/** A server that has just begun, or is about to end. */
+const busy = /^503: /;
+
+const offline = "The connection to the server is lost. What you see may be old; it is tried again by itself.";
+const missed = "Some news was missed while you were away. Everything is read again.";
+
+/** More than the server keeps for a stream. */
+const tooMany = 1100;
+
+describe.skipIf(noBrowser !== null)("without a connection", () => {
+  test("a quiet bar says so on a phone, too", async () => {
+    const { page } = await openLive({ size: "phone" });
+    wire.cut();
+    await seeText(page, offline);
+    await browser.inspect(page, "offline");
+  });
+
+  test("a quiet bar says so, the page goes on with what it has, and then shows what happened meanwhile", async () => {
+    const { account, page } = await openLive({ size: "desktop" });
+    await seeEvent(page, await account.ingest({ n: 1 }));
+    wire.cut();
+    await seeText(page, offline);
+    await seeText(page, "Offline");
+    await browser.inspect(page, "offline");
+    await page
+      .getByRole("region", { name: /^Deliveries/ })
+      .getByText("Figures as a table")
+      .click();
+    await page.getByRole("row").nth(60).waitFor();
+
+    await account.ingestAll([{ n: 2 }, { n: 3 }]);
+    wire.mend();
+    await seeText(page, "Live");
+    await seeAccepted(page, 4);
+    await page.getByText(offline).waitFor({ state: "detached" });
+    // It resumed where it was, and nothing was lost.
+    expect(await readMeter(page)).toMatchObject({ messages: 3, resyncs: 0 });
+  });
+
+  test("a view that could not be read is there again by itself", async () => {
+    const { page, first } = await openLive({ size: "phone" });
+    await follow(page, "Webhooks");
+    await seeHeading(page, "Webhooks");
+    wire.cut();
+    await seeText(page, offline);
+    await follow(page, "Overview");
+    await seeText(page, "The server cannot be reached.");
+    wire.mend();
+    await seeEvent(page, first);
+    expect(await page.getByRole("alert").count()).toBe(0);
+  });
+
+  test("that is the browser's own, the same is true", async () => {
+    const { account, page } = await openLive({ size: "desktop" });
+    await page.context().setOffline(true);
+    await seeText(page, offline);
+    const id = await account.ingest({ n: 1 });
+    await page.context().setOffline(false);
+    await seeEvent(page, id);
+    expect(await readMeter(page)).toMatchObject({ messages: 1, resyncs: 0 });
+  });
+});
+
+describe.skipIf(noBrowser !== null)("when more happened than the server keeps", () => {
+  test("while the connection was cut, the page says that news was missed and reads everything again", async () => {
+    const { account, page } = await openLive({ size: "desktop" });
+    wire.cut();
+    await seeText(page, offline);
+    await ingestTooMany(account);
+    wire.mend();
+    await seeText(page, missed);
+    await seeAccepted(page, 1 + tooMany);
+    await browser.inspect(page, "resync");
+    await page.getByText(missed).waitFor({ state: "detached" });
+    await seeText(page, "Live");
+    expect(await readMeter(page)).toMatchObject({ messages: 1, resyncs: 1 });
+  });
+
+  test("because it was started again, too", async () => {
+    const { account, page } = await openLive({ size: "phone" });
+    await server.restart();
+    const id = await account.ingest({ n: 1 });
+    await seeText(page, missed);
+    await seeEvent(page, id);
+  });
+});
+
+describe.skipIf(noBrowser !== null)("a laptop that was closed", () => {
+  test("has missed nothing when it wakes up, although its connection looks as it did", async () => {
+    const { account, page } = await openLive({ size: "desktop", isClockOurs: true });
+    wire.stall();
+    const id = await account.ingest({ n: 1 });
+    expect(await page.getByText("Live", { exact: true }).count()).toBe(1);
+    await page.clock.fastForward("08:00");
+    await seeEvent(page, id);
+    expect(await readMeter(page)).toMatchObject({ messages: 1, resyncs: 0 });
+  });
+
+  test("says what it missed when that is more than the server keeps", async () => {
+    const { account, page } = await openLive({ size: "desktop", isClockOurs: true });
+    wire.stall();
+    const id = await ingestTooMany(account);
+    await page.clock.fastForward("08:00");
+    await seeText(page, missed);
+    await seeEvent(page, id);
+  });
+
+  test("goes on where it was with a token that was renewed meanwhile", async () => {
+    const { account, page } = await openLive({ size: "desktop", isClockOurs: true });
+    const renewed = page.waitForResponse("**/v1/tenants/auth/refresh");
+    await page.clock.fastForward("01:10:00");
+    await page.keyboard.press("Shift");
+    expect((await renewed).status()).toBe(200);
+    await seeEvent(page, await account.ingest({ n: 1 }));
+    expect(await readMeter(page)).toMatchObject({ messages: 1, resyncs: 0 });
+  });
+});
+
+test.skipIf(noBrowser !== null)("a tab that the browser froze shows what happened when it thaws", async () => {
+  const { account, page } = await openLive({ size: "desktop" });
+  const devTools = await page.context().newCDPSession(page);
+  await devTools.send("Page.setWebLifecycleState", { state: "frozen" });
+  const id = await ingestTooMany(account);
+  await devTools.send("Page.setWebLifecycleState", { state: "active" });
+  await seeEvent(page, id);
+});
+
+test.skipIf(noBrowser !== null)(
+  "a connection that goes quiet is given up, whatever the system thinks of it",
+  async () => {
+    const { account, page } = await openLive({ size: "desktop", isClockOurs: true });
+    wire.stall();
+    await account.ingest({ n: 1 });
+    let isAskedAgain = false;
+    const askedAgain = page.waitForRequest("**/v1/stream").then(() => {
+      isAskedAgain = true;
+    });
+    // Nobody slept: the clock goes on in small steps, and no comment of the server comes.
+    let seconds = 0;
+    for (; !isAskedAgain && seconds < 60; seconds += 2) await page.clock.runFor(2000);
+    await askedAgain;
+    expect(seconds).toBeWithin(30, 42);
+    await seeAccepted(page, 2);
+    expect(await readMeter(page)).toMatchObject({ messages: 1, resyncs: 0 });
+  },
+);
+
+test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes live when there is room", async () => {
+  const account = await openAccount(server.url);
+  const id = await account.ingest({ n: 0 });
+  const others = await Promise.all(Array.from({ length: 50 }, () => openOther(account)));
+  const page = await browser.page({ size: "desktop", provoked: [/^429: /] });
+  await page.clock.install();
+  await account.signIn(page);
+  await page.goto(wire.url);
+  await seeText(page, /The account has 50 open streams, which is the limit; close one\. What you see may be old/);
+  await seeEvent(page, id);
+  await browser.inspect(page, "too-many-streams");
+  for (const abort of others) abort.abort();
+  await page.clock.fastForward("00:30");
+  await seeText(page, "Live");
+});
+
+/** Signed in on the overview of an account with one event, and live. */
+async function openLive({
+  size,
+  isClockOurs = false,
+}: {
+  size: "desktop" | "phone";
+  isClockOurs?: boolean;
+}): Promise<{ account: Account; page: Page; first: string }> {
+  wire.mend();
+  const account = await openAccount(server.url);
+  const first = await account.ingest({ n: 0 });
+  const page = await browser.page({ size, provoked: [lost, busy] });
+  if (isClockOurs) await page.clock.install();
+  await installStreamMeter(page);
+  await account.signIn(page);
+  await page.goto(wire.url);
+  await page.getByText("Live", { exact: true }).waitFor();
+  await seeEvent(page, first);
+  return { account, page, first };
+}
+
+async function openOther({ jwt }: Account): Promise<AbortController> {
+  const abort = new AbortController();
+  const headers = { Authorization: `Bearer ${jwt}` };
+  const { status } = await fetch(`${server.url}/v1/stream`, { headers, signal: abort.signal });
+  expect(status).toBe(200);
+  return abort;
+}
+
+/** @returns the id of the last one */
+async function ingestTooMany(account: Account): Promise<string> {
+  let last = "";
+  for (const length of [1000, tooMany - 1000]) {
+    last = (await account.ingestAll(Array.from({ length }, (_, n) => ({ n })))).at(-1) ?? "";
+  }
+  return last;
+}
+
+/** Without a webhook every event is among the failures. */
+const seeEvent = (page: Page, id: string) => page.locator(`a[title="${id}"]`).waitFor();
+
+/** In the sentence of the chart, which is read from the server. */
+const seeAccepted = (page: Page, events: number) =>
+  page
+    .getByRole("img", { name: `${String(events).replace(/\B(?=(\d{3})+$)/g, "\u202f")} events were accepted` })
+    .waitFor();

@@ -1,0 +1,237 @@
+import { describe, expect, test } from "bun:test";
+import type { Page, Route } from "playwright-core";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { startObedientReceiver } from "./obedient-receiver.ts";
+import { type Account, openAccount } from "./signed-in.ts";
+import { follow, left, press, seeHeading, seePath, seeText } from "./visitor.ts";
+
+const server = await startExecutable();
+const receiver = startObedientReceiver();
+const browser = openBrowser(server.url);
+
+/** What the page reads from the server. */
+const reads = /\/v1\/(stats|events)/;
+
+const sizes = ["desktop", "phone"] as const;
+
+describe.skipIf(noBrowser !== null)("the overview", () => {
+  test.each(sizes)("of an account without events says so, and leads to the first one, on a %s", async (size) => {
+    const page = await browser.page({ size, provoked: [left] });
+    await (await openAccount(server.url)).signIn(page);
+    await page.goto(server.url);
+    await seeText(page, "No event has arrived yet");
+    await browser.inspect(page, "overview-empty");
+    await follow(page, "Send your first event");
+    await seePath(page, "/welcome");
+  });
+
+  test.each(sizes)("shows what is delivered, what fails and what waits as it happens, on a %s", async (size) => {
+    const account = await openWithWebhook();
+    const page = await browser.page({ size, provoked: [left] });
+    await account.signIn(page);
+    await page.goto(server.url);
+    await seeText(page, "No event has arrived yet");
+
+    await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }, { answer: 410 }, { answer: 503 }]);
+    await seeFigure(page, "Delivered", "375 % success");
+    await seeFigure(page, "Failed", "1");
+    await seeFigure(page, "Waiting", /^1oldest/);
+    await seeFigure(page, "This month", "5of 10\u202f000 events");
+    await page.getByRole("img", { name: /5 events were accepted, 3 deliveries succeeded and 1 failed/ }).waitFor();
+    await page.getByRole("img", { name: /half of the attempts that were answered took up to \d/ }).waitFor();
+    await page.getByText(`HTTP 410 from ${receiver.url}`).waitFor();
+    await browser.inspect(page, "overview");
+    if (size === "phone") return;
+
+    await account.ingestAll([{ n: 4 }, { answer: 404 }]);
+    await seeFigure(page, "Delivered", "466.7 % success");
+    await page.getByText(`HTTP 404 from ${receiver.url}`).waitFor();
+  });
+
+  test("looks back as far as its URL says, also after a reload and on the way back", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await account.signIn(page);
+    await page.goto(server.url);
+    await seeHeading(page, "Deliveries a minute, stacked by outcome");
+    await follow(page, "7 d");
+    await seeHeading(page, "Deliveries per 2 hours, stacked by outcome");
+    expect(new URL(page.url()).search).toBe("?range=7d");
+    await page.reload();
+    await seeHeading(page, "Deliveries per 2 hours, stacked by outcome");
+    await page.locator(".segments [aria-current]", { hasText: "7 d" }).waitFor();
+    await page.goBack();
+    await seeHeading(page, "Deliveries a minute, stacked by outcome");
+  });
+
+  test("has the figures of each chart as a table, by keyboard alone", async () => {
+    const account = await openWithWebhook();
+    await account.ingestAll([{ n: 1 }, { answer: 410 }]);
+    const page = await browser.page({ size: "phone" });
+    await account.signIn(page);
+    await page.goto(server.url);
+    await seeFigure(page, "Failed", "1");
+    const panel = page.getByRole("region", { name: "Deliveries a minute, stacked by outcome" });
+    await panel.getByText("Figures as a table").focus();
+    await page.keyboard.press("Enter");
+    const rows = panel.getByRole("row");
+    await rows.nth(60).waitFor();
+    const figures = (await rows.allInnerTexts()).map((row) => row.split("\t"));
+    expect(figures[0]).toEqual(["From", "Delivered", "Failed", "Accepted"]);
+    const sums = [1, 2, 3].map((column) => figures.slice(1).reduce((sum, row) => sum + Number(row[column]), 0));
+    expect(sums).toEqual([1, 1, 2]);
+    await browser.inspect(page, "overview-table");
+  });
+
+  test("names the figures of the bucket that is pointed at", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.goto(`${server.url}/?range=7d`);
+    await seeFigure(page, "Delivered", /^1/);
+    const panel = page.getByRole("region", { name: "Deliveries per 2 hours, stacked by outcome" });
+    await panel.locator("canvas").hover({ position: { x: 120, y: 60 }, force: true });
+    await panel.getByText(/^\d+ [A-Z][a-z]{2} \d\d:\d\d$/).waitFor();
+    expect(await panel.getByRole("listitem").allTextContents()).toEqual(["Delivered 0", "Failed 0", "Accepted 0"]);
+    await page.mouse.move(0, 0);
+    await panel.getByText("last 7 days").waitFor();
+    expect(await panel.getByRole("listitem").first().textContent()).toBe("Delivered 1");
+  });
+
+  test("draws its charts in the colours of the scheme, also when that changes", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.goto(server.url);
+    await seeFigure(page, "Delivered", /^1/);
+    const colours: string[] = [];
+    for (const colorScheme of ["light", "dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const colour = await page.evaluate<string>(massColour);
+      await page.evaluate(untilDrawnIn(colour));
+      colours.push(colour);
+    }
+    expect(new Set(colours).size).toBe(2);
+  });
+
+  test("replays a failure under a label that it says, and the row is gone when that was delivered", async () => {
+    const account = await openWithWebhook();
+    const id = await account.ingest({ answer: 410 });
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await account.signIn(page);
+    await page.goto(server.url);
+    const row = page.getByRole("listitem").filter({ hasText: `HTTP 410 from ${receiver.url}` });
+    receiver.answerAlways(204);
+    await row.getByRole("button", { name: /^Replay evt_/ }).click();
+    await seeText(page, /is delivered again as dashboard-\d{8}-\d{4}\./);
+    expect(await row.getByRole("button").textContent()).toBe("Started");
+    // Whoever still points at the row keeps it.
+    await page.mouse.move(0, 0);
+    await seeText(page, "No delivery has failed.");
+    receiver.answerAlways(null);
+    const [record] = await account.get<{ state: string; replayGroupId: string }[]>(`/v1/events/${id}`);
+    expect(record).toMatchObject({ state: "DELIVERED", replayGroupId: expect.stringMatching(/^dashboard-/) });
+  });
+
+  test("moves no failure from under the pointer", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ answer: 410 });
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await account.signIn(page);
+    await page.goto(server.url);
+    const rows = page.locator(".failure");
+    await rows.first().hover();
+    await account.ingest({ answer: 404 });
+    await seeFigure(page, "Failed", "2");
+    expect(await rows.allInnerTexts()).toEqual([expect.stringContaining("HTTP 410")]);
+    await page.mouse.move(0, 0);
+    await rows.nth(1).waitFor();
+    expect((await rows.allInnerTexts())[0]).toContain("HTTP 404");
+  });
+
+  test.each(sizes)("has the shape of what comes while it is loading, on a %s", async (size) => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size });
+    await account.signIn(page);
+    let isHeld = true;
+    const held: Route[] = [];
+    await page.route(reads, (route) => (isHeld ? void held.push(route) : route.continue()));
+    await page.goto(server.url);
+    await page.locator("[aria-busy=true] .charts").waitFor();
+    await browser.inspect(page, "overview-loading");
+    isHeld = false;
+    await Promise.all(held.map((route) => route.continue()));
+    await seeFigure(page, "Delivered", /^1/);
+  });
+
+  test.each([503, 500])("says what went wrong when the server answers %d, and tries again", async (status) => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "phone", provoked: [new RegExp(`^${status}: `)] });
+    await account.signIn(page);
+    const json = { message: "The storage does not answer; repeat the request.", code: "storage_unavailable" };
+    await page.route(reads, (route) => route.fulfill({ status, json }));
+    await page.goto(server.url);
+    const alerts = page.getByRole("alert").filter({ hasText: json.message });
+    await alerts.nth(1).waitFor();
+    await browser.inspect(page, `overview-error-${status}`);
+    await page.unroute(reads);
+    await page.getByRole("button", { name: "Try again" }).first().click();
+    await seeFigure(page, "Delivered", /^1/);
+    await press(page.getByRole("region", { name: "Latest failures" }), "Try again");
+    await seeText(page, "No delivery has failed.");
+    expect(await alerts.count()).toBe(0);
+  });
+
+  test("opens in a browser whose language is none", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.addInitScript("Object.defineProperty(navigator, 'language', { get: () => 'en-US@posix' })");
+    await page.goto(server.url);
+    await page.locator("canvas").first().waitFor();
+  });
+});
+
+// What runs in the page is text: these sources are compiled without the types of a browser.
+
+/** The token that fills the bars of what was delivered. */
+const massColour = "getComputedStyle(document.documentElement).getPropertyValue('--delivered-mass').trim()";
+
+/** Resolves when the first chart has more than a few pixels of a colour. */
+const untilDrawnIn = (colour: string) => `new Promise((resolve) => {
+  const copy = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const wanted = [${[1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16)).join()}];
+  const look = () => {
+    const { width, height } = Object.assign(copy.canvas, { width: 800, height: 400 });
+    copy.drawImage(document.querySelector("canvas"), 0, 0);
+    const { data } = copy.getImageData(0, 0, width, height);
+    let found = 0;
+    for (let i = 0; i < data.length; i += 4) if (wanted.every((value, part) => data[i + part] === value)) found += 1;
+    if (found > 20) resolve();
+    else requestAnimationFrame(look);
+  };
+  look();
+})`;
+
+async function openWithWebhook(): Promise<Account> {
+  const account = await openAccount(server.url);
+  await account.setWebhooks({ webhook_url: receiver.url });
+  return account;
+}
+
+/** @param text the figure and what stands beside it */
+const seeFigure = (page: Page, name: string, text: string | RegExp) =>
+  page
+    .locator(".figure")
+    .filter({ has: page.getByRole("link", { name, exact: true }) })
+    .locator("dd")
+    .first()
+    .filter({ hasText: typeof text === "string" ? new RegExp(`^${text}$`) : text })
+    .waitFor();

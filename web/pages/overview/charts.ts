@@ -1,0 +1,73 @@
+import type { Stats } from "../../api/types.ts";
+import { count } from "../../format/number.ts";
+import { duration } from "../../format/time.ts";
+import { type ChartData, type ChartSeries, peakOf } from "../../parts/chart-data.ts";
+import { moment, shortCount } from "../../parts/chart-text.ts";
+import type { Range } from "./range.ts";
+
+const dayMs = 86_400_000;
+
+/** What arrived and what became of deliveries. An event is accepted once and delivered to each webhook, or again. */
+export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData {
+  const at = buckets.map((bucket) => Date.parse(bucket.at));
+  const delivered = buckets.map((bucket) => bucket.delivered);
+  const failed = buckets.map((bucket) => bucket.failed);
+  const peak = peakOf(buckets.map((bucket) => bucket.delivered + bucket.failed));
+  const series: ChartSeries[] = [
+    { name: "Delivered", tone: "delivered", shape: "bar", values: delivered, whole: count(total.delivered) },
+    { name: "Failed", tone: "failed", shape: "bar", values: failed, whole: count(total.failed) },
+    {
+      name: "Accepted",
+      tone: "accent",
+      shape: "line",
+      values: buckets.map((bucket) => bucket.accepted),
+      whole: count(total.accepted),
+    },
+  ];
+  const most = peak ? ` Most ended at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
+  return {
+    ...shapeOf(at, range),
+    series,
+    least: 4,
+    tick: shortCount,
+    format: count,
+    summary: `In the last ${range.words}, ${count(total.accepted)} events were accepted, ${count(total.delivered)} deliveries succeeded and ${count(total.failed)} failed.${most}`,
+  };
+}
+
+/** How long receivers take to answer. Whatever they answer counts; no answer does not. */
+export function latencyChart({ buckets, total }: Stats, range: Range): ChartData {
+  const at = buckets.map((bucket) => Date.parse(bucket.at));
+  const slowest = buckets.map((bucket) => bucket.p95Ms);
+  const peak = peakOf(slowest);
+  const series: ChartSeries[] = [
+    {
+      name: "p50",
+      tone: "accent",
+      shape: "line",
+      values: buckets.map((bucket) => bucket.p50Ms),
+      whole: latency(total.p50Ms),
+    },
+    { name: "p95", tone: "soft", shape: "dashes", values: slowest, whole: latency(total.p95Ms) },
+  ];
+  const most = peak ? ` The slowest were at ${when(at[peak.index], range)}: p95 ${latency(peak.value)}.` : "";
+  return {
+    ...shapeOf(at, range),
+    series,
+    least: 10,
+    tick: duration,
+    format: latency,
+    summary:
+      total.p50Ms === null
+        ? `In the last ${range.words} no attempt was answered.`
+        : `In the last ${range.words}, half of the attempts that were answered took up to ${latency(total.p50Ms)}, and 95 % up to ${latency(total.p95Ms)}.${most}`,
+  };
+}
+
+const shapeOf = (at: number[], { bucketMs, words }: Range) => ({ at, bucketMs, span: `last ${words}` });
+
+const when = (ms: number | undefined, { bucketMs, buckets }: Range) =>
+  ms === undefined ? "" : moment(ms, bucketMs * buckets >= dayMs);
+
+/** Two digits: the statistics count in steps of a fifth, and what stands behind those would be invented. */
+const latency = (ms: number | null): string => (ms === null ? "–" : duration(Number(ms.toPrecision(2))));

@@ -1,0 +1,24 @@
+import { useRef, useState } from "preact/hooks";
+
+/**
+ * Keeps what is shown for as long as somebody points at it, or moves through it by keyboard: a row that comes in from above
+ * would put another one under the finger.
+ */
+export function useHold<T>(latest: T) {
+  const [isPointed, setPointed] = useState(false);
+  const [isFocused, setFocused] = useState(false);
+  const isHeld = isPointed || isFocused;
+  const shown = useRef(latest);
+  if (!isHeld) shown.current = latest;
+  return {
+    shown: shown.current,
+    holding: {
+      onPointerEnter: () => setPointed(true),
+      onPointerLeave: () => setPointed(false),
+      // A button that was clicked keeps the focus for ever, so only focus that is seen counts.
+      onFocusIn: ({ target }: { target: EventTarget | null }) =>
+        setFocused(target instanceof Element && target.matches(":focus-visible")),
+      onFocusOut: () => setFocused(false),
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/** What a chart shows, before it is drawn. */
+export type Tone = "delivered" | "failed" | "accent" | "soft";
+export type Shape = "bar" | "line" | "dashes";
+
+export interface ChartSeries {
+  readonly name: string;
+  readonly tone: Tone;
+  /** Bars are stacked, the first at the bottom. */
+  readonly shape: Shape;
+  /** One for each bucket; null: nothing to say. */
+  readonly values: readonly (number | null)[];
+  /** Of all buckets together, as text. */
+  readonly whole: string;
+}
+
+export interface ChartData {
+  /** When each bucket begins, in ms. */
+  readonly at: readonly number[];
+  readonly bucketMs: number;
+  readonly series: readonly ChartSeries[];
+  /** The scale reaches at least to here, so that little does not look like much. */
+  readonly least: number;
+  /** A value at the axis, and where there is room. */
+  readonly tick: (value: number) => string;
+  readonly format: (value: number) => string;
+  /** The chart in a sentence. */
+  readonly summary: string;
+  /** What the figures beside the names stand for while none is pointed at: "last hour". */
+  readonly span: string;
+}
+
+/** The largest value and its place; null when nothing is above 0. */
+export function peakOf(values: readonly (number | null)[]): { value: number; index: number } | null {
+  let peak: { value: number; index: number } | null = null;
+  values.forEach((value, index) => {
+    if (value !== null && value > (peak?.value ?? 0)) peak = { value, index };
+  });
+  return peak;
+}
+
+/** Each of them on top of those before it. */
+export function stack(columns: readonly (readonly number[])[]): number[][] {
+  const sums: number[][] = [];
+  for (const column of columns) {
+    const below = sums.at(-1);
+    sums.push(column.map((value, i) => value + (below?.[i] ?? 0)));
+  }
+  return sums;
+}
+
+/** Points that have no neighbour to draw a line to. */
+export const lonely = (values: readonly (number | null)[]): number[] =>
+  values.flatMap((value, i) => {
+    const hasNeighbour = (values[i - 1] ?? null) !== null || (values[i + 1] ?? null) !== null;
+    return value === null || hasNeighbour ? [] : [i];
+  });

@@ -1,0 +1,116 @@
+import "uplot/dist/uPlot.min.css";
+import uPlot from "uplot";
+import { type ChartData, lonely, type Shape, stack, type Tone } from "./chart-data.ts";
+import { tick } from "./chart-text.ts";
+
+/**
+ * Draws a chart into an element. uPlot makes its elements one by one and fills them with text, so nothing here becomes
+ * markup (the page's trusted types would refuse it). Colours come from the page's tokens when the chart is made: whoever
+ * sees the scheme change makes it anew.
+ */
+export interface Plot {
+  show(data: ChartData): void;
+  fit(width: number): void;
+  destroy(): void;
+}
+
+const height = 180;
+const axisWidth = 56;
+const labelWidth = 64;
+/** Counts and milliseconds are whole, and so is what stands at the axis. */
+const steps = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
+
+/** @param onPoint the bucket under the pointer, or none */
+export function draw(element: HTMLElement, first: ChartData, onPoint: (index: number | null) => void): Plot {
+  let data = first;
+  const look = readLook();
+  const order = drawingOrder(first);
+  const halfMs = () => data.bucketMs / 2;
+
+  const plot = new uPlot(
+    {
+      width: element.clientWidth,
+      height,
+      ms: 1,
+      padding: [8, 16, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { range: () => [(data.at[0] ?? 0) - halfMs(), (data.at.at(-1) ?? 0) + halfMs()] },
+        y: { range: (_, __, max) => [0, Math.max(max ?? 0, data.least) * 1.08] },
+      },
+      axes: [
+        {
+          ...look.axis,
+          space: labelWidth,
+          size: 28,
+          // Local time: the splits are on its hours and days.
+          values: (_, splits) => splits.map(tick),
+        },
+        { ...look.axis, size: axisWidth, space: 36, incrs: steps, values: (_, splits) => splits.map(first.tick) },
+      ],
+      series: [{}, ...order.map(({ shape, tone }) => seriesOf(shape, look.colours[tone]))],
+      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+    },
+    columnsOf(first),
+    element,
+  );
+
+  return {
+    show(next) {
+      data = next;
+      plot.setData(columnsOf(next));
+    },
+    fit: (width) => plot.setSize({ width, height }),
+    destroy: () => plot.destroy(),
+  };
+}
+
+/** Stacked bars begin with the highest, and lines come last, on top of them. */
+function drawingOrder({ series }: ChartData) {
+  return [...series.filter(({ shape }) => shape === "bar").reverse(), ...series.filter(({ shape }) => shape !== "bar")];
+}
+
+/** What uPlot takes: times, and a column for each series in the order in which they are drawn. */
+function columnsOf(data: ChartData): uPlot.AlignedData {
+  const order = drawingOrder(data);
+  const bars = order.filter(({ shape }) => shape === "bar").reverse();
+  const heights = stack(bars.map(({ values }) => values.map((value) => value ?? 0))).reverse();
+  // Where it adds nothing a bar is left out: its edge would shine through around the one before it.
+  const columns = order.map(({ values }, i) => heights[i]?.map((sum, at) => (values[at] ? sum : null)) ?? [...values]);
+  return [[...data.at], ...columns];
+}
+
+function seriesOf(shape: Shape, colour: string): uPlot.Series {
+  if (shape === "bar") {
+    const paths = uPlot.paths.bars?.({ size: [0.86, 48, 1] });
+    return { fill: colour, width: 0, points: { show: false }, ...(paths && { paths }) };
+  }
+  return {
+    stroke: colour,
+    width: 1.5,
+    ...(shape === "dashes" && { dash: [5, 4] }),
+    points: {
+      show: true,
+      size: 4,
+      fill: colour,
+      filter: (plot, index) => lonely(plot.data[index] as (number | null)[]),
+    },
+  };
+}
+
+function readLook() {
+  const style = getComputedStyle(document.documentElement);
+  const token = (name: string) => style.getPropertyValue(name).trim();
+  const line = { stroke: token("--line"), width: 1 };
+  const colours: Record<Tone, string> = {
+    delivered: token("--delivered-mass"),
+    failed: token("--failed"),
+    accent: token("--accent"),
+    soft: token("--soft"),
+  };
+  return {
+    colours,
+    axis: { stroke: token("--soft"), font: `12px ${style.fontFamily}`, grid: line, ticks: { show: false } },
+  };
+}

@@ -1,0 +1,30 @@
+/** What a chart says in words: on its axes, and to those who do not see it. */
+
+const two = (n: number) => String(n).padStart(2, "0");
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** "14:02", in local time. */
+export function clockTime(ms: number): string {
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
+/** "12 Nov", in local time. */
+export function dayOf(ms: number): string {
+  const at = new Date(ms);
+  return `${at.getDate()} ${months[at.getMonth()]}`;
+}
+
+/** On an axis: the time, and the day where one begins. */
+export const tick = (ms: number): string => (clockTime(ms) === "00:00" ? dayOf(ms) : clockTime(ms));
+
+/** Of one bucket: the time, and the day too where there are several. */
+export const moment = (ms: number, isOfDays: boolean): string =>
+  isOfDays ? `${dayOf(ms)} ${clockTime(ms)}` : clockTime(ms);
+
+/** "950", "12k", "1.5M": an axis has no room for more. */
+export function shortCount(n: number): string {
+  if (n < 1000) return String(n);
+  const [scale, unit] = n < 1_000_000 ? [1000, "k"] : [1_000_000, "M"];
+  return `${Number((n / scale).toFixed(1))}${unit}`;
+}

@@ -1,0 +1,110 @@
+import "./chart.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ChartData, ChartSeries } from "./chart-data.ts";
+import { draw, type Plot } from "./chart-plot.ts";
+import { moment } from "./chart-text.ts";
+
+const dayMs = 86_400_000;
+
+/**
+ * What happened over time, three times: drawn, in a sentence for those who do not see it, and as a table. Pointing at a
+ * bucket puts its figures beside the names.
+ */
+export function Chart({ data }: { data: ChartData }) {
+  const [pointed, setPointed] = useState<number | null>(null);
+  const { at, series, format, span } = data;
+  const time = pointed === null ? undefined : at[pointed];
+  const figureOf = ({ values, whole }: ChartSeries) => {
+    if (pointed === null || time === undefined) return whole;
+    const value = values[pointed] ?? null;
+    return value === null ? "–" : format(value);
+  };
+  return (
+    <div class="chart">
+      <ul class="chart-key">
+        {series.map((one) => (
+          <li key={one.name}>
+            <i class={`as-${one.shape} ${one.tone}`} aria-hidden="true" />
+            {one.name} <strong>{figureOf(one)}</strong>
+          </li>
+        ))}
+      </ul>
+      <Canvas data={data} onPoint={setPointed} />
+      <p class="chart-span">{time === undefined ? span : moment(time, isOfDays(at))}</p>
+      <Figures data={data} />
+    </div>
+  );
+}
+
+const isOfDays = (at: readonly number[]) => (at.at(-1) ?? 0) - (at[0] ?? 0) >= dayMs * 0.9;
+
+function Canvas({ data, onPoint }: { data: ChartData; onPoint(index: number | null): void }) {
+  const element = useRef<HTMLDivElement>(null);
+  const plot = useRef<Plot | null>(null);
+  const latest = useRef(data);
+  latest.current = data;
+
+  useEffect(() => {
+    const parent = element.current;
+    if (!parent) return;
+    const make = () => {
+      plot.current?.destroy();
+      plot.current = draw(parent, latest.current, onPoint);
+    };
+    make();
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", make);
+    const size = new ResizeObserver(() => plot.current?.fit(parent.clientWidth));
+    size.observe(parent);
+    return () => {
+      scheme.removeEventListener("change", make);
+      size.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [onPoint]);
+
+  useEffect(() => plot.current?.show(data), [data]);
+
+  return <div ref={element} class="chart-plot" role="img" aria-label={data.summary} />;
+}
+
+/** Newest first. It is made when it is opened: hundreds of cells that change every two seconds are work. */
+function Figures({ data: { at, series, format, summary } }: { data: ChartData }) {
+  const [isOpen, setOpen] = useState(false);
+  const newest = at.map((ms, i) => ({ ms, i })).reverse();
+  return (
+    <details class="chart-table" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Figures as a table</summary>
+      {isOpen && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        <section tabIndex={0} aria-label="Figures">
+          <table>
+            <caption class="visually-hidden">{summary}</caption>
+            <thead>
+              <tr>
+                <th scope="col">From</th>
+                {series.map(({ name }) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {newest.map(({ ms, i }) => (
+                <tr key={ms}>
+                  <th scope="row">{moment(ms, isOfDays(at))}</th>
+                  {series.map(({ name, values }) => {
+                    const value = values[i] ?? null;
+                    return <td key={name}>{value === null ? "–" : format(value)}</td>;
+                  })}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </details>
+  );
+}
