@@ -5,7 +5,7 @@ import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
 import type { ReplayProgress } from "../replays/progress.ts";
-import type { Settlement } from "../store/store.ts";
+import type { AcceptedEvents, Settlement } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 
 export interface AnnounceDeps {
@@ -21,9 +21,10 @@ export interface AnnounceDeps {
  */
 export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: AnnounceDeps) {
   return {
-    accepted(tenant: Tenant, eventIds: readonly string[], ingestedAt: number): void {
+    accepted(tenant: Tenant, { eventIds, ingestedAt, deliveries }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
-      stats.accepted(tenant.key, eventIds.length);
+      // Without a webhook each event is a record that has failed at once.
+      stats.accepted(tenant.key, { events: eventIds.length, failed: deliveries.length === 0 ? eventIds.length : 0 });
       for (const eventId of eventIds) {
         hub.publish(tenant.id, "event.accepted", () => ({ eventId, ingestionTimestamp: formatIso(ingestedAt) }));
       }

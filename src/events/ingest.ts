@@ -1,9 +1,9 @@
 import type { Dispatcher } from "../delivery/dispatcher.ts";
 import type { Tenant } from "../domain.ts";
-import type { AcceptRequest, Store } from "../store/store.ts";
+import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
 
 /** Told of accepted events once they are on disk. */
-export type AnnounceAccepted = (tenant: Tenant, eventIds: readonly string[], ingestedAt: number) => void;
+export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
 export interface IngestDeps {
   store: Store;
@@ -24,7 +24,7 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
     const accepted = await store.acceptEvents({ tenantKey: tenant.key, payloads, ...(idempotency && { idempotency }) });
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
-    announce(tenant, accepted.eventIds, accepted.ingestedAt);
+    announce(tenant, accepted);
     return accepted.eventIds;
   };
 }

@@ -20,7 +20,8 @@ interface Sum {
 
 /** Adds up what happens and writes it once a second: a row for each tenant and minute, whatever the rate. */
 export interface StatRecorder {
-  accepted(tenantKey: number, events: number): void;
+  /** @param failed records that there is nowhere to deliver to */
+  accepted(tenantKey: number, counts: { events: number; failed: number }): void;
   attempted(
     tenantKey: number,
     outcome: { next: "delivered" | "failed" | "retry"; answered: boolean; durationMs: number },
@@ -60,8 +61,10 @@ export function createStatRecorder({ store, clock }: { store: Pick<Store, "addSt
   }
 
   return {
-    accepted(tenantKey, events) {
-      sumOf(tenantKey).accepted += events;
+    accepted(tenantKey, { events, failed }) {
+      const sum = sumOf(tenantKey);
+      sum.accepted += events;
+      sum.failed += failed;
     },
     attempted(tenantKey, { next, answered, durationMs }) {
       const sum = sumOf(tenantKey);

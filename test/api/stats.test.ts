@@ -19,6 +19,8 @@ interface World {
   server: TestApp;
   tenant: TestAccount;
   other: TestAccount;
+  /** It has no webhook. */
+  alone: TestAccount;
   /** Its webhook answers when `held` is opened. */
   waiting: TestAccount;
 }
@@ -50,8 +52,13 @@ beforeAll(async () => {
   // Away from the edge of an hour: what follows takes a few seconds.
   const minuteOfHour = new Date(clock.now()).getUTCMinutes();
   if (minuteOfHour === 59) clock.travel(2 * 60_000);
-  const [tenant, other, waiting] = await Promise.all([server().account(), server().account(), server().account()]);
-  world = { server: server(), tenant, other, waiting };
+  const [tenant, other, alone, waiting] = await Promise.all([
+    server().account(),
+    server().account(),
+    server().account(),
+    server().account(),
+  ]);
+  world = { server: server(), tenant, other, alone, waiting };
   stuck = hooks.hook(held.answer);
   const hook = hooks.hook((response, nth) => void response.writeHead([200, 404, 500, 200][nth - 1] ?? 200).end());
   await register(tenant, hook.url);
@@ -96,6 +103,22 @@ scenarios("GET /v1/stats", () => world, {
       expect(Object.keys(busiest).join()).toBe("at,accepted,delivered,failed,attempts,p50Ms,p95Ms");
       expect(busiest.p50Ms).toBeWithin(0, 1000);
       expect(busiest.p95Ms).toBeGreaterThanOrEqual(busiest.p50Ms);
+    },
+  },
+  "an event that found no webhook has failed, without an attempt": {
+    section: "decisions 7",
+    async given({ alone }) {
+      await ingestOne(alone);
+      clock.travel(1000);
+    },
+    request: ({ alone }) =>
+      until(
+        () => alone.get("/v1/stats"),
+        ({ body }) => body.total.accepted === 1,
+      ),
+    status: 200,
+    then(_, { body }) {
+      expect(body.total).toEqual({ ...none, accepted: 1, failed: 1 });
     },
   },
   "every bucket of the range is there, also those in which nothing happened": {

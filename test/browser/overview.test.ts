@@ -145,8 +145,12 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await page.goto(server.url);
     const rows = page.locator(".failure");
     await rows.first().hover();
+    const read = page.waitForResponse(
+      async (answer) => answer.url().includes("/state/FAILED") && (await answer.text()).includes("HTTP 404"),
+    );
     await account.ingest({ answer: 404 });
-    await seeFigure(page, "Failed", "2");
+    await read;
+    await page.evaluate(twoFrames);
     expect(await rows.allInnerTexts()).toEqual([expect.stringContaining("HTTP 410")]);
     await page.mouse.move(0, 0);
     await rows.nth(1).waitFor();
@@ -169,17 +173,17 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeFigure(page, "Delivered", /^1/);
   });
 
-  test.each([503, 500])("says what went wrong when the server answers %d, and tries again", async (status) => {
+  test("says what went wrong, and tries again", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
-    const page = await browser.page({ size: "phone", provoked: [new RegExp(`^${status}: `)] });
+    const page = await browser.page({ size: "phone", provoked: [/^503: /] });
     await account.signIn(page);
     const json = { message: "The storage does not answer; repeat the request.", code: "storage_unavailable" };
-    await page.route(reads, (route) => route.fulfill({ status, json }));
+    await page.route(reads, (route) => route.fulfill({ status: 503, json }));
     await page.goto(server.url);
     const alerts = page.getByRole("alert").filter({ hasText: json.message });
     await alerts.nth(1).waitFor();
-    await browser.inspect(page, `overview-error-${status}`);
+    await browser.inspect(page, "overview-error");
     await page.unroute(reads);
     await page.getByRole("button", { name: "Try again" }).first().click();
     await seeFigure(page, "Delivered", /^1/);
@@ -200,6 +204,8 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
 });
 
 // What runs in the page is text: these sources are compiled without the types of a browser.
+
+const twoFrames = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))";
 
 /** The token that fills the bars of what was delivered. */
 const massColour = "getComputedStyle(document.documentElement).getPropertyValue('--delivered-mass').trim()";

@@ -10,6 +10,8 @@ export interface Reading {
   readonly longestGapMs: number;
   /** Times in which the page could not answer, each above 50 ms (Long Tasks API). */
   readonly longTasks: readonly number[];
+  /** From each click on, as the browser dates it, to the frame after the one that shows another view's title, in ms. */
+  readonly answers: readonly number[];
   /** Since the meter was set to zero. */
   readonly elapsedMs: number;
 }
@@ -31,10 +33,11 @@ export const untilMessages = (page: Page, messages: number): Promise<void> =>
 
 /** Only the stream is read as text piece by piece, so whatever is read so belongs to it. */
 const meter = `{
-  let messages, resyncs, frames, longestGapMs, longTasks, startedAt, lastFrameAt;
+  let messages, resyncs, frames, longestGapMs, longTasks, answers, startedAt, lastFrameAt;
   const reset = () => {
     messages = resyncs = frames = longestGapMs = 0;
     longTasks = [];
+    answers = [];
     startedAt = lastFrameAt = performance.now();
   };
   reset();
@@ -60,6 +63,13 @@ const meter = `{
   new PerformanceObserver((list) => {
     for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration));
   }).observe({ type: "longtask" });
+  const title = () => document.querySelector("h1")?.textContent;
+  addEventListener("click", ({ timeStamp }) => {
+    const before = title();
+    const look = () => requestAnimationFrame(title() === before ? look : note);
+    const note = () => answers.push(Math.round(performance.now() - timeStamp));
+    requestAnimationFrame(look);
+  }, { capture: true });
   globalThis.streamMeter = {
     reset,
     until: (wanted) => new Promise((resolve) => {
@@ -72,7 +82,7 @@ const meter = `{
       look();
     }),
     read: () => ({
-      messages, resyncs, frames, longestGapMs, longTasks, elapsedMs: performance.now() - startedAt,
+      messages, resyncs, frames, longestGapMs, longTasks, answers, elapsedMs: performance.now() - startedAt,
     }),
   };
 }`;

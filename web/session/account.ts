@@ -7,6 +7,9 @@ import { isSignedIn } from "./session.ts";
 /** Who is signed in: plan, limits and what is used of them. Null until it is known. */
 export const account = signal<Account | null>(null);
 
+/** Of what changes about an account, what `account` shows. */
+const shown = new Set(["tier", "standing", "billing"]);
+
 /** The counter of events need not be newer than this. */
 const refreshEveryMs = 5_000;
 
@@ -26,7 +29,8 @@ export function followAccount(): void {
     else account.value = null;
   });
   onStream((messages) => {
-    if (messages.some(({ kind }) => kind === "account.changed")) refresh();
+    const changes = messages.filter(({ kind }) => kind === "account.changed");
+    if (changes.some((message) => shown.has(String(message.data().changed)))) refresh();
     else if (messages.some(({ kind }) => kind === "event.accepted")) {
       if (isAsked) return;
       isAsked = true;

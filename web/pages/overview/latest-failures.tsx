@@ -9,8 +9,8 @@ import { Panel } from "../../parts/panel.tsx";
 import { Empty, Shown, SkeletonRows } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
+import { replayEvent } from "../events/replay-event.ts";
 import { useHold } from "./hold.ts";
-import { replayOnce } from "./replay-once.ts";
 
 const rows = 6;
 
@@ -57,7 +57,7 @@ function Rows({ events }: { events: readonly EventRecord[] }) {
   const isNew = (record: EventRecord) => !before.current.has(keyOf(record));
 
   async function replay(eventId: string): Promise<void> {
-    await replayOnce(eventId);
+    await replayEvent(eventId);
     setReplayed((earlier) => [eventId, ...earlier].slice(0, rows));
   }
 
@@ -66,7 +66,7 @@ function Rows({ events }: { events: readonly EventRecord[] }) {
       {shown.map((record) => (
         <li key={keyOf(record)} class={`row failure ${isNew(record) ? "is-new" : ""}`}>
           <DeliveryState state={record.state} isShort />
-          <a class="mono whole" href={`/events/${record.eventId}`} title={record.eventId}>
+          <a class="mono spread" href={`/events/${record.eventId}`} title={record.eventId}>
             {shortenId(record.eventId)}
           </a>
           <span class="why" title={record.errorReason ?? ""}>

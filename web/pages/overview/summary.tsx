@@ -54,7 +54,7 @@ function Figure({
   return (
     <div class="figure">
       <dt>
-        <a class="whole" href={href}>
+        <a class="spread" href={href}>
           <span class={`state ${tone}`}>
             <Icon name={icon} />
           </span>
@@ -80,7 +80,7 @@ function Month() {
   return (
     <div class="figure">
       <dt>
-        <a class="whole" href="/plan">
+        <a class="spread" href="/plan">
           <Icon name="plan" />
           This month
         </a>
