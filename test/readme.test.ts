@@ -194,9 +194,12 @@ describe("the README's examples, as written", () => {
 
   // Whoever does not have a language skips its example, by name; a commit is checked with all of them.
   const missing = receiverPrograms.filter(({ program }) => isMissing(program));
-  test.skip.each(missing.map(({ file }) => file))("%s verifies a real delivery", () => {});
+  test.skip.each(missing.map(({ file }) => file))(
+    "%s verifies real deliveries, also by a new key, and outlives what is none",
+    () => {},
+  );
   test.each(receiverPrograms.filter((one) => !missing.includes(one)).map((one) => [one.file, one] as const))(
-    "%s verifies a real delivery",
+    "%s verifies real deliveries, also by a new key, and outlives what is none",
     async (name, { command }) => {
       const file = join(folder, name);
       writeFileSync(file, example(name));
@@ -209,9 +212,14 @@ describe("the README's examples, as written", () => {
         JWKS_URL: `${server.url}/v1/tenants/${account.id}/jwks.json`,
       });
       await listening(port);
+      const unsigned = await fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body: "x" });
+      expect(unsigned.status).toBe(401);
       const { body } = await account.ingest({ hello: "world" });
       expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
       expect(await sendForgery(port)).toBe(401);
+      await account.post("/v1/tenants/signing-keys/rotate", { activate_after_seconds: 0 });
+      const { body: later } = await account.ingest({ hello: "again" });
+      expect(await outputWith(program, later.eventId)).toContain(`verified ${later.eventId}`);
     },
     60_000,
   );

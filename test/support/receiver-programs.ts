@@ -36,7 +36,9 @@ export async function outputWith(child: Program, text: string): Promise<string> 
   const reader = child.stdout.getReader();
   for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
     output += new TextDecoder().decode(piece.value);
-    if (output.includes(text)) return output;
+    if (!output.includes(text)) continue;
+    reader.releaseLock();
+    return output;
   }
   throw new Error(`The program ended without "${text}": ${output}${await new Response(child.stderr).text()}`);
 }

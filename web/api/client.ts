@@ -21,6 +21,8 @@ export interface Call {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Sent as JSON. */
   body?: unknown;
+  /** A JSON text that is sent as it stands. */
+  text?: string;
   query?: Readonly<Record<string, string | number | boolean | undefined>>;
   signal?: AbortSignal | undefined;
   /** Instead of the session's token; null: none. */
@@ -46,7 +48,8 @@ export async function callForHeader(path: string, header: string, options: Call)
   return response.headers.get(header);
 }
 
-async function send(path: string, { method = "GET", body, query, signal, credential }: Call) {
+async function send(path: string, { method = "GET", body, text, query, signal, credential }: Call) {
+  const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
   // Not by `value`: whoever calls from within an effect does not want to call again for a new token.
   const bearer = credential === undefined ? token.peek() : credential;
   let response: Response;
@@ -55,9 +58,9 @@ async function send(path: string, { method = "GET", body, query, signal, credent
       method,
       headers: {
         ...(bearer !== null && { Authorization: `Bearer ${bearer}` }),
-        ...(body !== undefined && { "Content-Type": "application/json" }),
+        ...(content !== undefined && { "Content-Type": "application/json" }),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(content !== undefined && { body: content }),
       ...(signal && { signal }),
     });
   } catch (error) {

@@ -5,7 +5,7 @@ import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Code } from "../parts/code.tsx";
-import { FirstRequest, samplePayload } from "../parts/first-request.tsx";
+import { FirstRequest, sampleRequest } from "../parts/first-request.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
@@ -132,8 +132,7 @@ function Target({
 
 function Send({ apiKey }: { apiKey: string }) {
   const attempt = useAttempt(async () => {
-    const body = { payload: JSON.parse(samplePayload) as unknown };
-    await call("/v1/ingest", { method: "POST", body, credential: apiKey });
+    await call("/v1/ingest", { method: "POST", text: sampleRequest, credential: apiKey });
   });
   return (
     <div class="stack">

@@ -5,8 +5,8 @@ import { server } from "../session/server.ts";
 import { Code } from "./code.tsx";
 import { maskKey, Reveal } from "./secret.tsx";
 
-/** What the first event holds. The number shows that a payload arrives as it was sent. */
-export const samplePayload = '{"event_type": "order.created", "total": 12.50}';
+/** The body of the first request. Its number shows that a payload arrives as it was sent. */
+export const sampleRequest = '{"payload": {"event_type": "order.created", "total": 12.50}}';
 
 /** The first request, ready for a shell. The key is masked until it is revealed; a copy has it whole. */
 export function FirstRequest({ apiKey, children }: { apiKey: string; children?: ComponentChildren }) {
@@ -32,6 +32,6 @@ function toCurl(key: string): string {
   return asCurl({
     url: `${server.value?.baseUrl ?? location.origin}/v1/ingest`,
     headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: `{"payload": ${samplePayload}}`,
+    body: sampleRequest,
   });
 }

@@ -26,7 +26,7 @@ export function Said() {
     <div role="status" aria-live="polite">
       {now && (
         <div class={`said ${now.tone}`}>
-          {now.text} {now.link && <a href={now.link.href}>{now.link.text}</a>}
+          <bdi>{now.text}</bdi> {now.link && <a href={now.link.href}>{now.link.text}</a>}
         </div>
       )}
     </div>

@@ -36,7 +36,7 @@ export function LatestFailures() {
         skeleton={<SkeletonRows rows={3} />}
         isEmpty={({ events }) => events.length === 0}
         empty={
-          <Empty sentence="No delivery has failed.">
+          <Empty sentence="Nothing is failed now.">
             <a href="/events">See all events</a>
           </Empty>
         }
