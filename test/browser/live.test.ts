@@ -4,7 +4,7 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
 import { installStreamMeter, readMeter } from "./stream-meter.ts";
-import { follow, seeHeading, seeText } from "./visitor.ts";
+import { follow, left, seeHeading, seeText } from "./visitor.ts";
 import { startWire } from "./wire.ts";
 
 const server = await startExecutable();
@@ -28,6 +28,9 @@ describe.skipIf(noBrowser !== null)("without a connection", () => {
     wire.cut();
     await seeText(page, offline);
     await browser.inspect(page, "offline");
+    // What it has stays, and nothing else complains.
+    await page.locator("canvas").first().waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
   });
 
   test("a quiet bar says so, the page goes on with what it has, and then shows what happened meanwhile", async () => {
@@ -164,7 +167,7 @@ test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes liv
   const account = await openAccount(server.url);
   const id = await account.ingest({ n: 0 });
   const others = await Promise.all(Array.from({ length: 50 }, () => openOther(account)));
-  const page = await browser.page({ size: "desktop", provoked: [/^429: /] });
+  const page = await browser.page({ size: "desktop", provoked: [/^429: /, left] });
   await page.clock.install();
   await account.signIn(page);
   await page.goto(wire.url);
@@ -194,6 +197,7 @@ async function openLive({
   await page.goto(wire.url);
   await page.getByText("Live", { exact: true }).waitFor();
   await seeEvent(page, first);
+  await page.locator("canvas").first().waitFor();
   return { account, page, first };
 }
 

@@ -1,5 +1,5 @@
 import "./overview.css";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
 import { useLoaded } from "../api/load.ts";
@@ -11,6 +11,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Empty, Shown, Skeleton } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
+import { streamState, streamTrouble } from "../stream/stream.ts";
 import { latencyChart, outcomeChart } from "./overview/charts.ts";
 import { LatestFailures } from "./overview/latest-failures.tsx";
 import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
@@ -108,7 +109,10 @@ function useStats(range: Range) {
   const stats = useLoaded(`stats ${range.key}`, (signal) =>
     call<Stats>("/v1/stats", { query: statsQuery(range, serverNow()), signal }),
   );
-  const { reload } = stats;
+  // What is not reached is not asked: the bar says so already, and what was read stays.
+  const reload = useCallback(() => {
+    if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
+  }, [stats.reload]);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
     clearTimeout(timer.current);
