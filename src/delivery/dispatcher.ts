@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { createRecent } from "../lib/recent.ts";
 import type { Store } from "../store/store.ts";
 import { createAdmission, type Standing } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
@@ -44,6 +45,8 @@ const windowPerWebhook = 256;
 const loadBatch = 64;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
+/** Removed webhooks, and deleted accounts, that are remembered: whoever hears of them late does so within moments. */
+const maxClosed = 10_000;
 /** The order in which webhooks are served when places are few. */
 const standings: readonly Standing[] = ["proven", "untried", "unproven"];
 /** Pause after a failed read of the table. */
@@ -62,6 +65,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const admission = createAdmission(clock);
   const queues = new Map<number, WebhookQueue>();
   const paused = new Set<number>();
+  /** Nothing goes there any more: a delivery that was stored before a removal may be offered after it. */
+  const closed = { webhooks: createRecent<number>(maxClosed), tenants: createRecent<number>(maxClosed) };
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
   /** Webhooks that could start an attempt, by what is known of them. */
   const ready: Record<Standing, WebhookQueue[]> = { proven: [], untried: [], unproven: [] };
@@ -182,6 +187,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .dueDeliveries(queue.webhookKey, now, queue.heldCount + loadBatch)
       .then(
         (found) => {
+          if (queue.removed) return;
           for (const delivery of found.due) if (queue.addStored(delivery)) hold(delivery);
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt);
         },
@@ -256,6 +262,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     offer(deliveries) {
       for (const delivery of deliveries) {
+        if (closed.webhooks.has(delivery.webhookKey) || closed.tenants.has(delivery.tenantKey)) continue;
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
         const hasRoom =
           window.deliveries < windowDeliveries &&
@@ -283,6 +290,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     removeWebhooks(webhookKeys) {
       for (const key of webhookKeys) {
+        closed.webhooks.add(key);
         const queue = queues.get(key);
         if (!queue) continue;
         queue.removed = true;
@@ -293,6 +301,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
 
     stopTenant(tenantKey) {
+      closed.tenants.add(tenantKey);
       for (const queue of queuesOf(tenantKey)) {
         queue.removed = true;
         drop(queue);

@@ -25,7 +25,7 @@ const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): Due
 });
 
 /** A table of pending deliveries, and attempts that end when the test says so. */
-function setUp({ concurrency = 16, table = [] as DueDelivery[] } = {}) {
+function setUp({ concurrency = 16, table = [] as DueDelivery[], onLoad = () => {} } = {}) {
   const pending = new Map(table.map((delivery) => [delivery.deliveryKey, delivery]));
   const inFlight = new Map<number, { delivery: DueDelivery; route: Route; end(result?: Delivered): void }>();
   const startedKeys: number[] = [];
@@ -36,6 +36,7 @@ function setUp({ concurrency = 16, table = [] as DueDelivery[] } = {}) {
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: webhookKey, firstDueAt: 0 }));
     },
     async dueDeliveries(webhookKey: number, now: number, limit: number) {
+      onLoad();
       const due: DueDelivery[] = [];
       for (const delivery of pending.values()) {
         if (due.length === limit) break;
@@ -186,6 +187,23 @@ describe("the dispatcher", () => {
     attempt?.end();
     await dispatcher.whenIdle();
     expect(startedKeys).toHaveLength(1);
+  });
+
+  test("what is offered after its webhook was removed, or its account deleted, does not go out", async () => {
+    const { dispatcher, startedKeys } = setUp();
+    await dispatcher.start();
+    dispatcher.removeWebhooks([1]);
+    dispatcher.stopTenant(2);
+    dispatcher.offer([...range(2, 1), ...range(2, 2), deliveryOf(7, 3)]);
+    expect(startedKeys).toEqual([7]);
+  });
+
+  test("what the table had for a webhook that was removed meanwhile is let go", async () => {
+    const world = setUp({ table: range(3), onLoad: () => world.dispatcher.removeWebhooks([1]) });
+    const { dispatcher, startedKeys } = world;
+    await dispatcher.start();
+    await dispatcher.whenIdle();
+    expect([startedKeys, dispatcher.held]).toEqual([[], 0]);
   });
 
   test("the attempts of a deleted account are broken off", async () => {
