@@ -24,7 +24,7 @@ export interface JanitorDeps {
  * `wake` it when a webhook was removed or an account deleted.
  */
 export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loop {
-  let pruneAt = clock.now();
+  let pruneIsDue = true;
   let hasFreedSpace = true;
 
   const loop = createLoop({
@@ -38,10 +38,14 @@ export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loo
         hasFreedSpace = true;
         return "more";
       }
-      if (clock.now() >= pruneAt) {
+      if (pruneIsDue) {
         if (await store.prune(clock.now(), chunk)) return "more";
-        pruneAt = clock.now() + pruneEveryMs;
-        clock.after(pruneEveryMs, () => loop.wake());
+        pruneIsDue = false;
+        // The timer itself says that it is time: by the wall clock it may go off early, by a hair or by a clock set back.
+        clock.after(pruneEveryMs, () => {
+          pruneIsDue = true;
+          loop.wake();
+        });
       }
       if (hasFreedSpace) hasFreedSpace = await store.releaseSpace(chunk);
       return hasFreedSpace ? "more" : "rest";

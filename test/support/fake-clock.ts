@@ -4,6 +4,10 @@ import type { Clock } from "../../src/lib/clock.ts";
 export interface FakeClock extends Clock {
   /** Lets `ms` pass; timers that fall due run in the order of their times, each at its own time. */
   advance(ms: number): void;
+  /** Sets the wall clock on (or back) by `ms`, as an operator or a time server does: no timer notices. */
+  step(ms: number): void;
+  /** How long until the next timer is due; null when none is set. */
+  readonly nextTimerMs: number | null;
   /** Timers that are set. */
   readonly timers: number;
 }
@@ -11,6 +15,7 @@ export interface FakeClock extends Clock {
 export function createFakeClock(startMs = Date.UTC(2026, 2, 1, 12)): FakeClock {
   const timers = new Set<{ dueMs: number; callback: () => void }>();
   let nowMs = startMs;
+  let steppedMs = 0;
 
   function nextDue(untilMs: number) {
     let next: { dueMs: number; callback: () => void } | undefined;
@@ -19,7 +24,7 @@ export function createFakeClock(startMs = Date.UTC(2026, 2, 1, 12)): FakeClock {
   }
 
   return {
-    now: () => nowMs,
+    now: () => nowMs + steppedMs,
     monotonicMs: () => nowMs - startMs,
     after(delayMs, callback) {
       const timer = { dueMs: nowMs + Math.max(0, delayMs), callback };
@@ -34,6 +39,13 @@ export function createFakeClock(startMs = Date.UTC(2026, 2, 1, 12)): FakeClock {
         timer.callback();
       }
       nowMs = untilMs;
+    },
+    step(ms) {
+      steppedMs += ms;
+    },
+    get nextTimerMs() {
+      const next = nextDue(Number.POSITIVE_INFINITY);
+      return next ? Math.max(0, next.dueMs - nowMs) : null;
     },
     get timers() {
       return timers.size;

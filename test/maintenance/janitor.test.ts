@@ -1,0 +1,93 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { unavailable } from "../../src/errors.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import type { Loop } from "../../src/lib/loop.ts";
+import { createJanitor } from "../../src/maintenance/janitor.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const running: Loop[] = [];
+afterEach(async () => {
+  for (const janitor of running.splice(0)) await janitor.stop();
+});
+
+/** A janitor over a store that has `work` steps of each kind to do; it notes what is asked of it. */
+function setUp(work: { fail?: number; erase?: number; prune?: number; release?: number } = {}) {
+  const clock = createFakeClock();
+  const left = { fail: 0, erase: 0, prune: 0, release: 0, ...work };
+  const asked: string[] = [];
+  const broken = new Set<string>();
+  const step = (kind: keyof typeof left) => async () => {
+    asked.push(kind);
+    if (broken.has(kind)) throw unavailable("The disk is full.", "storage_full");
+    left[kind] -= 1;
+    return left[kind] > 0;
+  };
+  let failures = 0;
+  const janitor = createJanitor({
+    store: {
+      failDeliveriesOfRemoved: step("fail"),
+      eraseDeleted: step("erase"),
+      prune: step("prune"),
+      releaseSpace: step("release"),
+    },
+    clock,
+    log: silentLog,
+    onFailed() {
+      failures += 1;
+    },
+  });
+  running.push(janitor);
+  janitor.start();
+  const minutePasses = async () => {
+    clock.advance(60_000);
+    await janitor.whenIdle();
+  };
+  const prunes = () => asked.filter((kind) => kind === "prune").length;
+  return { janitor, clock, asked, broken, minutePasses, prunes, failures: () => failures };
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe("the janitor", () => {
+  test("fails what waits for removed webhooks first, then erases, then prunes, then gives space back", async () => {
+    const { janitor, asked } = setUp({ fail: 2, erase: 2, prune: 2, release: 2 });
+    await janitor.whenIdle();
+    const firstOf = ["fail", "erase", "prune", "release"].map((kind) => asked.indexOf(kind));
+    expect(firstOf).toEqual([...firstOf].sort((a, b) => a - b));
+    expect(asked.filter((kind) => kind === "prune")).toHaveLength(2);
+  });
+
+  test("says each time that records may have failed", async () => {
+    const { janitor, failures } = setUp({ fail: 3 });
+    await janitor.whenIdle();
+    expect(failures()).toBeGreaterThanOrEqual(3);
+  });
+
+  test("prunes every minute", async () => {
+    const { janitor, prunes, minutePasses } = setUp();
+    await janitor.whenIdle();
+    await minutePasses();
+    await minutePasses();
+    expect(prunes()).toBe(3);
+  });
+
+  test("prunes every minute also when the wall clock was set back", async () => {
+    const { janitor, clock, prunes, minutePasses } = setUp();
+    await janitor.whenIdle();
+    clock.step(-3_600_000);
+    await minutePasses();
+    await minutePasses();
+    expect(prunes()).toBe(3);
+  });
+
+  test("goes on after a failure, with what had failed", async () => {
+    const { janitor, clock, broken, prunes } = setUp();
+    broken.add("prune");
+    await turn();
+    expect(prunes()).toBe(1);
+    broken.clear();
+    clock.advance(5_000);
+    await janitor.whenIdle();
+    expect(prunes()).toBe(2);
+  });
+});
