@@ -42,6 +42,8 @@ export function createReplays({ store, deliveries, hub, replayer, clock }: Repla
       const { replay, webhookKeys } = await store.replayEvent(tenant.key, order, clock.now());
       if (webhookKeys.length > 0) deliveries.wake(webhookKeys);
       announce(tenant, replay);
+      // Overtaking the last run of a bulk replay completes it, and the account's next one may begin.
+      replayer.wake();
       return replay;
     },
 
@@ -60,6 +62,8 @@ export function createReplays({ store, deliveries, hub, replayer, clock }: Repla
       const replay = await store.cancelReplay(tenant.key, replayId, clock.now());
       if (!replay) throw noSuchReplay();
       announce(tenant, replay);
+      // The account's next one may begin.
+      replayer.wake();
       return replay;
     },
   };

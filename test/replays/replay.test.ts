@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import type { Replay, Tenant } from "../../src/domain.ts";
+import { createReplays } from "../../src/replays/replay.ts";
+
+const tenant: Tenant = {
+  key: 1,
+  id: "t1",
+  name: "Test",
+  email: "test@example.com",
+  tier: "free",
+  enforcedTier: "free",
+  passwordHash: "hash",
+  sessionVersion: 1,
+  createdAt: 0,
+  operatorSuspendedAt: null,
+  paymentSuspendedAt: null,
+  pastDueAt: null,
+};
+
+const replay: Replay = {
+  id: "rpl_1",
+  kind: "all",
+  replayGroupId: "label",
+  status: "waiting",
+  selected: 1,
+  queued: 0,
+  delivered: 0,
+  failed: 0,
+  superseded: 0,
+  skipped: 0,
+  createdAt: 0,
+  completedAt: null,
+};
+
+/** Replays over a store that takes everything; what they set in motion is noted. */
+function setUp() {
+  const moved: string[] = [];
+  const replays = createReplays({
+    store: {
+      eventOwner: async () => tenant.key,
+      replayEvent: async () => ({ replay, webhookKeys: [7] }),
+      startReplay: async () => replay,
+      cancelReplay: async () => replay,
+    },
+    deliveries: { wake: (keys) => void moved.push(`deliveries ${keys}`) },
+    hub: { publish: (_tenantId, kind) => void moved.push(kind) },
+    replayer: { wake: () => void moved.push("replayer") },
+    clock: { now: () => 0 },
+  });
+  return { replays, moved };
+}
+
+describe("whoever may have to go on is woken", () => {
+  test("by a bulk replay, the replayer", async () => {
+    const { replays, moved } = setUp();
+    await replays.startBulk(tenant, { kind: "all" }, "label");
+    expect(moved).toEqual(["replay.progressed", "replayer"]);
+  });
+
+  test("by a single replay, the webhooks, and the replayer: a bulk replay may have been completed by it", async () => {
+    const { replays, moved } = setUp();
+    await replays.replayEvent(tenant, "evt_1", "label");
+    expect(moved).toEqual(["deliveries 7", "replay.progressed", "replayer"]);
+  });
+
+  test("by a cancellation, the replayer: it may be the next one's turn", async () => {
+    const { replays, moved } = setUp();
+    await replays.cancel(tenant, replay.id);
+    expect(moved).toEqual(["replay.progressed", "replayer"]);
+  });
+});
