@@ -19,6 +19,9 @@ export interface AlarmOptions {
   onRing(): void;
 }
 
+/** A clock that was set ahead, or a machine that has slept, is noticed within this time: no timer knows of it. */
+const longestSleepMs = 60_000;
+
 export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
   const timeline = createTimeline<WebhookQueue>();
   let cancel: (() => void) | null = null;
@@ -54,7 +57,8 @@ export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
       cancel?.();
       cancel = null;
       armedFor = at;
-      if (at !== Number.POSITIVE_INFINITY) cancel = clock.after(Math.max(1, at - clock.now()), ring);
+      if (at === Number.POSITIVE_INFINITY) return;
+      cancel = clock.after(Math.min(longestSleepMs, Math.max(1, at - clock.now())), ring);
     },
     stop() {
       cancel?.();
