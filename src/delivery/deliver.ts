@@ -40,7 +40,7 @@ export interface DeliverDeps {
   clock: Clock;
   signers: Signers;
   transport: Transport<DeliveryRequest>;
-  store: Store;
+  store: Pick<Store, "settle" | "completeResponseBody">;
   retry: RetryPolicy;
   announce: Announce;
   /** The store takes no writes (true) or takes them again (false): until then nothing new should start. */
@@ -91,18 +91,20 @@ function toAttempt(reply: Reply, verdict: ReturnType<typeof judge>, startedAt: n
  */
 async function settleSurely({ store, clock, onStorageStalled }: DeliverDeps, settlement: Settlement) {
   let stalled = false;
-  for (;;) {
-    try {
-      const settled = await store.settle(settlement);
-      if (stalled) onStorageStalled?.(false);
-      return settled;
-    } catch (error) {
-      if (!(error instanceof DomainError) || error.kind !== "unavailable" || error.code === "shutting_down")
-        throw error;
-      if (!stalled) onStorageStalled?.(true);
-      stalled = true;
-      await sleep(clock, settleRetryMs);
+  try {
+    for (;;) {
+      try {
+        return await store.settle(settlement);
+      } catch (error) {
+        if (!(error instanceof DomainError) || error.kind !== "unavailable" || error.code === "shutting_down")
+          throw error;
+        if (!stalled) onStorageStalled?.(true);
+        stalled = true;
+        await sleep(clock, settleRetryMs);
+      }
     }
+  } finally {
+    if (stalled) onStorageStalled?.(false);
   }
 }
 

@@ -1,0 +1,117 @@
+import { describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { createDeliver } from "../../src/delivery/deliver.ts";
+import type { DeliveryRequest } from "../../src/delivery/request.ts";
+import { createRetryPolicy } from "../../src/delivery/retry.ts";
+import { generateSigningKey, importPrivateKey } from "../../src/delivery/signature.ts";
+import type { DueDelivery } from "../../src/domain.ts";
+import { unavailable } from "../../src/errors.ts";
+import type { Settled, Settlement } from "../../src/store/store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const delivery: DueDelivery = {
+  deliveryKey: 1,
+  tenantKey: 1,
+  tenantId: "t1",
+  webhookKey: 1,
+  url: "https://shop.example/",
+  eventSeq: 2048,
+  eventId: "evt_1",
+  payload: Buffer.from("{}"),
+  run: 1,
+  attemptsInRun: 0,
+  attempts: 0,
+  replayKey: null,
+  replayGroupId: null,
+};
+
+const route = { signal: new AbortController().signal, isClosed: () => false };
+const fullDisk = () => unavailable("The disk is full.", "storage_full");
+
+/** One attempt, acknowledged at once, over a store that answers what the test lines up. */
+function setUp(answers: (Settled | Error)[]) {
+  const clock = createFakeClock();
+  const stalls: boolean[] = [];
+  const settlements: Settlement[] = [];
+  const announced: string[] = [];
+  const material = {
+    keyId: "sk_1",
+    privateKey: importPrivateKey(generateSigningKey().privateSeed),
+    secrets: [randomBytes(32)],
+  };
+  const sent: DeliveryRequest[] = [];
+  const deliver = createDeliver({
+    clock,
+    signers: { materialFor: () => material, forget() {} },
+    transport: {
+      async send(request) {
+        sent.push(request);
+        const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
+        return { kind: "responded", status: 200, retryAfter: undefined, durationMs: 12, body };
+      },
+      close() {},
+    },
+    store: {
+      async settle(settlement) {
+        settlements.push(settlement);
+        const answer = answers.shift();
+        if (answer instanceof Error) throw answer;
+        return answer ?? { kind: "settled", attemptKey: 1 };
+      },
+      async completeResponseBody() {},
+    },
+    retry: createRetryPolicy([1_000], () => 0.5),
+    announce: (_settlement, { kind }) => void announced.push(kind),
+    onStorageStalled: (stalled) => void stalls.push(stalled),
+  });
+  return { clock, stalls, settlements, announced, sent, deliver };
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe("one attempt", () => {
+  test("is recorded, and then announced", async () => {
+    const { deliver, settlements, announced, stalls } = setUp([]);
+    expect(await deliver(delivery, route)).toMatchObject({
+      kind: "settled",
+      answered: true,
+      next: { kind: "delivered" },
+    });
+    expect(settlements).toHaveLength(1);
+    expect([announced, stalls]).toEqual([["settled"], []]);
+  });
+
+  test("is recorded as soon as the disk has room, and is not sent again", async () => {
+    const { deliver, clock, settlements, announced, sent, stalls } = setUp([fullDisk(), fullDisk()]);
+    const delivered = deliver(delivery, route);
+    await turn();
+    expect([announced, stalls]).toEqual([[], [true]]);
+    clock.advance(1_000);
+    await turn();
+    clock.advance(1_000);
+    await delivered;
+    expect([settlements.length, sent.length]).toEqual([3, 1]);
+    expect([announced, stalls]).toEqual([["settled"], [true, false]]);
+  });
+
+  test("that can never be recorded does not hold up the others for ever", async () => {
+    const { deliver, clock, announced, stalls } = setUp([fullDisk(), new Error("The table is broken")]);
+    const outcome = deliver(delivery, route).catch((error: Error) => error.message);
+    await turn();
+    clock.advance(1_000);
+    expect(await outcome).toBe("The table is broken");
+    expect([announced, stalls]).toEqual([[], [true, false]]);
+  });
+
+  test("to an account that is gone is not announced", async () => {
+    const { deliver, announced } = setUp([{ kind: "gone", attemptKey: null }]);
+    expect(await deliver(delivery, route)).toMatchObject({ kind: "gone" });
+    expect(announced).toEqual([]);
+  });
+
+  test("does not start once the way is closed", async () => {
+    const { deliver, sent } = setUp([]);
+    expect(await deliver(delivery, { ...route, isClosed: () => true })).toMatchObject({ kind: "aborted" });
+    expect(sent).toEqual([]);
+  });
+});
