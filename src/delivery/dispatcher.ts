@@ -162,6 +162,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .finally(() => {
         admission.leave(place);
         queue.inFlight -= 1;
+        if (queue.removed && queue.inFlight === 0) queues.delete(queue.webhookKey);
         makeReady(queue);
         pump();
         drained();
@@ -232,6 +233,13 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     }
   }
 
+  /** Starts nothing more there. It is known until what is in flight has ended: a deletion may still have to abort that. */
+  function close(queue: WebhookQueue): void {
+    queue.removed = true;
+    drop(queue);
+    if (queue.inFlight === 0) queues.delete(queue.webhookKey);
+  }
+
   const queuesOf = (tenantKey: number) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey);
 
   /** Finds what is pending in the table, whenever it is due. */
@@ -293,9 +301,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
         closed.webhooks.add(key);
         const queue = queues.get(key);
         if (!queue) continue;
-        queue.removed = true;
-        drop(queue);
-        queues.delete(key);
+        close(queue);
       }
       pump();
     },
@@ -303,10 +309,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     stopTenant(tenantKey) {
       closed.tenants.add(tenantKey);
       for (const queue of queuesOf(tenantKey)) {
-        queue.removed = true;
-        drop(queue);
+        close(queue);
         queue.abort();
-        queues.delete(queue.webhookKey);
       }
       paused.delete(tenantKey);
       pump();

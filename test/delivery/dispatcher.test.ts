@@ -214,6 +214,15 @@ describe("the dispatcher", () => {
     expect([...inFlight.values()].map(({ route }) => route.signal.aborted)).toEqual([true, true, true]);
   });
 
+  test("those to a webhook that was removed before are broken off as well", async () => {
+    const { dispatcher, inFlight } = setUp();
+    await dispatcher.start();
+    dispatcher.offer(range(2, 5));
+    dispatcher.removeWebhooks([5]);
+    dispatcher.stopTenant(5);
+    expect([...inFlight.values()].map(({ route }) => route.signal.aborted)).toEqual([true, true]);
+  });
+
   test("a paused account waits, and goes on where it was", async () => {
     const { dispatcher, inFlight, endAll, pending, whenInFlight } = setUp({ table: range(4, 5) });
     dispatcher.pauseTenant(5);
