@@ -1,12 +1,12 @@
 import type { DueDelivery } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createRecent } from "../lib/recent.ts";
 import type { Store } from "../store/store.ts";
 import { createAdmission, type Standing } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { Delivered, Route } from "./deliver.ts";
 import type { DeliveryControl } from "./deliveries.ts";
+import { createHindsight } from "./hindsight.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
 
 /**
@@ -45,8 +45,6 @@ const windowPerWebhook = 256;
 const loadBatch = 64;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
-/** Removed webhooks, and deleted accounts, that are remembered: whoever hears of them late does so within moments. */
-const maxClosed = 10_000;
 /** The order in which webhooks are served when places are few. */
 const standings: readonly Standing[] = ["proven", "untried", "unproven"];
 /** Pause after a failed read of the table. */
@@ -65,8 +63,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const admission = createAdmission(clock);
   const queues = new Map<number, WebhookQueue>();
   const paused = new Set<number>();
-  /** Nothing goes there any more: a delivery that was stored before a removal may be offered after it. */
-  const closed = { webhooks: createRecent<number>(maxClosed), tenants: createRecent<number>(maxClosed) };
+  const hindsight = createHindsight();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
   /** Webhooks that could start an attempt, by what is known of them. */
   const ready: Record<Standing, WebhookQueue[]> = { proven: [], untried: [], unproven: [] };
@@ -173,6 +170,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
     const isOvertaken = queue.release(delivery.deliveryKey);
     if (result.kind === "aborted") return null;
+    hindsight.attemptSettled(delivery);
     queue.answered(result.answered);
     if (isOvertaken || result.kind === "superseded") expect(queue, clock.now());
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
@@ -188,8 +186,9 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .dueDeliveries(queue.webhookKey, now, queue.heldCount + loadBatch)
       .then(
         (found) => {
-          if (queue.removed) return;
-          for (const delivery of found.due) if (queue.addStored(delivery)) hold(delivery);
+          for (const delivery of found.due) {
+            if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) hold(delivery);
+          }
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt);
         },
         (error: unknown) => {
@@ -270,7 +269,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     offer(deliveries) {
       for (const delivery of deliveries) {
-        if (closed.webhooks.has(delivery.webhookKey) || closed.tenants.has(delivery.tenantKey)) continue;
+        if (hindsight.isOutdated(delivery)) continue;
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
         const hasRoom =
           window.deliveries < windowDeliveries &&
@@ -298,7 +297,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     removeWebhooks(webhookKeys) {
       for (const key of webhookKeys) {
-        closed.webhooks.add(key);
+        hindsight.webhookRemoved(key);
         const queue = queues.get(key);
         if (!queue) continue;
         close(queue);
@@ -307,7 +306,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
 
     stopTenant(tenantKey) {
-      closed.tenants.add(tenantKey);
+      hindsight.tenantDeleted(tenantKey);
       for (const queue of queuesOf(tenantKey)) {
         close(queue);
         queue.abort();

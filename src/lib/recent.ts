@@ -1,19 +1,19 @@
-/** A set that keeps what was added last and forgets the rest, so that it cannot grow. */
-export interface Recent<T> {
-  add(item: T): void;
-  has(item: T): boolean;
+/** A map that keeps what was set last and forgets the rest, so that it cannot grow. */
+export interface Recent<Key, Value> {
+  set(key: Key, value: Value): void;
+  get(key: Key): Value | undefined;
 }
 
-export function createRecent<T>(limit: number): Recent<T> {
-  const items = new Set<T>();
+export function createRecent<Key, Value>(limit: number): Recent<Key, Value> {
+  const entries = new Map<Key, Value>();
   return {
-    add(item) {
-      items.delete(item);
-      items.add(item);
-      if (items.size <= limit) return;
-      const oldest = items.keys().next();
-      if (!oldest.done) items.delete(oldest.value);
+    set(key, value) {
+      entries.delete(key);
+      entries.set(key, value);
+      if (entries.size <= limit) return;
+      const oldest = entries.keys().next();
+      if (!oldest.done) entries.delete(oldest.value);
     },
-    has: (item) => items.has(item),
+    get: (key) => entries.get(key),
   };
 }

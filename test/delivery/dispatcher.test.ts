@@ -58,7 +58,11 @@ function setUp({ concurrency = 16, table = [] as DueDelivery[], onLoad = () => {
           route,
           end(result = settled) {
             inFlight.delete(delivery.deliveryKey);
-            if (result.kind === "settled" && result.next?.kind !== "retry") pending.delete(delivery.deliveryKey);
+            if (result.next?.kind === "retry") {
+              pending.set(delivery.deliveryKey, { ...delivery, attemptsInRun: delivery.attemptsInRun + 1 });
+            } else if (result.kind === "settled") {
+              pending.delete(delivery.deliveryKey);
+            }
             resolve(result);
           },
         });
@@ -162,6 +166,23 @@ describe("the dispatcher", () => {
     endAll();
     await dispatcher.whenIdle();
     expect(startedKeys).toHaveLength(40);
+  });
+
+  test("what is offered, or read, after its attempt was settled is not sent again", async () => {
+    const late: DueDelivery[] = [];
+    const { dispatcher, startedKeys, endAll, pending } = setUp({
+      onLoad: () => late.map((d) => pending.set(d.deliveryKey, d)),
+    });
+    await dispatcher.start();
+    dispatcher.offer([deliveryOf(1)]);
+    endAll();
+    await dispatcher.whenIdle();
+    late.push(deliveryOf(1)); // as a read that was begun before the attempt ended still has it
+    dispatcher.wake([1]);
+    await dispatcher.whenIdle();
+    dispatcher.offer([deliveryOf(1)]);
+    await dispatcher.whenIdle();
+    expect([startedKeys, dispatcher.held]).toEqual([[1], 0]);
   });
 
   test("a retry is made when its time has come", async () => {
