@@ -4,6 +4,7 @@ import type { SigningKey, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Vault } from "../lib/vault.ts";
+import { accountGone } from "../standing.ts";
 import type { NewSigningKey, Store } from "../store/store.ts";
 
 /** Decisions, section 8: how long a replaced key stays published, and a replaced secret goes on signing. */
@@ -36,7 +37,7 @@ export interface SigningKeys {
 }
 
 export interface SigningKeyDeps {
-  store: Store;
+  store: Pick<Store, "signingKeys" | "rotateSigningKey" | "signingSecrets" | "rotateSigningSecret">;
   clock: Clock;
   vault: Vault;
   signers: Pick<Signers, "forget">;
@@ -45,7 +46,8 @@ export interface SigningKeyDeps {
 export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDeps): SigningKeys {
   async function secret(tenant: Tenant): Promise<ShownSecret> {
     const [current, earlier] = await store.signingSecrets(tenant.key, clock.now());
-    if (!current) throw new Error(`The tenant ${tenant.id} has no signing secret`);
+    // Every account has one.
+    if (!current) throw accountGone();
     return {
       secret: Buffer.from(vault.open(current.sealed, signingSecretContext(tenant.id))).toString("utf8"),
       earlierEndsAt: earlier?.expiresAt ?? null,

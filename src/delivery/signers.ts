@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Vault } from "../lib/vault.ts";
+import { accountGone } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import { importPrivateKey, type SignerMaterial, secretBytes } from "./signature.ts";
 
@@ -14,7 +15,10 @@ const maxSecrets = 2;
 
 /** What each tenant's deliveries are signed with, decrypted once and kept for a while. */
 export interface Signers {
-  /** At once when it is in memory, which it is for all but the first delivery in a minute. */
+  /**
+   * At once when it is in memory, which it is for all but the first delivery in a minute.
+   * @throws unauthenticated `account_gone`
+   */
   materialFor(tenantKey: number, tenantId: string): SignerMaterial | Promise<SignerMaterial>;
   /** A key or a secret of the tenant has changed. */
   forget(tenantKey: number): void;
@@ -40,7 +44,7 @@ export function createSigners({ store, vault, clock }: SignerDeps): Signers {
     ]);
     // When the clock has stepped back, an account's first key may lie ahead; it is published, so it signs all the same.
     const key = keys.find(({ activatesAt }) => activatesAt <= now) ?? keys.at(-1);
-    if (!key) throw new Error(`The tenant ${tenantId} has no signing key`);
+    if (!key) throw accountGone();
     const material: SignerMaterial = {
       keyId: key.id,
       privateKey: importPrivateKey(vault.open(key.sealedSeed, keyContext(tenantId, key.id))),

@@ -5,6 +5,7 @@ import { createSigners } from "../../src/delivery/signers.ts";
 import type { SigningKey } from "../../src/domain.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+import { refusalOf } from "../support/store-factory.ts";
 
 const vault = createVault(randomBytes(32));
 
@@ -37,6 +38,11 @@ describe("what a delivery is signed with", () => {
     expect(await keyId()).toBe(keys[1]?.id ?? "");
     clock.advance(5_000);
     expect(await keyId()).toBe(keys[0]?.id ?? "");
+  });
+
+  test("is nothing once the account has been erased, which is no defect", async () => {
+    const { keyId } = setUp();
+    expect(await refusalOf(keyId())).toBe("unauthenticated account_gone");
   });
 
   test("is the first key of an account also when the clock has stepped back behind its creation", async () => {
