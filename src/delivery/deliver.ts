@@ -66,7 +66,10 @@ export function createDeliver(deps: DeliverDeps) {
     if (body && !body.ended) await Promise.race([body.done, sleep(clock, bodyGraceMs)]);
     const settlement: Settlement = { delivery, attempt: toAttempt(reply, verdict, startedAt), next };
     const settled = await settleSurely(deps, settlement);
-    if (settled.kind !== "gone") announce(settlement, { kind: settled.kind });
+    // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
+    if (settled.attemptKey !== null) {
+      announce(settlement, { kind: settled.kind === "settled" ? "settled" : "superseded" });
+    }
     const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
     return { kind: settled.kind, answered: reply.kind === "responded", next, connectionFree };
   };

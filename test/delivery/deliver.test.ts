@@ -109,6 +109,12 @@ describe("one attempt", () => {
     expect(announced).toEqual([]);
   });
 
+  test("of a record that a replay has replaced is announced like one of an overtaken run: it is in the log", async () => {
+    const { deliver, announced } = setUp([{ kind: "gone", attemptKey: 1 }]);
+    expect(await deliver(delivery, route)).toMatchObject({ kind: "gone" });
+    expect(announced).toEqual(["superseded"]);
+  });
+
   test("does not start once the way is closed", async () => {
     const { deliver, sent } = setUp([]);
     expect(await deliver(delivery, { ...route, isClosed: () => true })).toMatchObject({ kind: "aborted" });
