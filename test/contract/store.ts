@@ -942,6 +942,19 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.records(tenant, later)).toEqual([`FAILED ${a}`, `FAILED ${b}`]);
       });
 
+      test("of what failed takes what had failed before the clock stepped back, also after a restart", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const failed = await world.event(tenant, "retry");
+        world.clock.advance(60_000);
+        const [delivery] = await world.due(tenant);
+        if (delivery) await world.settle(delivery, "failed");
+        world.clock.advance(-3_600_000);
+        await world.reopen();
+        expect(await world.startReplay(tenant, "failed")).toMatchObject({ selected: 1 });
+        expect(await world.queueAll()).toMatchObject([{ queued: 1 }]);
+        expect(await world.records(tenant, failed)).toEqual([`PENDING ${a}`]);
+      });
+
       test("of nothing is completed in its turn", async () => {
         const tenant = await world.tenant({ urls: [a] });
         expect(await world.store.previewReplay(tenant.key, { kind: "all" })).toBe(0);

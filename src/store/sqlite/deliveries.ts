@@ -142,7 +142,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       return changes > 0;
     }
     const { isDelivered, state, reason } = endOf(settlement);
-    if (updateCurrentRun.run(deliveryKey, run, state, null, tx.now, attempt.startedAt, reason).changes > 0) {
+    if (updateCurrentRun.run(deliveryKey, run, state, null, tx.orderedNow, attempt.startedAt, reason).changes > 0) {
       page.pending -= 1;
       page[isDelivered ? "delivered" : "failed"] += 1;
       if (delivery.replayKey !== null) ledger.end(delivery.replayKey, isDelivered ? "delivered" : "failed", tx.now);
@@ -161,7 +161,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       return "superseded";
     }
     const { isDelivered, state, reason } = endOf(settlement);
-    updateFailedRun.run(delivery.deliveryKey, delivery.run, state, tx.now, attempt.startedAt, reason);
+    updateFailedRun.run(delivery.deliveryKey, delivery.run, state, tx.orderedNow, attempt.startedAt, reason);
     if (isDelivered) {
       page.failed -= 1;
       page.delivered += 1;
@@ -205,7 +205,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
         const waiting = selectWaiting.all(webhook.key, limit);
         for (const { key, tenantKey, replayKey } of waiting) {
           const page = pages(tx, tenantKey);
-          failWaiting.run(key, tx.now);
+          failWaiting.run(key, tx.orderedNow);
           page.pending -= 1;
           page.failed += 1;
           if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);

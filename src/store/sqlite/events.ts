@@ -48,7 +48,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     insertEvent.run(seq, tenantKey, tail, payload);
     countEvent(page, ingestedAtMs(seq));
     if (page.webhooks.length === 0) {
-      insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.now);
+      insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.orderedNow);
       page.failed += 1;
     }
     for (const webhook of page.webhooks) {

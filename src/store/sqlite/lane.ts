@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { type DomainError, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
+import { ingestedAtMs } from "../../lib/id.ts";
 
 /**
  * The write lane: the one place that commits. What arrives while a batch is being written goes into the next one, so the
@@ -33,6 +34,8 @@ export const refuse = (error: DomainError) => new Refusal(error);
 export interface LaneTransaction {
   /** The wall clock as this transaction began. */
   readonly now: number;
+  /** As `now`, but never before that of an earlier transaction, across restarts too: for what rows are compared by. */
+  readonly orderedNow: number;
   /** The sequence number of the next event: ahead of all earlier ones, also when the clock has stepped back. */
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */
@@ -124,9 +127,13 @@ export function createLane({
   /** Runs jobs in one transaction; throws with everything rolled back, or leaves everything on disk. */
   function transact(jobs: readonly Waiting[]): Written {
     const beforeCommit: (() => void)[] = [];
-    const written: Written = { outcomes: [], seq: lastSeq };
+    const now = clock.now();
+    const nextSeqNow = nextSeq(lastSeq, now);
+    // The mark keeps the time as well, in the numbers that no event got.
+    const written: Written = { outcomes: [], seq: nextSeqNow - 1 };
     const tx: LaneTransaction = {
-      now: clock.now(),
+      now,
+      orderedNow: ingestedAtMs(nextSeqNow),
       nextEventSeq() {
         written.seq = nextSeq(written.seq, tx.now);
         return written.seq;

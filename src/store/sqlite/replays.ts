@@ -213,7 +213,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
           toSeq,
           Math.max(0, fromSeq - 1),
           selected,
-          now,
+          // Ahead of all that has failed so far, also when the clock has stepped back since.
+          Math.max(now, tx.orderedNow),
         );
         return toReplay(byKey.get(Number(lastInsertRowid)));
       });
