@@ -638,6 +638,24 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.totals(tenant)).toEqual({ PENDING: 1, DELIVERED: 0, FAILED: 0 });
       });
 
+      test("to a URL that was registered again meanwhile is counted by the record that goes on", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const delivery = await world.delivery(tenant);
+        await world.setUrls(tenant);
+        await world.store.failDeliveriesOfRemoved(100);
+        await world.setUrls(tenant, a);
+        await world.replayEvent(tenant, delivery.eventId);
+        const [newer] = await world.due(tenant);
+        if (newer) await world.settle(newer, "retry");
+        await world.settle(delivery, "delivered");
+        world.clock.advance(60_000);
+        const [again] = await world.due(tenant);
+        if (again) await world.settle(again, "delivered");
+        const attempts = await world.store.attempts(tenant.key, delivery.eventId);
+        expect(attempts?.map(({ number }) => number)).toEqual([1, 2, 3]);
+        expect(await world.store.records(tenant.key, delivery.eventId)).toMatchObject([{ attempts: 3 }]);
+      });
+
       test("of a deleted tenant is gone and logs nothing, before its rows are erased and after", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const other = await world.tenant({ urls: [a] });

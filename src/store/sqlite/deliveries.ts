@@ -72,6 +72,12 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
 
   const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
 
+  /** Of the same event for the same URL, as it was registered again. */
+  const selectSuccessor = client.prepare<{ key: number }, [number, number, string]>(
+    `select delivery.key from delivery join webhook on webhook.key = delivery.webhook_key
+     where delivery.tenant_key = ?1 and event_seq = ?2 and url = ?3 and removed_at is null`,
+  );
+
   // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
   const insertAttempt = client.prepare(
     `insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error,
@@ -107,14 +113,15 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
            (select min(first_due_at) from active) as oldestDueAt`);
 
-  function log({ delivery, attempt }: Settlement): number {
+  /** @param countedBy key of the record whose count of attempts is the attempt's number */
+  function log({ delivery, attempt }: Settlement, countedBy: number): number {
     const key = rowKeys.nextAttempt();
     insertAttempt.run(
       key,
       delivery.tenantKey,
       delivery.eventSeq,
       delivery.webhookKey,
-      delivery.deliveryKey,
+      countedBy,
       delivery.attempts + 1,
       attempt.startedAt,
       attempt.durationMs,
@@ -170,6 +177,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     return "settled";
   }
 
+  /**
+   * An attempt to a removed webhook is late: if the URL was registered again and its record replaced by another one, which
+   * goes on counting, it is that one's attempt as well. Null when there is no such record.
+   */
+  function countLate(page: TenantPage, { tenantKey, eventSeq, webhookKey, url }: DueDelivery): number | null {
+    if (page.webhooks.some(({ key }) => key === webhookKey)) return null;
+    const successor = selectSuccessor.get(tenantKey, eventSeq, url);
+    if (successor) countLateAttempt.run(successor.key);
+    return successor?.key ?? null;
+  }
+
   return {
     dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
 
@@ -190,7 +208,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
         const page = pages(tx, delivery.tenantKey);
         if (page.gone) return { kind: "gone", attemptKey: null };
         const kind = settleCurrentRun(tx, page, settlement) ? "settled" : settleOtherwise(tx, page, settlement);
-        return { kind, attemptKey: log(settlement) };
+        return { kind, attemptKey: log(settlement, countLate(page, delivery) ?? delivery.deliveryKey) };
       }),
 
     completeResponseBody: (attemptKey, responseBody) =>
