@@ -103,7 +103,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   function makeReady(queue: WebhookQueue): void {
-    if (queue.isReady || !queue.canStart(clock.now()) || paused.has(queue.tenantKey)) return;
+    if (queue.isReady || queue.removed || paused.has(queue.tenantKey)) return;
+    if (!queue.canStart(clock.now())) {
+      // Its alarm may have rung already, before the clock was set back.
+      if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
+      return;
+    }
     queue.isReady = true;
     ready[queue.standing].push(queue);
   }

@@ -2,9 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { Delivered, Route } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
 import type { DueDelivery } from "../../src/domain.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
 
 const settled: Delivered = { kind: "settled", answered: true, next: { kind: "delivered" }, connectionFree: null };
 
@@ -25,7 +26,17 @@ const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): Due
 });
 
 /** A table of pending deliveries, and attempts that end when the test says so. */
-function setUp({ concurrency = 16, table = [] as DueDelivery[], onLoad = () => {} } = {}) {
+function setUp({
+  concurrency = 16,
+  table = [] as DueDelivery[],
+  onLoad = () => {},
+  clock = systemClock,
+}: {
+  concurrency?: number;
+  table?: DueDelivery[];
+  onLoad?: () => void;
+  clock?: Clock;
+} = {}) {
   const pending = new Map(table.map((delivery) => [delivery.deliveryKey, delivery]));
   const inFlight = new Map<number, { delivery: DueDelivery; route: Route; end(result?: Delivered): void }>();
   const startedKeys: number[] = [];
@@ -47,7 +58,7 @@ function setUp({ concurrency = 16, table = [] as DueDelivery[], onLoad = () => {
   } as unknown as Store;
   const dispatcher = createDispatcher({
     store,
-    clock: systemClock,
+    clock,
     log: silentLog,
     webhookConcurrency: concurrency,
     deliver: (delivery, route) =>
@@ -195,6 +206,23 @@ describe("the dispatcher", () => {
     await whenInFlight(1);
     expect(Date.now()).toBeGreaterThanOrEqual(at);
     expect(startedKeys).toEqual([1, 1]);
+  });
+
+  test("a retry is not forgotten when the clock was set back after its time had come", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, inFlight, startedKeys, whenInFlight } = setUp({ concurrency: 1, clock });
+    await dispatcher.start();
+    dispatcher.offer([deliveryOf(1), deliveryOf(2)]);
+    inFlight.get(1)?.end({ ...settled, next: { kind: "retry", at: clock.now() + 1_000 } });
+    await whenInFlight(1);
+    clock.advance(1_000); // it is due, and waits for the other one
+    clock.step(-500);
+    inFlight.get(2)?.end();
+    await dispatcher.whenIdle();
+    expect(startedKeys).toEqual([1, 2]);
+    clock.advance(500);
+    await whenInFlight(1);
+    expect(startedKeys).toEqual([1, 2, 1]);
   });
 
   test("no attempt starts to a webhook that was removed; one in flight goes on", async () => {
