@@ -8,7 +8,7 @@ import { runSmoke } from "./binary/smoke.ts";
 /**
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
- * them all. `--histories N` sets how many histories of payments are simulated.
+ * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments.
  */
 
 interface Outcome {
@@ -24,10 +24,10 @@ const executable = join(root, "dist", process.platform === "win32" ? "postrider.
 const browserTests = "test/browser";
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** A quarter of a minute on two cores; the check of a whole commit takes more (`.ci/run`). */
-const defaultHistories = "500";
-const { values } = parseArgs({ options: { histories: { type: "string", default: defaultHistories } } });
-const histories = Number(values.histories);
+/** Together three quarters of a minute on two cores; the check of a whole commit takes more of payments (`.ci/run`). */
+const { values } = parseArgs({
+  options: { seeds: { type: "string", default: "1000" }, histories: { type: "string", default: "500" } },
+});
 /** Processes side by side. */
 const simulations = 2;
 
@@ -41,7 +41,8 @@ async function main(): Promise<void> {
     await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
     await stage("dashboard", () => succeeds("bun", "web/build.ts")),
     await stage("tests", () => runTests(`--path-ignore-patterns=${browserTests}/**`)),
-    await stage("payments", simulatePayments),
+    await stage("deliveries", () => simulate("test/sim/delivery.ts", "seeds", Number(values.seeds))),
+    await stage("payments", () => simulate("test/sim/billing.ts", "histories", Number(values.histories))),
   ];
   const build = await stage("build", () => succeeds("bun", "build.ts"));
   outcomes.push(build);
@@ -78,15 +79,15 @@ async function runTool(name: string, args: readonly string[]): Promise<{ succeed
 
 const succeeds = async (name: string, ...args: string[]) => ((await runTool(name, args)).succeeded ? clean : broken);
 
-/** Two years of many accounts' payments, with faults and crashes; each process has its own seeds. */
-async function simulatePayments(): Promise<Outcome> {
-  const share = Math.ceil(histories / simulations);
+/** Many histories in processes side by side; each has its own seeds. */
+async function simulate(script: string, countOption: string, total: number): Promise<Outcome> {
+  const share = Math.ceil(total / simulations);
   const runs = Array.from({ length: simulations }, async (_, i) => {
     const first = 1 + i * share;
     const { succeeded, text } = await runTool("bun", [
-      "test/sim/billing.ts",
+      script,
       `--first=${first}`,
-      `--histories=${Math.min(share, histories - first + 1)}`,
+      `--${countOption}=${Math.min(share, total - first + 1)}`,
     ]);
     if (succeeded) say(`        ${text}`);
     return succeeded;

@@ -15,7 +15,7 @@ import { createLane, type LaneOptions } from "./sqlite/lane.ts";
 import { maintenanceVerbs } from "./sqlite/maintenance.ts";
 import { canCheckpointElsewhere, databaseFile, openDatabase } from "./sqlite/open.ts";
 import { createQueries } from "./sqlite/queries.ts";
-import { createReader } from "./sqlite/reader.ts";
+import { createReader, createSameThreadReader } from "./sqlite/reader.ts";
 import { createReplayLedger } from "./sqlite/replay-ledger.ts";
 import { replayVerbs } from "./sqlite/replays.ts";
 import { createRowKeys } from "./sqlite/row-keys.ts";
@@ -40,6 +40,8 @@ export interface StoreOptions {
   commit?: LaneOptions["commit"];
   /** False: the lane does not pause between commits; for simulations. @default true */
   rests?: boolean;
+  /** False: long reads run on this thread too; for simulations, which have to repeat. @default true */
+  secondThread?: boolean;
 }
 
 /** Opens the store in a folder, or makes a new one. @throws StartupError with what to do */
@@ -52,10 +54,12 @@ export function openStore({
   maxPageCount,
   commit,
   rests = true,
+  secondThread = true,
 }: StoreOptions): Store {
   const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
   const db = drizzle({ client });
-  const reader = createReader(join(dataDir, databaseFile));
+  const queries = createQueries(db);
+  const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
   const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader) : null;
   const lane = createLane({
     client,
@@ -73,7 +77,7 @@ export function openStore({
     pages: createTenantPages(client),
     rowKeys: createRowKeys(client),
     billing: createBillingRows(client),
-    queries: createQueries(db),
+    queries,
     reader,
   };
   const ledger = createReplayLedger(client);

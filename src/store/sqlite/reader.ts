@@ -1,3 +1,4 @@
+import type { Database } from "bun:sqlite";
 import { unavailable } from "../../errors.ts";
 import type { Queries } from "./queries.ts";
 
@@ -96,6 +97,18 @@ export function createReader(databasePath: string): Reader {
       closing ??= end();
       return closing;
     },
+  };
+}
+
+/** The same without the second thread: an answer comes at a moment that repeats, and nothing else happens meanwhile. */
+export function createSameThreadReader(client: Database, queries: Queries): Reader {
+  return {
+    async run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]) {
+      const query = queries[name] as (params: Parameters<Queries[Name]>[0]) => ReturnType<Queries[Name]>;
+      return query(params);
+    },
+    checkpoint: async () => void client.run("pragma wal_checkpoint(passive)"),
+    close: async () => {},
   };
 }
 

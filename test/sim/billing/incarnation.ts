@@ -5,6 +5,7 @@ import type { Tenant } from "../../../src/domain.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Vault } from "../../../src/lib/vault.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { createLife } from "../mortal.ts";
 
 /** One run of the program, from its start to its crash. What it was doing then never ends. */
 export interface Incarnation {
@@ -29,48 +30,14 @@ export interface IncarnationDeps {
   underWay(change: 1 | -1): void;
 }
 
-/** One for each call: a shared one would hold on to all that ever waited for it. */
-const never = () => new Promise<never>(() => {});
 export const timeZone = "Africa/Lagos";
 
 /** Starts the program over the same store and the same processor. */
 export function createIncarnation(deps: IncarnationDeps): Incarnation {
   const { clock, vault, prices, diesAt, onCrash, onFailure, underWay } = deps;
-  let isDead = false;
+  const life = createLife({ diesAt, onCrash, underWay });
 
-  function crash(): void {
-    if (isDead) return;
-    isDead = true;
-    onCrash();
-  }
-
-  /** The same object, but each call may be the last thing that this run of the program does. */
-  function mortal<T extends object>(target: T): T {
-    return new Proxy(target, {
-      get(object, name, receiver) {
-        const member: unknown = Reflect.get(object, name, receiver);
-        if (typeof member !== "function") return member;
-        return async (...args: unknown[]) => {
-          if (isDead) return never();
-          underWay(1);
-          try {
-            if (diesAt("before")) crash();
-            if (isDead) return never();
-            const result: unknown = await Reflect.apply(member, object, args);
-            if (!isDead && diesAt("after")) crash();
-            return isDead ? never() : result;
-          } catch (error) {
-            if (isDead) return never();
-            throw error;
-          } finally {
-            underWay(-1);
-          }
-        };
-      },
-    });
-  }
-
-  const store = mortal(deps.store);
+  const store = life.mortal(deps.store);
   const payments = createPayments({
     store,
     clock,
@@ -81,7 +48,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
       },
     },
     vault,
-    processor: mortal(deps.processor),
+    processor: life.mortal(deps.processor),
     calendar: createBillingCalendar(timeZone),
     prices,
     baseUrl: () => "https://relay.example",
@@ -92,9 +59,9 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
   return {
     payments,
     store,
-    crash,
+    crash: life.crash,
     get isDead() {
-      return isDead;
+      return life.isDead;
     },
   };
 }

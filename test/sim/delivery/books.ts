@@ -1,0 +1,163 @@
+import type { HistoryEnd } from "./history.ts";
+import type { Sent } from "./network.ts";
+import { createReplayBooks } from "./replay-books.ts";
+import { type DeliveryRow, type EventRow, readWitness, type WebhookRow } from "./witness.ts";
+
+const pending = 0;
+const delivered = 1;
+const failed = 2;
+const removedReason = "The webhook was removed before the delivery succeeded";
+
+type Move = "retried" | "delivered" | "failed" | "given up" | "corrected" | "logged late" | "begun anew";
+
+/** What happened to a record between two versions of its row; null when no rule knows it. */
+function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
+  if (was.key !== is.key || was.event_seq !== is.event_seq || was.webhook_key !== is.webhook_key) return null;
+  const made = is.attempts - was.attempts;
+  const madeInRun = is.attempts_in_run - was.attempts_in_run;
+  if (is.run === was.run + 1) {
+    const isNew = is.state === pending && is.attempts_in_run === 0 && made === 0 && is.replay_key !== null;
+    return isNew ? "begun anew" : null;
+  }
+  if (is.run !== was.run || is.replay_key !== was.replay_key) return null;
+  if (is.state === was.state && made === 1 && madeInRun === 0) return "logged late";
+  if (was.state === pending && made === 1 && madeInRun === 1) {
+    return is.state === pending ? "retried" : is.state === delivered ? "delivered" : "failed";
+  }
+  const wasGivenUp = was.state === failed && was.error_reason === removedReason;
+  if (wasGivenUp && is.state !== pending && made === 1 && madeInRun === 1) return "corrected";
+  const isGivenUp = is.state === failed && is.error_reason === removedReason && made === 0 && madeInRun === 0;
+  return was.state === pending && isGivenUp ? "given up" : null;
+}
+
+/** Goes through everything that was ever committed, in order, and judges each step by what came before it. */
+export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd): void {
+  const { expect, broken } = findings;
+  const events = new Map<number, EventRow & { expected: number; found: number }>();
+  const records = new Map<number, DeliveryRow>();
+  const webhooks = new Map<number, WebhookRow>();
+  const registered = new Map<number, Set<number>>();
+  const deletedTenants = new Set<number>();
+  const attempts: { event_seq: number; url: string; number: number }[] = [];
+  const registeredOf = (tenantKey: number) => registered.get(tenantKey) ?? new Set<number>();
+
+  const sentInRun = new Map<string, Sent[]>();
+  const unlogged = new Map<string, number>();
+  for (const sent of network.all) {
+    const { deliveryKey, run, eventSeq, webhookKey } = sent.delivery;
+    const key = `${deliveryKey} ${run}`;
+    sentInRun.set(key, [...(sentInRun.get(key) ?? []), sent]);
+    const entry = `${eventSeq} ${webhookKey} ${sent.at} ${sent.status}`;
+    unlogged.set(entry, (unlogged.get(entry) ?? 0) + 1);
+  }
+
+  const replays = createReplayBooks({ findings, records, events, registeredOf });
+
+  function stored(is: DeliveryRow): void {
+    const what = `record ${is.key} of event ${is.event_seq} for webhook ${is.webhook_key}`;
+    const own = registeredOf(is.tenant_key);
+    const isFor = is.webhook_key === null ? own.size === 0 : own.has(is.webhook_key);
+    expect(isFor, "complete", () => `${what}: registered were ${[...own]}`);
+    const twins = [...records.values()].filter(
+      ({ event_seq, webhook_key }) => event_seq === is.event_seq && webhook_key === is.webhook_key,
+    );
+    expect(twins.length === 0, "complete", () => `${what} is there twice`);
+    const event = events.get(is.event_seq);
+    if (!event || event.tenant_key !== is.tenant_key) broken("stored", `${what} belongs to no event of the account`);
+    else if (is.replay_key === null) event.found += 1;
+    else replays.queued(is, null);
+  }
+
+  function moved(was: DeliveryRow, is: DeliveryRow): void {
+    const move = moveOf(was, is);
+    const what = `record ${is.key}, run ${is.run}`;
+    if (move === null) {
+      broken("legal", `${JSON.stringify(was)} became ${JSON.stringify(is)}`);
+      return;
+    }
+    const late = move === "corrected" || move === "logged late" ? 1 : 0;
+    expect(
+      is.attempts_in_run <= scheduleMs.length + 1 + late,
+      "schedule",
+      () => `${what}: ${is.attempts_in_run} attempts`,
+    );
+    const inRun = sentInRun.get(`${is.key} ${is.run}`) ?? [];
+    const has = (low: number, high: number) =>
+      inRun.some(({ fate, status }) => fate === "answered" && status !== null && status >= low && status <= high);
+    if (is.state === delivered && move !== "logged late") {
+      expect(has(200, 299), "proven", () => `${what} is DELIVERED without a 2xx`);
+    }
+    if (move === "failed" && is.error_reason !== removedReason) {
+      const isUsedUp = is.attempts_in_run === scheduleMs.length + 1;
+      expect(isUsedUp || has(400, 499), "proven", () => `${what} is FAILED: ${is.error_reason}`);
+    }
+    if (is.error_reason === removedReason && (move === "given up" || move === "failed")) {
+      const isRemoved = webhooks.get(is.webhook_key ?? 0)?.removed_at !== null;
+      expect(isRemoved, "proven", () => `${what} was given up, and its webhook is registered`);
+    }
+    if (move === "begun anew") replays.queued(is, was);
+    else if (move === "delivered" || move === "failed" || move === "given up") {
+      replays.ended(is.replay_key, move === "delivered" ? "delivered" : "failed");
+    } else if (move === "corrected" && is.state === delivered) replays.corrected(is.replay_key);
+  }
+
+  function erased(was: DeliveryRow): void {
+    if (deletedTenants.has(was.tenant_key)) return;
+    const isReplaceable =
+      was.state === failed && (was.webhook_key === null || !registeredOf(was.tenant_key).has(was.webhook_key));
+    expect(isReplaceable, "final", () => `record ${JSON.stringify(was)} has vanished`);
+  }
+
+  for (const entry of readWitness(client)) {
+    if (entry.of === "event") {
+      const expected = registeredOf(entry.is.tenant_key).size || 1;
+      events.set(entry.is.seq, { ...entry.is, expected, found: 0 });
+    } else if (entry.of === "delivery") {
+      if (entry.was === null && entry.is) stored(entry.is);
+      else if (entry.was && entry.is) moved(entry.was, entry.is);
+      else if (entry.was) erased(entry.was);
+      if (entry.is) records.set(entry.is.key, entry.is);
+      else if (entry.was) records.delete(entry.was.key);
+    } else if (entry.of === "webhook") {
+      const own = registeredOf(entry.is.tenant_key);
+      if (entry.is.removed_at === null) own.add(entry.is.key);
+      else own.delete(entry.is.key);
+      registered.set(entry.is.tenant_key, own);
+      webhooks.set(entry.is.key, entry.is);
+    } else if (entry.of === "attempt") {
+      const { event_seq, webhook_key, number, started_at, status_code } = entry.is;
+      const made = `${event_seq} ${webhook_key} ${started_at} ${status_code}`;
+      const left = unlogged.get(made) ?? 0;
+      expect(left > 0, "log", () => `the log has an attempt that was not made: ${JSON.stringify(entry.is)}`);
+      unlogged.set(made, left - 1);
+      if (deletedTenants.has(entry.is.tenant_key)) broken("silenced", "an attempt was logged for a deleted account");
+      attempts.push({ event_seq, number, url: webhooks.get(webhook_key)?.url ?? "" });
+    } else if (entry.of === "replay") {
+      replays.changed(entry.was, entry.is);
+    } else if (entry.is.deleted_at !== null) {
+      deletedTenants.add(entry.is.key);
+      replays.tenantDeleted(entry.is.key);
+    }
+  }
+
+  for (const { seq, tenant_key, expected, found } of events.values()) {
+    if (deletedTenants.has(tenant_key)) continue;
+    expect(expected === found, "complete", () => `event ${seq} has ${found} records, ${expected} were to be made`);
+  }
+  for (const { key, tenant_key, state } of records.values()) {
+    if (deletedTenants.has(tenant_key)) broken("final", `record ${key} of a deleted account is still there`);
+    else expect(state !== pending, "final", () => `record ${key} is still pending`);
+  }
+  replays.close(deletedTenants);
+
+  const numbers = new Map<string, number[]>();
+  for (const { event_seq, url, number } of attempts) {
+    const key = `event ${event_seq} to ${url}`;
+    numbers.set(key, [...(numbers.get(key) ?? []), number]);
+  }
+  for (const [key, given] of numbers) {
+    const sorted = given.sort((a, b) => a - b);
+    const isWhole = sorted.every((number, i) => number === i + 1);
+    expect(isWhole, "log", () => `${key} has the attempts ${sorted}`);
+  }
+}
