@@ -18,8 +18,8 @@ export function makeSigningKey(vault: Vault, tenantId: string): NewSigningKey {
 }
 
 /** A new `whsec_…` secret, encrypted. */
-export const makeSigningSecret = (vault: Vault, tenantId: string): Uint8Array =>
-  vault.seal(generateSecret(), signingSecretContext(tenantId));
+export const makeSigningSecret = (vault: Vault, tenantId: string, secret = generateSecret()): Uint8Array =>
+  vault.seal(secret, signingSecretContext(tenantId));
 
 export interface ShownSecret {
   readonly secret: string;
@@ -74,9 +74,11 @@ export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDe
 
     async rotateSecret(tenant) {
       const now = clock.now();
-      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id), now + overlapMs, now);
+      const made = generateSecret();
+      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlapMs, now);
       signers.forget(tenant.key);
-      return secret(tenant);
+      // Not read back: a read that failed would be answered 503, and the repetition would be another rotation.
+      return { secret: made, earlierEndsAt: now + overlapMs };
     },
   };
 }

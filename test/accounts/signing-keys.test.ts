@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createSigningKeys } from "../../src/accounts/signing-keys.ts";
+import { signingSecretContext } from "../../src/delivery/signers.ts";
 import type { Tenant } from "../../src/domain.ts";
+import { unavailable } from "../../src/errors.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { newSigningKeyRow, newTenant, refusalOf } from "../support/store-factory.ts";
@@ -30,5 +32,27 @@ test("an account that was deleted and erased during the request has no secret, w
     signers: { forget() {} },
   });
   expect(await refusalOf(signingKeys.secret(tenant))).toBe("unauthenticated account_gone");
-  expect(await refusalOf(signingKeys.rotateSecret(tenant))).toBe("unauthenticated account_gone");
+});
+
+test("a rotated secret is answered without another look at the store, which could fail and have it repeated", async () => {
+  const clock = createFakeClock();
+  const vault = createVault(randomBytes(32));
+  const rotated: { secret: string; othersEndAt: number }[] = [];
+  const signingKeys = createSigningKeys({
+    store: {
+      signingKeys: async () => [],
+      rotateSigningKey: async () => ({ ...newSigningKeyRow(), activatesAt: 0, retiresAt: null }),
+      signingSecrets: async () => Promise.reject(unavailable("The disk is broken.", "storage_unavailable")),
+      async rotateSigningSecret(_tenantKey, sealed, othersEndAt) {
+        const secret = Buffer.from(vault.open(sealed, signingSecretContext(tenant.id))).toString();
+        rotated.push({ secret, othersEndAt });
+      },
+    },
+    clock,
+    vault,
+    signers: { forget() {} },
+  });
+  const { secret, earlierEndsAt } = await signingKeys.rotateSecret(tenant);
+  expect(rotated).toEqual([{ secret, othersEndAt: earlierEndsAt ?? 0 }]);
+  expect(earlierEndsAt).toBe(clock.now() + 7 * 24 * 60 * 60 * 1000);
 });
