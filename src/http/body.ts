@@ -15,7 +15,8 @@ const empty = new Uint8Array(0);
  */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
-  if (declared !== null) {
+  // A length that was sent twice comes as a list ("14, 14"), which the listener lets through and `Number` does not read.
+  if (declared !== null && /^\d+$/.test(declared)) {
     if (Number(declared) > maxBytes) throw tooLarge(maxBytes);
     return new Uint8Array(await request.arrayBuffer());
   }

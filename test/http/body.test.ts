@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { exchange } from "../support/raw-connection.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+
+let server: TestApp;
+let account: TestAccount;
+beforeAll(async () => {
+  server = await startTestApp();
+  account = await server.account();
+});
+afterAll(() => server.stop());
+
+const event = '{"payload":{}}';
+
+/** A request whose framing no HTTP client would write. */
+const request = (fields: readonly string[], body: string) =>
+  Buffer.from(
+    [
+      "POST /v1/ingest HTTP/1.1",
+      "Host: localhost",
+      `Authorization: Bearer ${account.apiKey}`,
+      ...fields,
+      "",
+      body,
+    ].join("\r\n"),
+  );
+
+describe("a length that is sent twice", () => {
+  const send = (body: string) => {
+    const length = `Content-Length: ${body.length}`;
+    return exchange(server.url, [request([length, length, "Connection: close"], body)]);
+  };
+
+  test("counts for one", async () => {
+    expect((await send(event)).map(({ status }) => status)).toEqual([202]);
+  });
+
+  test("is held against the limit as well", async () => {
+    const answers = await send(event.padEnd(256 * 1024 + 1));
+    expect(answers.map(({ status, bodyText }) => [status, JSON.parse(bodyText).code])).toEqual([
+      [413, "body_too_large"],
+    ]);
+  });
+});
