@@ -11,9 +11,19 @@ const empty = new Uint8Array(0);
 
 /**
  * Reads a body, counting as it comes: the length that a client declares is only a first hint, and a chunked body has none.
- * @throws too_large `body_too_large`
+ * @throws too_large `body_too_large`; invalid `body_incomplete`, which nobody reads: the client has gone, or the listener
+ *   has answered what is no HTTP
  */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await readWhole(request, maxBytes);
+  } catch (error) {
+    if (error instanceof DomainError) throw error;
+    throw invalid("The connection ended before the body did.", "body_incomplete");
+  }
+}
+
+async function readWhole(request: Request, maxBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   // A length that was sent twice comes as a list ("14, 14"), which the listener lets through and `Number` does not read.
   if (declared !== null && /^\d+$/.test(declared)) {

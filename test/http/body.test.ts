@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { exchange } from "../support/raw-connection.ts";
+import { until } from "../api/support.ts";
+import { abandon, exchange } from "../support/raw-connection.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 
 let server: TestApp;
@@ -41,4 +42,20 @@ describe("a length that is sent twice", () => {
       [413, "body_too_large"],
     ]);
   });
+});
+
+test.each([
+  ["with a length", "Content-Length: 100", '{"payl'],
+  ["in chunks", "Transfer-Encoding: chunked", '5\r\n{"pay\r\n'],
+  ["in broken chunks", "Transfer-Encoding: chunked", '5\r\n{"pay\r\nzz\r\n'],
+])("a client that goes in the middle of a body %s is no failure of the server", async (_, framing, part) => {
+  const metrics = async () => (await server.request("GET", "/metrics")).text;
+  const counted = async () =>
+    Number(
+      /http_requests_total\{method="POST",route="\/v1\/ingest",status="400"\} (\d+)/.exec(await metrics())?.[1] ?? 0,
+    );
+  const before = await counted();
+  await abandon(server.url, [request([framing], part)]);
+  await until(counted, (count) => count > before);
+  expect(server.log.filter((line) => line.includes('"request.failed"'))).toEqual([]);
 });
