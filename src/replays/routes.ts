@@ -173,7 +173,8 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/:id",
         tag,
         summary: "Cancel what a replay has not queued yet",
-        description: "What is queued is delivered. A replay that is queued to its end stays as it is.",
+        description:
+          "What is queued is delivered. One that is queued to its end leaves nothing out, and the next replay may begin. A completed one stays as it is.",
         access: "session",
         params: m.replayPath,
         responses: {

@@ -47,7 +47,7 @@ interface RecordState {
  * transaction as the records, so no event is queued twice across a restart.
  *
  *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
- *      └──────────────────────┴── cancel ──▶ cancelled
+ *      └──────────────────────┴──────────────────────┴── cancel ──▶ cancelled
  */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger): ReplayVerbs {
   const { client, lane, pages, rowKeys, reader } = connection;
