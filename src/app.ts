@@ -90,6 +90,8 @@ export interface AppDeps {
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
+  /** Stands between the program and its store; tests make faults with it. */
+  wrapStore?: (store: Store) => Store;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
@@ -99,7 +101,8 @@ const drainMs = 8000;
  * The composition root: every object is built here, once, and nowhere else.
  * @throws StartupError with what to do
  */
-export function createApp(config: Config, { clock, log, random = Math.random, maxPageCount }: AppDeps): App {
+export function createApp(config: Config, deps: AppDeps): App {
+  const { clock, log, random = Math.random, maxPageCount, wrapStore = (store) => store } = deps;
   const dataDir = openDataDir(config.dataDir);
   const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
   const metrics = createMetrics({
@@ -317,7 +320,7 @@ export function createApp(config: Config, { clock, log, random = Math.random, ma
         warn: (message) => log.write("warn", "storage.warning", { message }),
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
-      return withKeyCache(opened);
+      return withKeyCache(wrapStore(opened));
     } catch (error) {
       release();
       throw error;
