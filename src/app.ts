@@ -104,6 +104,7 @@ const drainMs = 8000;
 export function createApp(config: Config, deps: AppDeps): App {
   const { clock, log, random = Math.random, maxPageCount, wrapStore = (store) => store } = deps;
   const dataDir = openDataDir(config.dataDir);
+  const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
   const metrics = createMetrics({
     queueDepth: () => store.queueDepth(),
@@ -261,7 +262,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       const scheme = config.tls ? "https" : "http";
       baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
       listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
-      dataDir.announce({ pid: process.pid, url: listenerUrl });
+      dataDir.announce({ pid: process.pid, url: listenerUrl }, warn);
       await dispatcher.start();
       replayer.start();
       janitor.start();
@@ -317,7 +318,7 @@ export function createApp(config: Config, deps: AppDeps): App {
         clock,
         hasRoom,
         onCommit: metrics.committed,
-        warn: (message) => log.write("warn", "storage.warning", { message }),
+        warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
       return withKeyCache(wrapStore(opened));

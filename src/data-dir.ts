@@ -1,8 +1,21 @@
 import { Database } from "bun:sqlite";
 import { createHmac, randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { StartupError } from "./errors.ts";
+import { isDiskFull } from "./lib/disk-full.ts";
 
 /** What the program keeps beside its database: generated on the first start, readable by its user only. */
 export interface Secrets {
@@ -29,8 +42,8 @@ const serverFile = "server.json";
 export interface DataDir {
   readonly path: string;
   readonly secrets: Secrets;
-  /** Says to others where this server listens. */
-  announce(server: ServerFile): void;
+  /** Says to others where this server listens. Only commands on this machine miss it when it cannot be written. */
+  announce(server: ServerFile, warn: (message: string) => void): void;
   /** Lets the next server in. */
   release(): void;
 }
@@ -70,7 +83,13 @@ export function openDataDir(folder: string): DataDir {
     return {
       path,
       secrets,
-      announce: (server) => writeFileSync(join(path, serverFile), `${JSON.stringify(server)}\n`, { mode: 0o600 }),
+      announce(server, warn) {
+        try {
+          writeFileSync(join(path, serverFile), `${JSON.stringify(server)}\n`, { mode: 0o600 });
+        } catch (error) {
+          warn(`${join(path, serverFile)} cannot be written: ${describe(error)}`);
+        }
+      },
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -92,6 +111,8 @@ function takeLock(path: string): Database {
     lock = new Database(join(path, lockFile), { create: true });
     chmodSync(join(path, lockFile), 0o600);
     lock.run("pragma busy_timeout = 0");
+    // Nothing is ever written to it, and a journal beside it would not fit on a full disk.
+    lock.run("pragma journal_mode = memory");
     lock.run("begin exclusive");
     return lock;
   } catch (error) {
@@ -99,7 +120,7 @@ function takeLock(path: string): Database {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (!code.startsWith("SQLITE_BUSY")) {
       throw new StartupError(
-        `The data directory ${path} cannot be used (${describe(error)}). Try: check its owner and permissions, or set POSTRIDER_DATA_DIR.`,
+        `The data directory ${path} cannot be used (${describe(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
       );
     }
     const holder = readServerFile(path);
@@ -119,19 +140,50 @@ export function readServerFile(folder: string): ServerFile | null {
   }
 }
 
+/** Reads a secret; makes it if there is none. */
 function readSecret(folder: string, name: string, generate: () => string): string {
   const path = join(folder, name);
   try {
-    writeFileSync(path, `${generate()}\n`, { mode: 0o600, flag: "wx" });
+    if (!existsSync(path)) writeDurably(folder, name, `${generate()}\n`);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
-      throw new StartupError(
-        `${path} cannot be written (${describe(error)}). Try: check the permissions of its folder.`,
-      );
-    }
+    throw new StartupError(`${path} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`);
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
-  return readFileSync(path, "utf8").trim();
+  const secret = readFileSync(path, "utf8").trim();
+  if (secret !== "" || name === masterKeyFile) return secret;
+  throw new StartupError(`${path} is empty. Try: restore it from a backup, or remove it to have a new one made.`);
 }
+
+/**
+ * Writes a file that has its name only when its bytes are on disk. What is stored from then on is encrypted with it, so it
+ * must neither be half a secret after a crash, nor be gone with the power while the events are not.
+ */
+function writeDurably(folder: string, name: string, text: string): void {
+  const path = join(folder, name);
+  const unfinished = `${path}.new`;
+  const file = openSync(unfinished, "w", 0o600);
+  try {
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(unfinished, path);
+  syncFolder(folder);
+}
+
+/** Makes the names in a folder durable; Windows does it by itself and cannot open one. */
+function syncFolder(folder: string): void {
+  if (process.platform === "win32") return;
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+const remedyOf = (error: unknown) =>
+  isDiskFull(error) ? "make room on its disk" : "check the owner and permissions of its folder";
 
 const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

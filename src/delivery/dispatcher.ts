@@ -154,8 +154,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .then(
         (result) => finish(queue, delivery, result),
         (error: unknown) => {
-          // A defect or a closed store: the record is still pending in the table and will be due again.
-          log.write("error", "delivery.broken", { eventId: delivery.eventId, error: describe(error) });
+          // A defect; or a store that was closed while it had no room for the outcome, which is nobody's fault. The record
+          // is still pending in the table and will be due again.
+          log.write(stopping ? "warn" : "error", "delivery.broken", {
+            eventId: delivery.eventId,
+            error: describe(error),
+          });
           queue.release(delivery.deliveryKey);
           if (!stopping) expect(queue, clock.now() + loadRetryMs);
           return null;

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../errors.ts";
+import { isDiskFull } from "../../lib/disk-full.ts";
 import { migrate } from "./migrations.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -56,6 +57,7 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
     closeSync(openSync(path, "a", 0o600));
     client = new Database(path, { create: true, readwrite: true, strict: true });
   } catch (error) {
+    if (isDiskFull(error)) throw fullDisk(path);
     throw new StartupError(
       `The database ${path} cannot be opened (${error instanceof Error ? error.message : error}). ` +
         "Try: check that the folder exists and belongs to this user, or set POSTRIDER_DATA_DIR to another one.",
@@ -71,10 +73,14 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
     migrate(client);
   } catch (error) {
     client.close();
-    throw error;
+    throw isDiskFull(error) ? fullDisk(path) : error;
   }
   return client;
 }
+
+/** To begin, the log needs a few pages of its own. */
+const fullDisk = (path: string) =>
+  new StartupError(`The disk of ${path} is full. Try: make room on it; nothing of what was accepted is lost.`);
 
 function isEmpty(client: Database): boolean {
   return client.query<{ page_count: number }, []>("pragma page_count").get()?.page_count === 0;

@@ -1,0 +1,6 @@
+/** What the system and SQLite call it; the last is SQLite's for the small file beside its log. */
+const codes = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
+
+/** Whether something failed because there was no room for it. */
+export const isDiskFull = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && codes.has(String(error.code));
