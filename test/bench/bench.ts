@@ -1,12 +1,13 @@
 import { mkdirSync } from "node:fs";
 import os from "node:os";
 import { join, resolve } from "node:path";
+import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
 import { installCleanup, removeAtEnd } from "./cleanup.ts";
 import { sumUpProfile } from "./cpu-profile.ts";
 import { nowUs } from "./event.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { median } from "./histogram.ts";
-import { describeMachine, measureFsync, mountOf } from "./machine.ts";
+import { describeMachine } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { clearProgress, say, sayOnStandardError } from "./output.ts";
 import { type Phase, type PhaseResult, runPhase } from "./phase.ts";
@@ -52,7 +53,7 @@ async function bench(options: Options): Promise<number> {
   const results: Results = {
     machine,
     fileSystem: `${dataDir} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY: fsync costs nothing" : ""}`,
-    fsync: measureFsync(dataDir),
+    fsync: measureSync(dataDir),
     ceiling: undefined as unknown as PhaseResult,
     bare: [],
     full: [],

@@ -1,5 +1,6 @@
+import type { SyncLatency } from "../../src/cli/selftest/machine.ts";
 import { median } from "./histogram.ts";
-import type { FsyncLatency, Machine } from "./machine.ts";
+import type { Machine } from "./machine.ts";
 import type { PhaseResult } from "./phase.ts";
 
 export interface HalfLoad extends PhaseResult {
@@ -9,7 +10,7 @@ export interface HalfLoad extends PhaseResult {
 export interface Results {
   machine: Machine;
   fileSystem: string;
-  fsync: FsyncLatency;
+  fsync: SyncLatency;
   ceiling: PhaseResult;
   bare: PhaseResult[];
   full: PhaseResult[];

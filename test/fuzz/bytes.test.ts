@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { slicePayload } from "../../src/events/payload.ts";
-import { createRandom } from "../sim/random.ts";
+import { createRandom } from "../../src/lib/random.ts";
 import { fuzz, reportFuzz } from "../support/fuzz.ts";
 import { createJsonTexts, deepestPayload } from "../support/json-text.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";

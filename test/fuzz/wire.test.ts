@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { createRandom } from "../sim/random.ts";
+import { createRandom } from "../../src/lib/random.ts";
 import { fuzz, reportFuzz } from "../support/fuzz.ts";
 import { checkAnswer, type OpenApiDocument } from "../support/openapi-check.ts";
 import { abandon, exchange, type WireAnswer } from "../support/raw-connection.ts";

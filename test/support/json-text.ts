@@ -1,4 +1,4 @@
-import type { Random } from "../sim/random.ts";
+import type { Random } from "../../src/lib/random.ts";
 
 /**
  * Random JSON texts (RFC 8259) that no parser would write again as they are: big integers, `1.0`, escapes in every form,

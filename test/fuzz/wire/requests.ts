@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import type { Random } from "../../sim/random.ts";
+import type { Random } from "../../../src/lib/random.ts";
 import { createJsonTexts } from "../../support/json-text.ts";
 
 /** Bytes for one connection, and what has to become of them. */

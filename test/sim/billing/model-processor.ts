@@ -5,7 +5,7 @@ import type {
   PaymentProcessor,
   Unknown,
 } from "../../../src/billing/processor.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../../src/lib/random.ts";
 
 /** What a card does when it is charged while its owner is away. */
 export type Behaviour = "pays" | "declines" | "refused" | "asks" | "waits";

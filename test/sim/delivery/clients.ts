@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { ingestedAtMs, parseEventId } from "../../../src/lib/id.ts";
+import type { Random } from "../../../src/lib/random.ts";
 import type { BulkSelection } from "../../../src/replays/replay.ts";
 import { accountGone } from "../../../src/standing.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
-import type { Random } from "../random.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Account, Ledger, Submission, Try } from "./ledger.ts";
 import { moods, type Network } from "./network.ts";

@@ -1,4 +1,4 @@
-import type { Random } from "../random.ts";
+import type { Random } from "../../../src/lib/random.ts";
 
 /** What a disk can do to a commit. `doubtful`: it fails and leaves open whether it will be found. */
 type Trouble = "none" | "full" | "doubtful" | "below_floor";

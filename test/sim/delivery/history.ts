@@ -1,9 +1,9 @@
 import { Database } from "bun:sqlite";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
+import { createRandom } from "../../../src/lib/random.ts";
 import type { Vault } from "../../../src/lib/vault.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-import { createRandom } from "../random.ts";
 import { createClients } from "./clients.ts";
 import { createDisk } from "./disk.ts";
 import { createHost } from "./host.ts";

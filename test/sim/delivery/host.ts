@@ -1,5 +1,5 @@
 import { DomainError } from "../../../src/errors.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../../src/lib/random.ts";
 import type { Heard } from "./clients.ts";
 import { createIncarnation, type Incarnation, type IncarnationDeps, type Watch } from "./incarnation.ts";
 import type { Findings } from "./invariants.ts";

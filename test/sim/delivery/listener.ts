@@ -1,5 +1,5 @@
 import { createParser } from "eventsource-parser";
-import type { Random } from "../random.ts";
+import type { Random } from "../../../src/lib/random.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Findings } from "./invariants.ts";
 import type { Account } from "./ledger.ts";

@@ -1,8 +1,8 @@
 import type { DeliveryRequest } from "../../../src/delivery/request.ts";
 import type { NoResponseCause, Reply, Transport } from "../../../src/delivery/transport.ts";
 import type { DueDelivery } from "../../../src/domain.ts";
+import type { Random } from "../../../src/lib/random.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
-import type { Random } from "../random.ts";
 
 /** How a receiver behaves for a while. */
 export const moods = ["good", "slow", "trickling", "flaky", "busy", "failing", "refusing", "down", "silent"] as const;

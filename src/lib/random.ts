@@ -24,3 +24,6 @@ export function createRandom(seed: number): Random {
     pick: (items) => items[Math.floor(next() * items.length)] ?? items[0],
   };
 }
+
+/** Another source, which draws nothing from this one any more: how much one part takes does not change what others get. */
+export const fork = (random: Random): Random => createRandom(random.between(0, 2 ** 32 - 1));
