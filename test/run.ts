@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
+import { executableVariable } from "./crash/program.ts";
 
 /**
- * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, and its pages in a browser.
+ * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
+ * resurrection, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
  * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments.
  */
@@ -22,6 +24,7 @@ const root = join(import.meta.dir, "..");
 const executable = join(root, "dist", process.platform === "win32" ? "postrider.exe" : "postrider");
 /** They need the executable, so they are not among the other tests. */
 const browserTests = "test/browser";
+const crashTests = "test/crash";
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** Together three quarters of a minute on two cores; the check of a whole commit takes more of payments (`.ci/run`). */
@@ -40,14 +43,20 @@ async function main(): Promise<void> {
     await stage("types", () => succeeds("tsc", "--noEmit")),
     await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
     await stage("dashboard", () => succeeds("bun", "web/build.ts")),
-    await stage("tests", () => runTests(`--path-ignore-patterns=${browserTests}/**`)),
+    await stage("tests", () =>
+      runTests([browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`)),
+    ),
     await stage("deliveries", () => simulate("test/sim/delivery.ts", "seeds", Number(values.seeds))),
     await stage("payments", () => simulate("test/sim/billing.ts", "histories", Number(values.histories))),
   ];
   const build = await stage("build", () => succeeds("bun", "build.ts"));
   outcomes.push(build);
-  if (build.failed > 0) outcomes.push(broken, broken);
-  else outcomes.push(await stage("executable", smoke), await stage("browser", () => runTests(browserTests)));
+  if (build.failed > 0) outcomes.push(broken, broken, broken);
+  else {
+    outcomes.push(await stage("executable", smoke));
+    outcomes.push(await stage("crash", () => runTests([crashTests], { [executableVariable]: executable })));
+    outcomes.push(await stage("browser", () => runTests([browserTests])));
+  }
 
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
@@ -67,9 +76,19 @@ async function stage(name: string, run: () => Promise<Outcome>): Promise<Outcome
 }
 
 /** Runs a tool of the project; what it says is shown when it fails. */
-async function runTool(name: string, args: readonly string[]): Promise<{ succeeded: boolean; text: string }> {
+async function runTool(
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ succeeded: boolean; text: string }> {
   const command = name === "bun" ? process.execPath : join(root, "node_modules", ".bin", name);
-  const child = Bun.spawn([command, ...args], { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn([command, ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const text = said.join("\n").trim();
   const succeeded = (await child.exited) === 0;
@@ -97,17 +116,15 @@ async function simulate(script: string, countOption: string, total: number): Pro
 }
 
 /** Counts from the report for machines: the one for people has no end that is meant to be parsed. */
-async function runTests(selection: string): Promise<Outcome> {
+async function runTests(selection: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
   const report = join(folder, "junit.xml");
   try {
-    const { succeeded, text } = await runTool("bun", [
-      "test",
-      selection,
-      "--timeout=30000",
-      "--reporter=junit",
-      `--reporter-outfile=${report}`,
-    ]);
+    const { succeeded, text } = await runTool(
+      "bun",
+      ["test", ...selection, "--timeout=30000", "--reporter=junit", `--reporter-outfile=${report}`],
+      env,
+    );
     const outcome = readReport(readFileSync(report, "utf8"));
     if (succeeded) return outcome;
     // A file that cannot be loaded is a failure that the report does not have.

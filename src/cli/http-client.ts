@@ -10,6 +10,7 @@ export interface Call {
 
 export interface Answer {
   status: number;
+  body: Buffer;
   /** The body's value; null when it has none or is not JSON. */
   json: unknown;
 }
@@ -39,7 +40,10 @@ export function call(url: string, { method = "GET", headers = {}, body }: Call =
       const chunks: Buffer[] = [];
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject);
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, json: parse(Buffer.concat(chunks)) }));
+      response.on("end", () => {
+        const bytes = Buffer.concat(chunks);
+        resolve({ status: response.statusCode ?? 0, body: bytes, json: parse(bytes) });
+      });
     });
     request.on("timeout", () => request.destroy(new Error(`${url} did not answer within ${timeoutMs / 1000} s`)));
     request.on("error", reject);

@@ -6,6 +6,7 @@ import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { exitCode, type Io } from "./io.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { crashCommand } from "./selftest/crash.ts";
 import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve.ts";
 import { tenantCommands } from "./tenant.ts";
@@ -19,6 +20,7 @@ const commands: readonly Command[] = [
   sendCommand,
   ...tenantCommands,
   checkUrlCommand,
+  crashCommand,
   versionCommand,
   createHelpCommand(() => commands),
 ];

@@ -1,0 +1,231 @@
+import { createHash } from "node:crypto";
+import type { Account } from "./account.ts";
+
+/** An event as its sender knows it. */
+export interface SentEvent {
+  readonly request: SentRequest;
+  /** Told by the answer or by the first delivery, whichever comes first; null while nobody has told. */
+  eventId: string | null;
+}
+
+/** A request to take events: all of them are taken, or none. */
+export interface SentRequest {
+  readonly account: Account;
+  readonly events: readonly SentEvent[];
+  /** As it goes over the wire. */
+  readonly bytes: Buffer;
+  readonly idempotencyKey: string | null;
+  /** `open`: the server went away before it answered, so the events may be stored or not. */
+  fate: "open" | "acknowledged" | "refused";
+}
+
+/** All deliveries of one event to one webhook. */
+export interface RecordTally {
+  arrivals: number;
+  /** Those that got an answer for good, by replay label ("" for none). */
+  readonly concluded: Map<string, { times: number; life: number }>;
+}
+
+/**
+ * The books of a self-test: what was sent and acknowledged, and what has arrived. It holds every answer and every delivery
+ * to them as it comes; what can only be known at the end is in `audit.ts`.
+ */
+export interface Ledger {
+  /** Which start of the server is running: what arrives belongs to it. */
+  life: number;
+  readonly figures: LedgerFigures;
+  /** By webhook path and event id, see `tallyKey`. */
+  readonly tallies: ReadonlyMap<string, RecordTally>;
+  readonly requests: readonly SentRequest[];
+  /** Deliveries that came again although they had been answered for good, by the life that had them before. */
+  readonly duplicatesByLife: ReadonlyMap<number, number>;
+  add(account: Account, payloads: readonly Buffer[], bytes: Buffer, idempotencyKey: string | null): SentRequest;
+  acknowledged(request: SentRequest, eventIds: readonly string[]): void;
+  refused(request: SentRequest): void;
+  /** Notes a delivery that is whole and genuine, before it is answered. */
+  received(delivery: ReceivedEvent, status: number): void;
+  tally(path: string, eventId: string): RecordTally;
+  eventIdOf(payload: Uint8Array): string | null;
+  /** Resolves when fewer deliveries of the account's acknowledged events than this are on their way. */
+  whenOnTheWayBelow(account: Account, count: number): Promise<void>;
+  fault(text: string): void;
+  readonly faults: Faults;
+}
+
+export interface LedgerFigures {
+  sent: number;
+  acknowledged: number;
+  refused: number;
+  /** Requests repeated under their idempotency key that had been acknowledged before, and got the same ids. */
+  repeatedAlike: number;
+  arrivals: number;
+  /** Answered with 2xx. */
+  delivered: number;
+  duplicates: number;
+}
+
+export const createLedgerFigures = (): LedgerFigures => ({
+  sent: 0,
+  acknowledged: 0,
+  refused: 0,
+  repeatedAlike: 0,
+  arrivals: 0,
+  delivered: 0,
+  duplicates: 0,
+});
+
+export interface ReceivedEvent {
+  readonly account: Account;
+  readonly path: string;
+  readonly eventId: string;
+  readonly payload: Uint8Array;
+  /** "" when it is no replay. */
+  readonly label: string;
+}
+
+/** What does not hold: all are counted, the first are told. */
+export interface Faults {
+  count: number;
+  readonly told: string[];
+}
+
+/** Nothing is sent again after it (specification, "Acknowledgement and retry rules"). */
+const isForGood = (status: number) => isAcknowledgement(status) || (status >= 400 && status < 500 && status !== 429);
+const isAcknowledgement = (status: number) => status >= 200 && status < 300;
+
+export const toldFaults = 20;
+
+export const createFaults = (): Faults => ({ count: 0, told: [] });
+
+export function noteFault(faults: Faults, text: string): void {
+  faults.count += 1;
+  if (faults.told.length < toldFaults) faults.told.push(text);
+}
+
+export const tallyKey = (path: string, eventId: string): string => `${path} ${eventId}`;
+
+const hashOf = (payload: Uint8Array) => createHash("sha256").update(payload).digest("base64");
+
+export function createLedger(faults: Faults): Ledger {
+  const byHash = new Map<string, SentEvent>();
+  const tallies = new Map<string, RecordTally>();
+  const duplicatesByLife = new Map<number, number>();
+  const requests: SentRequest[] = [];
+  const waiting = new Set<() => void>();
+  const onTheWay = new Map<Account, number>();
+  const figures = createLedgerFigures();
+  const fault = (text: string) => noteFault(faults, text);
+
+  function tally(path: string, eventId: string): RecordTally {
+    const key = tallyKey(path, eventId);
+    const found = tallies.get(key) ?? { arrivals: 0, concluded: new Map() };
+    tallies.set(key, found);
+    return found;
+  }
+
+  const onTheWayOf = (account: Account) => onTheWay.get(account) ?? 0;
+
+  function move(account: Account, by: number): void {
+    onTheWay.set(account, onTheWayOf(account) + by);
+    if (by < 0) for (const look of [...waiting]) look();
+  }
+
+  /** One payload, one id, whoever tells it first. */
+  function name(event: SentEvent, eventId: string, source: string): boolean {
+    event.eventId ??= eventId;
+    if (event.eventId === eventId) return true;
+    fault(`an event of ${event.request.account.id} is ${event.eventId} and, by ${source}, ${eventId} too`);
+    return false;
+  }
+
+  function acknowledged(request: SentRequest, eventIds: readonly string[]): void {
+    if (eventIds.length !== request.events.length) {
+      fault(`${request.events.length} events were acknowledged with ${eventIds.length} ids`);
+      return;
+    }
+    const isRepeated = request.fate === "acknowledged";
+    const source = isRepeated ? "the answer to the same idempotency key" : "the answer";
+    const alike = request.events.filter((event, i) => name(event, eventIds[i] ?? "", source)).length;
+    if (isRepeated) {
+      figures.repeatedAlike += alike === eventIds.length ? 1 : 0;
+      return;
+    }
+    request.fate = "acknowledged";
+    figures.acknowledged += eventIds.length;
+    const { hooks } = request.account;
+    for (const eventId of eventIds) {
+      move(request.account, hooks.filter(({ path }) => tally(path, eventId).concluded.size === 0).length);
+    }
+  }
+
+  function received({ account, path, eventId, payload, label }: ReceivedEvent, status: number): void {
+    const event = byHash.get(hashOf(payload));
+    if (!event) {
+      fault(`${eventId} came with a payload of ${payload.length} bytes that nobody has sent`);
+      return;
+    }
+    if (event.request.account !== account) {
+      fault(`${eventId} of ${event.request.account.id} came to a webhook of ${account.id}`);
+      return;
+    }
+    name(event, eventId, "a delivery");
+    const record = tally(path, eventId);
+    record.arrivals += 1;
+    figures.arrivals += 1;
+    if (!isForGood(status)) return;
+    figures.delivered += isAcknowledgement(status) ? 1 : 0;
+    if (record.concluded.size === 0 && event.request.fate === "acknowledged") move(account, -1);
+    const before = record.concluded.get(label);
+    if (before) noteDuplicate(before.life, eventId, path);
+    record.concluded.set(label, { times: (before?.times ?? 0) + 1, life: ledger.life });
+  }
+
+  /** Again after a crash is what "at least once" allows; again without one is not. */
+  function noteDuplicate(life: number, eventId: string, path: string): void {
+    if (life === ledger.life)
+      fault(`${eventId} came to ${path} again after an answer for good, and no crash was between`);
+    figures.duplicates += 1;
+    duplicatesByLife.set(life, (duplicatesByLife.get(life) ?? 0) + 1);
+  }
+
+  const ledger: Ledger = {
+    life: 0,
+    figures,
+    tallies,
+    requests,
+    duplicatesByLife,
+    faults,
+    fault,
+    tally,
+    acknowledged,
+    received,
+    add(account, payloads, bytes, idempotencyKey) {
+      const events: SentEvent[] = [];
+      const request: SentRequest = { account, events, bytes, idempotencyKey, fate: "open" };
+      for (const payload of payloads) {
+        const event: SentEvent = { request, eventId: null };
+        events.push(event);
+        byHash.set(hashOf(payload), event);
+      }
+      requests.push(request);
+      figures.sent += events.length;
+      return request;
+    },
+    refused(request) {
+      request.fate = "refused";
+      figures.refused += 1;
+    },
+    eventIdOf: (payload) => byHash.get(hashOf(payload))?.eventId ?? null,
+    whenOnTheWayBelow: (account, count) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (onTheWayOf(account) >= count) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+      }),
+  };
+  return ledger;
+}

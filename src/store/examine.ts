@@ -1,0 +1,38 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { databaseFile } from "./sqlite/open.ts";
+
+export interface Examination {
+  /** What does not hold, in words; nothing when all does. */
+  readonly faults: readonly string[];
+  readonly sqliteVersion: string;
+}
+
+/** Looks through the database of a data directory on which no server runs, as it was left, also by one that was killed. */
+export function examineDatabase(dataDir: string): Examination {
+  const client = new Database(join(dataDir, databaseFile), { readwrite: true });
+  try {
+    const pages = client.query<{ integrity_check: string }, []>("pragma integrity_check").all();
+    const orphans = client.query<{ table: string; parent: string }, []>("pragma foreign_key_check").all();
+    const counters = client.query<{ tenant: string }, []>(miscounted).all();
+    return {
+      faults: [
+        ...pages.filter((row) => row.integrity_check !== "ok").map((row) => `database: ${row.integrity_check}`),
+        ...orphans.map(({ table, parent }) => `database: a row of ${table} has no ${parent}`),
+        ...counters.map(({ tenant }) => `database: the counters of ${tenant} are not those of its rows`),
+      ],
+      sqliteVersion: client.query<{ version: string }, []>("select sqlite_version() as version").get()?.version ?? "",
+    };
+  } finally {
+    client.close();
+  }
+}
+
+/** Counters are kept beside the rows, in the same transactions. */
+const miscounted = `
+  select tenant.id as tenant from tenant join tenant_usage usage on usage.tenant_key = tenant.key
+  where tenant.deleted_at is null and (
+    usage.events <> (select count(*) from event where event.tenant_key = tenant.key) or
+    usage.pending <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 0) or
+    usage.delivered <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 1) or
+    usage.failed <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 2))`;
