@@ -7,6 +7,7 @@ import { createHelpCommand } from "./help.ts";
 import { exitCode, type Io } from "./io.ts";
 import { listenCommand } from "./listen/listen.ts";
 import { crashCommand } from "./selftest/crash.ts";
+import { diskFullCommand } from "./selftest/disk-full.ts";
 import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve.ts";
 import { tenantCommands } from "./tenant.ts";
@@ -21,6 +22,7 @@ const commands: readonly Command[] = [
   ...tenantCommands,
   checkUrlCommand,
   crashCommand,
+  diskFullCommand,
   versionCommand,
   createHelpCommand(() => commands),
 ];
