@@ -1,9 +1,9 @@
 import { Elysia } from "elysia";
 import { DomainError, notFound, unavailable } from "./errors.ts";
+import { documentPath } from "./http/document-path.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
-import { errorResponse } from "./http/errors.ts";
+import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
-import { describeEndpoint, documentPath, openApiPlugin } from "./http/openapi.ts";
 import type { IncomingCall } from "./http/run-endpoint.ts";
 import { inboxPath } from "./inbox/addresses.ts";
 
@@ -30,7 +30,6 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
     serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout: idleTimeoutSeconds },
     normalize: false,
   });
-  api.use(openApiPlugin(endpoints));
 
   api.onRequest(({ request }) => {
     if (isDraining()) return shuttingDown();
@@ -57,9 +56,15 @@ export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions)
         const socketAddress = server?.requestIP(request)?.address ?? "";
         return run(endpoint, { request, params, socketAddress });
       },
-      { config: {}, parse: "none", detail: describeEndpoint(endpoint) },
+      { config: {}, parse: "none" },
     );
   }
+  let document: Promise<string> | undefined;
+  api.get(documentPath, async () => {
+    // Loaded only now: what makes the document takes a part of every start otherwise, and few servers are asked for it.
+    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints));
+    return new Response(await document, { headers: { ...securityHeaders, "Content-Type": "application/json" } });
+  });
   return api;
 }
 

@@ -298,7 +298,6 @@ export function createApp(config: Config, deps: AppDeps): App {
       headers: assetHeaders,
       // The plugin's are no valid ones (RFC 9110, section 8.8.3), and nobody asks again for what never changes.
       etag: false,
-      detail: { hide: true },
       silent: true,
     });
   }

@@ -81,6 +81,27 @@ describe("imports point one way", () => {
   });
 });
 
+describe("a start of the server", () => {
+  /** What is loaded before the program does anything: a dynamic import waits until its line is reached. */
+  function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
+    if (loaded.has(file)) return loaded;
+    loaded.add(file);
+    for (const { path, kind } of transpiler.scanImports(readFileSync(join(src, file), "utf8"))) {
+      const isOurs = path.startsWith(".") && path.endsWith(".ts");
+      if (isOurs && kind === "import-statement") loadedWith(relative(src, resolve(src, dirname(file), path)), loaded);
+    }
+    return loaded;
+  }
+
+  test("loads the server, and neither the other commands nor what writes the document", () => {
+    const loaded = loadedWith("cli/run.ts");
+    expect(loaded).toContain("app.ts");
+    expect(
+      [...loaded].filter((file) => /^cli\/(commands|(demo|listen|send|selftest)\/)|^http\/openapi/.test(file)),
+    ).toEqual([]);
+  });
+});
+
 describe("the dashboard", () => {
   const web = join(root, "web");
   const pages = [...new Glob("**/*.{ts,tsx}").scanSync(web)]

@@ -1,0 +1,25 @@
+import { checkUrlCommand } from "./check-url.ts";
+import type { Command } from "./command.ts";
+import { demoCommand } from "./demo/demo.ts";
+import { createHelpCommand } from "./help.ts";
+import { listenCommand } from "./listen/listen.ts";
+import { crashCommand } from "./selftest/crash.ts";
+import { diskFullCommand } from "./selftest/disk-full.ts";
+import { sendCommand } from "./send/send.ts";
+import { serveCommand } from "./serve.ts";
+import { tenantCommands } from "./tenant.ts";
+import { versionCommand } from "./version.ts";
+
+/** In the order of the help. */
+export const commands: readonly Command[] = [
+  serveCommand,
+  demoCommand,
+  listenCommand,
+  sendCommand,
+  ...tenantCommands,
+  checkUrlCommand,
+  crashCommand,
+  diskFullCommand,
+  versionCommand,
+  createHelpCommand(() => commands),
+];

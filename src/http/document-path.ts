@@ -1,0 +1,2 @@
+/** Where the OpenAPI document is. */
+export const documentPath = "/openapi.json";
