@@ -100,6 +100,13 @@ describe("a start of the server", () => {
       [...loaded].filter((file) => /^cli\/(commands|(demo|listen|send|selftest)\/)|^http\/openapi/.test(file)),
     ).toEqual([]);
   });
+
+  test("does not load the system's data of languages and zones", () => {
+    const made = /^const \w+ = new Intl\./m;
+    expect([...loadedWith("cli/run.ts")].filter((file) => made.test(readFileSync(join(src, file), "utf8")))).toEqual(
+      [],
+    );
+  });
 });
 
 describe("the dashboard", () => {
