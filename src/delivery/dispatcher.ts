@@ -8,6 +8,7 @@ import type { Delivered, Route } from "./deliver.ts";
 import type { DeliveryControl } from "./deliveries.ts";
 import { createHindsight } from "./hindsight.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
+import { createWindow, withoutRequest } from "./window.ts";
 
 /**
  * Decides which delivery goes out next. The table is the truth; this is a bounded window on it:
@@ -36,13 +37,14 @@ export interface Dispatcher extends DeliveryControl {
   readonly held: number;
 }
 
-/** Fresh deliveries kept in memory; more stay in the table until their turn. */
-const windowDeliveries = 8192;
-const windowBytes = 32 * 1024 * 1024;
 /** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
 const windowPerWebhook = 256;
 /** Deliveries loaded for a webhook at once. */
 const loadBatch = 64;
+/** And while memory is short: a crowd's backlogs would fill it. */
+const leastLoadBatch = 2;
+/** Reads under way of which the window does not know yet how much they bring. */
+const maxLargeLoads = 4;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
 /** The order in which webhooks are served when places are few. */
@@ -71,7 +73,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   let stalls = 0;
   let stopping = false;
   let started = false;
-  const window = { deliveries: 0, bytes: 0 };
+  const window = createWindow();
   const idleWaiters: (() => void)[] = [];
 
   function queueOf(webhookKey: number, tenantKey: number): WebhookQueue {
@@ -146,8 +148,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   function begin(queue: WebhookQueue, delivery: DueDelivery): void {
-    window.deliveries -= 1;
-    window.bytes -= delivery.payload.length;
+    window.letGo(delivery);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
     deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
@@ -191,12 +192,14 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     queue.dueAt = null;
     loads += 1;
     const now = clock.now();
+    const hasMemory = !window.isFull && loads <= maxLargeLoads;
+    const batch = hasMemory ? loadBatch : leastLoadBatch;
     store
-      .dueDeliveries(queue.webhookKey, now, queue.heldCount + loadBatch)
+      .dueDeliveries(queue.webhookKey, now, queue.heldCount + batch)
       .then(
         (found) => {
           for (const delivery of found.due) {
-            if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) hold(delivery);
+            if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) window.hold(delivery);
           }
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt);
         },
@@ -212,11 +215,6 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
         pump();
       })
       .catch(() => {});
-  }
-
-  function hold(delivery: DueDelivery): void {
-    window.deliveries += 1;
-    window.bytes += delivery.payload.length;
   }
 
   /** The next look around: when something is due, or when young attempts that take up the room become old. */
@@ -235,10 +233,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** Drops what waits in memory for a webhook; the records stay in the table. */
   function drop(queue: WebhookQueue): void {
-    for (const delivery of queue.clear()) {
-      window.deliveries -= 1;
-      window.bytes -= delivery.payload.length;
-    }
+    for (const delivery of queue.clear()) window.letGo(delivery);
   }
 
   /** Starts nothing more there. It is known until what is in flight has ended: a deletion may still have to abort that. */
@@ -277,15 +272,13 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
 
     offer(deliveries) {
-      for (const delivery of deliveries) {
-        if (hindsight.isOutdated(delivery)) continue;
+      for (const offered of deliveries) {
+        if (hindsight.isOutdated(offered)) continue;
+        const delivery = withoutRequest(offered);
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
-        const hasRoom =
-          window.deliveries < windowDeliveries &&
-          window.bytes + delivery.payload.length < windowBytes &&
-          queue.heldCount < windowPerWebhook;
+        const hasRoom = window.hasRoomFor(delivery) && queue.heldCount < windowPerWebhook;
         if (hasRoom && queue.addFresh(delivery)) {
-          hold(delivery);
+          window.hold(delivery);
           makeReady(queue);
         } else {
           expect(queue, clock.now());
