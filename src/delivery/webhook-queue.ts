@@ -53,6 +53,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
   const aborter = new AbortController();
   let limit = concurrency;
   let proven = false;
+  let tried = false;
   let lastWasFresh = false;
 
   const add = (list: DueDelivery[], delivery: DueDelivery) => {
@@ -84,7 +85,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     inFlight: 0,
     get standing() {
       if (proven) return "proven";
-      return queue.inFlight === 0 ? "untried" : "unproven";
+      return tried || queue.inFlight > 0 ? "silent" : "untried";
     },
     get heldCount() {
       return held.size;
@@ -113,6 +114,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     },
     answered(answered) {
       proven = answered;
+      tried = true;
       limit = answered ? concurrency : 1;
     },
     clear() {

@@ -4,7 +4,9 @@ import {
   oldLimit,
   type Place,
   type Standing,
-  unprovenYoungLimit,
+  silentOldLimit,
+  silentYoungLimit,
+  unprovenYoungMs,
   untriedYoungLimit,
   youngLimit,
 } from "../../src/delivery/admission.ts";
@@ -32,16 +34,16 @@ describe("admission", () => {
 
   test("webhooks that have not answered take half of the places, so the others always find one", () => {
     const { admission, fill } = setUp();
-    expect(fill("unproven")).toHaveLength(unprovenYoungLimit);
+    expect(fill("silent")).toHaveLength(silentYoungLimit);
     expect(admission.hasRoom("proven")).toBe(true);
-    expect(fill("proven")).toHaveLength(youngLimit - unprovenYoungLimit);
+    expect(fill("proven")).toHaveLength(youngLimit - silentYoungLimit);
   });
 
   test("a new webhook finds a place when those that hang have taken all of theirs", () => {
     const { admission, fill } = setUp();
-    fill("unproven");
+    fill("silent");
     expect(admission.hasRoom("untried")).toBe(true);
-    expect(fill("untried")).toHaveLength(untriedYoungLimit - unprovenYoungLimit);
+    expect(fill("untried")).toHaveLength(untriedYoungLimit - silentYoungLimit);
     expect(admission.hasRoom("proven")).toBe(true);
   });
 
@@ -55,22 +57,45 @@ describe("admission", () => {
 
   test("after a second an attempt does not count as young any more", () => {
     const { admission, fill, pass } = setUp();
-    fill("unproven");
+    fill("proven");
     pass(999);
-    expect(admission.hasRoom("unproven")).toBe(false);
+    expect(admission.hasRoom("proven")).toBe(false);
     expect(admission.nextAgeingAt()).toBe(1000);
     pass(1);
-    expect(fill("unproven")).toHaveLength(unprovenYoungLimit);
+    expect(fill("proven")).toHaveLength(youngLimit);
   });
 
-  test("no more than 4,096 attempts are older than a second", () => {
+  test("after a quarter of one, when nobody knows whether it will be answered", () => {
+    const { admission, fill, pass } = setUp();
+    fill("silent");
+    fill("proven");
+    pass(249);
+    expect(admission.hasRoom("silent")).toBe(false);
+    expect(admission.nextAgeingAt()).toBe(250);
+    pass(1);
+    expect(fill("silent")).toHaveLength(silentYoungLimit);
+    expect(admission.nextAgeingAt()).toBe(500);
+  });
+
+  test("those that hang leave a quarter of the old places to new webhooks, of which one may answer", () => {
+    const { fill, pass } = setUp();
+    let silent = 0;
+    for (let turn = 0; turn < 30; turn += 1) {
+      silent += fill("silent").length;
+      pass(unprovenYoungMs);
+    }
+    expect(silent).toBe(silentOldLimit);
+    expect(fill("untried")).toHaveLength(untriedYoungLimit);
+  });
+
+  test("no more than 4,096 attempts are older than that", () => {
     const { admission, fill, pass } = setUp();
     const all: Place[] = [];
-    for (let second = 0; second < 30; second += 1) {
-      all.push(...fill("unproven"));
-      pass(1000);
+    for (let turn = 0; turn < 30; turn += 1) {
+      all.push(...fill("untried"));
+      pass(unprovenYoungMs);
     }
-    expect(all).toHaveLength(oldLimit + unprovenYoungLimit);
+    expect(all).toHaveLength(oldLimit + untriedYoungLimit);
     expect(admission.nextAgeingAt()).toBeNull();
     for (const place of all) admission.leave(place);
     expect(admission.inFlight).toBe(0);

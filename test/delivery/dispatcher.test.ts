@@ -41,14 +41,17 @@ function setUp({
   const inFlight = new Map<number, { delivery: DueDelivery; route: Route; end(result?: Delivered): void }>();
   const startedKeys: number[] = [];
   let onStart = () => {};
+  let isTableHidden = false;
   const store = {
     async dueLanes() {
+      if (isTableHidden) return [];
       const keys = new Set([...pending.values()].map(({ webhookKey }) => webhookKey));
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: webhookKey, firstDueAt: 0 }));
     },
     async dueDeliveries(webhookKey: number, now: number, limit: number) {
       onLoad();
       const due: DueDelivery[] = [];
+      if (isTableHidden) return { due, nextDueAt: null };
       for (const delivery of pending.values()) {
         if (due.length === limit) break;
         if (delivery.webhookKey === webhookKey) due.push(delivery);
@@ -89,7 +92,21 @@ function setUp({
   const endAll = () => {
     for (const attempt of [...inFlight.values()]) attempt.end();
   };
-  return { dispatcher, inFlight, startedKeys, pending, whenInFlight, endAll };
+  /** Starts it; these webhooks have answered before, so they get all the attempts at once that they may. */
+  async function start(...answering: number[]) {
+    isTableHidden = true;
+    await dispatcher.start();
+    for (const webhookKey of answering) {
+      dispatcher.offer([deliveryOf(-webhookKey, webhookKey)]);
+      await whenInFlight(1);
+      endAll();
+      await dispatcher.whenIdle();
+    }
+    startedKeys.length = 0;
+    isTableHidden = false;
+    dispatcher.wake(answering);
+  }
+  return { dispatcher, start, inFlight, startedKeys, pending, whenInFlight, endAll };
 }
 
 const range = (count: number, webhookKey = 1) =>
@@ -115,15 +132,15 @@ describe("the dispatcher", () => {
   });
 
   test("makes no more attempts to one webhook at a time than it may", async () => {
-    const { dispatcher, inFlight } = setUp({ concurrency: 4 });
-    await dispatcher.start();
+    const { dispatcher, start, inFlight } = setUp({ concurrency: 4 });
+    await start(1);
     dispatcher.offer(range(10));
     expect(inFlight.size).toBe(4);
   });
 
   test("makes one attempt at a time after no answer, and all again after the next answer", async () => {
-    const { dispatcher, inFlight, whenInFlight } = setUp({ concurrency: 4 });
-    await dispatcher.start();
+    const { dispatcher, start, inFlight, whenInFlight } = setUp({ concurrency: 4 });
+    await start(1);
     dispatcher.offer(range(12));
     const noAnswer: Delivered = { ...settled, answered: false, next: { kind: "failed" } };
     for (const attempt of [...inFlight.values()]) attempt.end(noAnswer);
@@ -136,8 +153,8 @@ describe("the dispatcher", () => {
   });
 
   test("serves webhooks in turn, so a backlog of one does not hold up another", async () => {
-    const { dispatcher, startedKeys, whenInFlight } = setUp({ concurrency: 100, table: range(2000, 1) });
-    await dispatcher.start();
+    const { dispatcher, start, startedKeys, whenInFlight } = setUp({ concurrency: 100, table: range(2000, 1) });
+    await start(1);
     await whenInFlight(100);
     dispatcher.offer([deliveryOf(7, 2)]);
     expect(startedKeys.at(-1)).toBe(7);
@@ -159,18 +176,55 @@ describe("the dispatcher", () => {
   });
 
   test("a backlog of a million deliveries stays in the table, but for a bounded window", async () => {
-    const { dispatcher, whenInFlight } = setUp({ table: range(1_000_000) });
-    await dispatcher.start();
+    const { dispatcher, start, whenInFlight } = setUp({ table: range(1_000_000) });
+    await start(1);
     await whenInFlight(16);
     expect(dispatcher.held).toBeLessThan(200);
     dispatcher.offer(range(20_000, 2));
     expect(dispatcher.held).toBeLessThan(600);
   });
 
+  test("what waits keeps nothing of its request but the payload", async () => {
+    const { dispatcher, inFlight } = setUp();
+    await dispatcher.start();
+    const request = new Uint8Array(5 * 2 ** 20).fill(7);
+    dispatcher.offer([{ ...deliveryOf(1), payload: request.subarray(100, 110) }]);
+    const payload = inFlight.get(1)?.delivery.payload;
+    expect(payload).toEqual(request.subarray(100, 110));
+    expect(payload?.buffer.byteLength).toBe(10);
+  });
+
+  test("backlogs of long payloads are loaded in small pieces when memory is short", async () => {
+    const payload = new Uint8Array(2 ** 20);
+    const webhooks = Array.from({ length: 20 }, (_, n) => n + 1);
+    const table = webhooks.flatMap((key) => range(100, key).map((delivery) => ({ ...delivery, payload })));
+    const { dispatcher, start, whenInFlight } = setUp({ concurrency: 1, table });
+    await start(...webhooks);
+    await whenInFlight(webhooks.length);
+    expect(dispatcher.held).toBeLessThan(4 * 64 + 2 * webhooks.length);
+  });
+
+  test("a crowd of dead webhooks is served a few at a time, and holds up a new one for less than a second", async () => {
+    const clock = createFakeClock();
+    const crowd = Array.from({ length: 1000 }, (_, n) => n + 1);
+    const { dispatcher, inFlight, startedKeys } = setUp({ table: crowd.flatMap((key) => range(40, key)), clock });
+    await dispatcher.start();
+    dispatcher.offer([deliveryOf(7, 5000)]);
+    let passedMs = 0;
+    for (; !startedKeys.includes(7); passedMs += 1) {
+      const before = inFlight.size;
+      clock.advance(1);
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+      expect(inFlight.size - before).toBeLessThanOrEqual(8);
+    }
+    expect(passedMs).toBeLessThan(1000);
+    expect(dispatcher.held).toBeLessThan(4 * crowd.length);
+  });
+
   test("a delivery that is held is not loaded a second time", async () => {
     const table = range(40);
-    const { dispatcher, startedKeys, endAll, whenInFlight } = setUp({ concurrency: 100, table });
-    await dispatcher.start();
+    const { dispatcher, start, startedKeys, endAll, whenInFlight } = setUp({ concurrency: 100, table });
+    await start(1);
     dispatcher.offer(table.slice(0, 10));
     await whenInFlight(40);
     expect(new Set(startedKeys).size).toBe(startedKeys.length);
@@ -256,16 +310,16 @@ describe("the dispatcher", () => {
   });
 
   test("the attempts of a deleted account are broken off", async () => {
-    const { dispatcher, inFlight } = setUp();
-    await dispatcher.start();
+    const { dispatcher, start, inFlight } = setUp();
+    await start(5);
     dispatcher.offer(range(3, 5));
     dispatcher.stopTenant(5);
     expect([...inFlight.values()].map(({ route }) => route.signal.aborted)).toEqual([true, true, true]);
   });
 
   test("those to a webhook that was removed before are broken off as well", async () => {
-    const { dispatcher, inFlight } = setUp();
-    await dispatcher.start();
+    const { dispatcher, start, inFlight } = setUp();
+    await start(5);
     dispatcher.offer(range(2, 5));
     dispatcher.removeWebhooks([5]);
     dispatcher.stopTenant(5);
@@ -287,8 +341,8 @@ describe("the dispatcher", () => {
   });
 
   test("nothing starts while the store takes no writes", async () => {
-    const { dispatcher, inFlight } = setUp();
-    await dispatcher.start();
+    const { dispatcher, start, inFlight } = setUp();
+    await start(1);
     dispatcher.stall(true);
     dispatcher.offer(range(3));
     expect(inFlight.size).toBe(0);
@@ -297,8 +351,8 @@ describe("the dispatcher", () => {
   });
 
   test("stopping waits for what is in flight and starts nothing more", async () => {
-    const { dispatcher, startedKeys, endAll } = setUp({ concurrency: 2 });
-    await dispatcher.start();
+    const { dispatcher, start, startedKeys, endAll } = setUp({ concurrency: 2 });
+    await start(1);
     dispatcher.offer(range(5));
     const stopped = dispatcher.stop(10_000);
     endAll();
@@ -307,8 +361,8 @@ describe("the dispatcher", () => {
   });
 
   test("stopping gives up on attempts that do not end in time and counts them", async () => {
-    const { dispatcher } = setUp();
-    await dispatcher.start();
+    const { dispatcher, start } = setUp();
+    await start(1);
     dispatcher.offer(range(2));
     expect(await dispatcher.stop(10)).toBe(2);
   });

@@ -16,16 +16,22 @@ export interface IdleCheckDeps {
 const announcedAfterMs = 500;
 
 /**
+ * Webhooks that have not answered are served a few in a millisecond, so that a crowd of them stalls nobody: one may have to
+ * wait so long for its turn, as long as the clock is set for the next one.
+ */
+const servedAfterMs = 10;
+const nextTurnMs = 1;
+
+/**
  * What must hold whenever nothing is under way but what waits for the clock: then whatever could be done has been begun.
  * A wake-up that is lost shows at once here, not only at the end.
  */
 export function createIdleChecks({ clock, client, findings, underWay, steppedAheadMs }: IdleCheckDeps) {
-  const selectDue = client.prepare<{ webhookKey: number; n: number }, [number]>(
-    `select delivery.webhook_key as webhookKey, count(*) as n from delivery
+  const selectDue = client.prepare<{ webhookKey: number }, [number]>(
+    `select distinct delivery.webhook_key as webhookKey from delivery
      join webhook on webhook.key = delivery.webhook_key join tenant on tenant.key = delivery.tenant_key
      where state = 0 and next_attempt_at <= ?1 and removed_at is null and deleted_at is null
-       and operator_suspended_at is null
-     group by delivery.webhook_key`,
+       and operator_suspended_at is null`,
   );
   const selectTurns = client.prepare<{ id: string }, []>(
     `select replay.id from replay where phase in ('waiting', 'queueing') and replay.key in (
@@ -42,20 +48,30 @@ export function createIdleChecks({ clock, client, findings, underWay, steppedAhe
 
   /** Since when each replay has been waiting for its turn to be noticed. */
   const turns = new Map<string, number>();
+  /** Since when each webhook with something due has had nothing under way. */
+  const waits = new Map<number, number>();
+
+  /** Notes since when each of these has been seen, and forgets the others. @returns for how many ms, by key */
+  function ages<K>(since: Map<K, number>, seen: ReadonlySet<K>): [K, number][] {
+    for (const key of since.keys()) if (!seen.has(key)) since.delete(key);
+    for (const key of seen) if (!since.has(key)) since.set(key, clock.monotonicMs());
+    return [...since].map(([key, at]) => [key, clock.monotonicMs() - at]);
+  }
 
   return {
     look(): void {
       const busy = new Set(underWay().map(({ delivery }) => delivery.webhookKey));
-      for (const { webhookKey, n } of selectDue.all(clock.now() - steppedAheadMs())) {
-        findings.expect(busy.has(webhookKey), "awake", () => `${n} deliveries to webhook ${webhookKey} are due`);
+      const isTurnComing = (clock.nextTimerMs ?? Number.POSITIVE_INFINITY) <= nextTurnMs;
+      const due = selectDue.all(clock.now() - steppedAheadMs()).map(({ webhookKey }) => webhookKey);
+      for (const [webhookKey, ms] of ages(waits, new Set(due.filter((key) => !busy.has(key))))) {
+        findings.expect(
+          ms <= servedAfterMs && isTurnComing,
+          "awake",
+          () => `deliveries to webhook ${webhookKey} have been due for ${ms} ms`,
+        );
       }
-      const inTurn = new Set(selectTurns.all().map(({ id }) => id));
-      for (const id of turns.keys()) if (!inTurn.has(id)) turns.delete(id);
-      for (const id of inTurn) {
-        const since = turns.get(id) ?? clock.monotonicMs();
-        turns.set(id, since);
-        const isNoticed = clock.monotonicMs() - since <= announcedAfterMs;
-        findings.expect(isNoticed, "awake", () => `it is the turn of ${id}, which waits`);
+      for (const [id, ms] of ages(turns, new Set(selectTurns.all().map((turn) => turn.id)))) {
+        findings.expect(ms <= announcedAfterMs, "awake", () => `it is the turn of ${id}, which waits`);
       }
       const undrained = selectUndrained.get()?.n ?? 0;
       findings.expect(undrained === 0, "awake", () => `${undrained} removed webhooks have not been cleared up`);
