@@ -1,12 +1,13 @@
 import type { Dispatcher } from "../delivery/dispatcher.ts";
 import type { Tenant } from "../domain.ts";
+import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
 
 /** Told of accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
 export interface IngestDeps {
-  store: Store;
+  store: Pick<Store, "acceptEvents">;
   dispatcher: Pick<Dispatcher, "offer">;
   announce: AnnounceAccepted;
 }
@@ -16,12 +17,17 @@ export interface IngestDeps {
  * the events and all their delivery rows is on disk (decisions, section 6).
  */
 export function createIngest({ store, dispatcher, announce }: IngestDeps) {
+  /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */
+  const batches = createKeyedLock<number>();
+
   return async function ingest(
     tenant: Tenant,
     payloads: readonly Uint8Array[],
     idempotency?: AcceptRequest["idempotency"],
   ): Promise<readonly string[]> {
-    const accepted = await store.acceptEvents({ tenantKey: tenant.key, payloads, ...(idempotency && { idempotency }) });
+    const request = { tenantKey: tenant.key, payloads, ...(idempotency && { idempotency }) };
+    const accept = () => store.acceptEvents(request);
+    const accepted = await (payloads.length > 1 ? batches.run(tenant.key, accept) : accept());
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
     announce(tenant, accepted);

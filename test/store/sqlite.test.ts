@@ -453,6 +453,22 @@ describe("group commit", () => {
   });
 });
 
+test("a batch gets a commit of its own, and what others send goes between two of them", async () => {
+  const commits: number[] = [];
+  const { store } = sqliteStore({ onCommit: ({ jobs }) => void commits.push(jobs) });
+  const [greedy, small] = [await store.createTenant(newTenant(), 1), await store.createTenant(newTenant(), 1)];
+  commits.length = 0;
+  const answers: string[] = [];
+  const send = async (name: string, tenantKey: number, events: number) => {
+    await store.acceptEvents({ tenantKey, payloads: Array.from({ length: events }, () => bytes("{}")) });
+    answers.push(name);
+  };
+  const batches = ["batch", "batch", "batch"].map((name) => send(name, greedy.key, 1000));
+  await Promise.all([...batches, send("small", small.key, 1), send("small", small.key, 1)]);
+  expect(answers).toEqual(["batch", "small", "small", "batch", "batch"]);
+  expect(commits).toEqual([1, 2, 1, 1]);
+});
+
 describe("a full disk", () => {
   test("is said, leaves nothing half written, and ends when there is room again", async () => {
     const run = spyOn(Database.prototype, "run");

@@ -20,6 +20,9 @@ const filteredCountLimit = 10_000;
 /** Up to this offset a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowOffset = 2_000;
 
+/** From so many events on, accepting them is a heavy job of the lane: about 25 µs each. */
+const heavyEvents = 50;
+
 export const noWebhookReason = "No webhook was registered when the event arrived";
 
 export interface EventOptions {
@@ -132,7 +135,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
         const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
         if (idempotency) remember(tenantKey, idempotency.key, idempotency.fingerprint, eventIds, tx.now);
         return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
-      }),
+      }, payloads.length >= heavyEvents),
 
     async page(query) {
       const filter = filterOf(query);

@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import type { Tenant } from "../../src/domain.ts";
+import { createIngest } from "../../src/events/ingest.ts";
+import type { AcceptedEvents, AcceptRequest } from "../../src/store/store.ts";
+
+const tenantOf = (key: number) => ({ key, id: `t${key}` }) as Tenant;
+const batch = [new Uint8Array(2), new Uint8Array(2)];
+
+/** A store that answers when the test says so. */
+function setUp() {
+  const asked: { request: AcceptRequest; answer(): void; fail(): void }[] = [];
+  const ingest = createIngest({
+    store: {
+      acceptEvents: (request: AcceptRequest) =>
+        new Promise<AcceptedEvents>((resolve, reject) => {
+          const eventIds = request.payloads.map(() => "evt_1");
+          asked.push({
+            request,
+            answer: () => resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [] }),
+            fail: () => reject(new Error("the store")),
+          });
+        }),
+    },
+    dispatcher: { offer() {} },
+    announce() {},
+  });
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  return { ingest, asked, turn, tenants: () => asked.map(({ request }) => request.tenantKey) };
+}
+
+test("batches of one account wait for each other, and no one else waits for them", async () => {
+  const { ingest, asked, turn, tenants } = setUp();
+  const all = [
+    ingest(tenantOf(1), batch),
+    ingest(tenantOf(1), batch),
+    ingest(tenantOf(2), batch),
+    ingest(tenantOf(1), [new Uint8Array(2)]),
+  ];
+  await turn();
+  expect(tenants().sort()).toEqual([1, 1, 2]);
+  for (const { answer } of asked) answer();
+  await turn();
+  expect(tenants()).toHaveLength(4);
+  asked[3]?.answer();
+  await Promise.all(all);
+});
+
+test("a batch that fails does not hold up the next one", async () => {
+  const { ingest, asked, turn } = setUp();
+  const first = ingest(tenantOf(1), batch);
+  const second = ingest(tenantOf(1), batch);
+  await turn();
+  asked[0]?.fail();
+  expect(first).rejects.toThrow("the store");
+  await turn();
+  asked[1]?.answer();
+  expect(await second).toHaveLength(2);
+});
