@@ -1,12 +1,7 @@
-import { readFileSync } from "node:fs";
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
-import { makeSigningKey, makeSigningSecret } from "../../src/accounts/signing-keys.ts";
-import type { Tenant, Tier } from "../../src/domain.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { newApiKey, newId, newTenantId } from "../../src/lib/id.ts";
-import { createVault } from "../../src/lib/vault.ts";
+import { type SeededTenant, seedTenantIn } from "../support/seed-tenant.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 
 export const eventIdPattern = /^evt_[0-9a-hjkmnp-tv-z]{26}$/;
@@ -276,37 +271,5 @@ export function createTravelClock(): Clock & { travel(ms: number): void } {
 // ---------------------------------------------------------------- accounts without a password
 
 /** Puts an account straight into the store: no password is hashed for it, and its standing can be any. */
-export async function seedTenant(
-  server: TestApp,
-  {
-    tier = "free",
-    enforcedTier = tier,
-    webhooks = [],
-  }: { tier?: Tier; enforcedTier?: Tier | null; webhooks?: string[] },
-): Promise<{ tenant: Tenant; apiKey: string }> {
-  const vault = createVault(Buffer.from(readFileSync(join(server.dataDir, "master-key"), "utf8").trim(), "hex"));
-  const id = newTenantId();
-  const apiKey = newApiKey();
-  const apiKeyId = newId("key");
-  const tenant = await server.app.store.createTenant(
-    {
-      id,
-      name: "Seeded",
-      email: `seeded+${id}@postrider.invalid`,
-      loginEmail: null,
-      tier,
-      enforcedTier,
-      passwordHash: "none",
-      apiKey: {
-        id: apiKeyId,
-        hash: new Bun.CryptoHasher("sha256").update(apiKey).digest(),
-        sealed: vault.seal(apiKey, `${id}:${apiKeyId}`),
-      },
-      signingKey: makeSigningKey(vault, id),
-      sealedSigningSecret: makeSigningSecret(vault, id),
-      webhooks: webhooks.map((url) => ({ id: newId("wh"), url, name: "" })),
-    },
-    Date.now(),
-  );
-  return { tenant, apiKey };
-}
+export const seedTenant = ({ app, dataDir }: TestApp, given: SeededTenant) =>
+  seedTenantIn({ store: app.store, dataDir }, given);

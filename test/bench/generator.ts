@@ -46,6 +46,7 @@ export interface Generator {
 interface Line {
   socket: Socket<Line> | undefined;
   request: IngestRequest;
+  seq: number;
   dueUs: number;
   /** What the socket has not taken yet. */
   unsent: Buffer | undefined;
@@ -55,7 +56,18 @@ interface Line {
 const headEnd = Buffer.from("\r\n\r\n");
 const statusAt = "HTTP/1.1 ".length;
 
-export async function connectGenerator(port: number, apiKeys: readonly string[]): Promise<Generator> {
+export interface GeneratorOptions {
+  /** Whose events a connection sends, for the receiver's path. @default one tenant for each connection */
+  tenantOf?(connection: number): number;
+  /** Most events sent and not yet received. @default windowEvents */
+  window?: number;
+}
+
+export async function connectGenerator(
+  port: number,
+  apiKeys: readonly string[],
+  { tenantOf = (connection) => connection, window = windowEvents }: GeneratorOptions = {},
+): Promise<Generator> {
   /** Oldest first, so that all tenants send in turn also when few connections would do. */
   const idle: Line[] = [];
   const { promise: broken, reject } = Promise.withResolvers<never>();
@@ -67,7 +79,7 @@ export async function connectGenerator(port: number, apiKeys: readonly string[])
 
   function pump() {
     if (pace === undefined || ledger === undefined) return;
-    while (idle.length > 0 && ledger.inWindow() < windowEvents) {
+    while (idle.length > 0 && ledger.inWindow() < window) {
       const dueUs = pace(nowUs());
       if (dueUs === undefined) return;
       send(idle.shift() as Line, ledger, dueUs);
@@ -76,7 +88,8 @@ export async function connectGenerator(port: number, apiKeys: readonly string[])
 
   function send(line: Line, to: Ledger, dueUs: number) {
     line.dueUs = dueUs;
-    line.request.stamp(to.run, to.sent++, dueUs);
+    line.seq = to.sent++;
+    line.request.stamp(to.run, line.seq, dueUs);
     write(line, line.request.bytes);
   }
 
@@ -102,7 +115,8 @@ export async function connectGenerator(port: number, apiKeys: readonly string[])
 
   function noteAnswer(line: Line, bytes: Buffer) {
     const isAccepted = bytes[statusAt] === 50 && bytes[statusAt + 1] === 48 && bytes[statusAt + 2] === 50;
-    if (isAccepted) ledger?.noteAccepted(nowUs() - line.dueUs);
+    const atUs = nowUs();
+    if (isAccepted) ledger?.noteAccepted(line.seq, atUs - line.dueUs, atUs);
     else ledger?.noteRefused(Number(bytes.toString("latin1", statusAt, statusAt + 3)), bytes.toString("utf8", 0, 600));
   }
 
@@ -118,9 +132,9 @@ export async function connectGenerator(port: number, apiKeys: readonly string[])
   };
 
   const lines = await Promise.all(
-    apiKeys.map(async (apiKey, tenant) => {
-      const request = createIngestRequest(tenant, port, apiKey);
-      const line: Line = { socket: undefined, request, dueUs: 0, unsent: undefined, pending: undefined };
+    apiKeys.map(async (apiKey, connection) => {
+      const request = createIngestRequest(tenantOf(connection), port, apiKey);
+      const line: Line = { socket: undefined, request, seq: 0, dueUs: 0, unsent: undefined, pending: undefined };
       line.socket = await Bun.connect<Line>({ hostname: "127.0.0.1", port, data: line, socket: handlers });
       line.socket.setNoDelay(true);
       return line;

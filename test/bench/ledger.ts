@@ -22,8 +22,10 @@ export interface Ledger {
   readonly ingestion: Histogram;
   /** Due (closed loop: sent) → received. */
   readonly endToEnd: Histogram;
+  /** 202 → received; 0 for a delivery that was faster than the answer. */
+  readonly delay: Histogram;
   inWindow(): number;
-  noteAccepted(latencyUs: number): void;
+  noteAccepted(seq: number, latencyUs: number, atUs: number): void;
   noteRefused(status: number, answer: string): void;
   noteReceived(event: Received | null, tenantOfPath: number, atUs: number): void;
   /** Of the accepted events, those that never came. */
@@ -34,14 +36,30 @@ const initialCapacity = 1 << 20;
 
 export function createLedger(run: number): Ledger {
   let seen = new Uint8Array(initialCapacity);
+  /** When the first of an event's two signs came, its 202 or its delivery; the second makes the delay. */
+  let firstSignUs = new Float64Array(initialCapacity);
   let refusedCount = 0;
 
+  function makeRoomFor(seq: number) {
+    if (seq < seen.length) return;
+    const larger = new Uint8Array(seen.length * 2);
+    larger.set(seen);
+    seen = larger;
+    const longer = new Float64Array(seen.length);
+    longer.set(firstSignUs);
+    firstSignUs = longer;
+  }
+
+  /** @param isDelivery of the two signs, the one that should come last */
+  function noteSign(seq: number, atUs: number, isDelivery: boolean) {
+    makeRoomFor(seq);
+    const before = firstSignUs[seq] ?? 0;
+    if (before === 0) firstSignUs[seq] = atUs;
+    else ledger.delay.record(isDelivery ? atUs - before : 0);
+  }
+
   function noteSeq(seq: number) {
-    if (seq >= seen.length) {
-      const larger = new Uint8Array(seen.length * 2);
-      larger.set(seen);
-      seen = larger;
-    }
+    makeRoomFor(seq);
     if (seen[seq] === 1) {
       ledger.duplicates++;
       return false;
@@ -62,10 +80,12 @@ export function createLedger(run: number): Ledger {
     wrong: 0,
     ingestion: createHistogram(),
     endToEnd: createHistogram(),
+    delay: createHistogram(),
     inWindow: () => ledger.sent - refusedCount - ledger.received,
-    noteAccepted(latencyUs) {
+    noteAccepted(seq, latencyUs, atUs) {
       ledger.accepted++;
       ledger.ingestion.record(latencyUs);
+      noteSign(seq, atUs, false);
     },
     noteRefused(status, answer) {
       refusedCount++;
@@ -76,7 +96,10 @@ export function createLedger(run: number): Ledger {
       if (event === null || event.tenant !== tenantOfPath || !event.exact) ledger.wrong++;
       else if (event.run < run) ledger.duplicates++;
       else if (event.run > run || event.seq >= ledger.sent) ledger.wrong++;
-      else if (noteSeq(event.seq)) ledger.endToEnd.record(atUs - event.dueUs);
+      else if (noteSeq(event.seq)) {
+        ledger.endToEnd.record(atUs - event.dueUs);
+        noteSign(event.seq, atUs, true);
+      }
     },
     lost: () => Math.max(0, ledger.accepted - ledger.received),
   };

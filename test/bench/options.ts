@@ -66,7 +66,7 @@ export function readOptions(args: readonly string[]): Options | string {
   };
 }
 
-function positive(name: string, text: string): number {
+export function positive(name: string, text: string): number {
   const value = Number(text);
   if (!(value > 0)) throw new Error(`--${name} takes a number above 0, not "${text}".`);
   return value;

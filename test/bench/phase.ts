@@ -1,5 +1,5 @@
 import { nowUs } from "./event.ts";
-import { connectGenerator, type Pace, windowEvents } from "./generator.ts";
+import { connectGenerator, type GeneratorOptions, type Pace, windowEvents } from "./generator.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Meter, machineCpuSeconds, ownCpuSeconds } from "./meter.ts";
 import { showProgress } from "./output.ts";
@@ -14,6 +14,10 @@ export interface PhaseResult {
   ingestionP99Ms: number;
   endToEndP50Ms: number;
   endToEndP99Ms: number;
+  /** From the 202 to the delivery. */
+  delayP50Ms: number;
+  delayP99Ms: number;
+  delayMaxMs: number;
   /** Processor seconds for each second: 1 is one core. */
   serverCores: number;
   generatorCores: number;
@@ -38,30 +42,31 @@ export interface Phase {
   pace: (startUs: number) => Pace;
   warmupSeconds: number;
   seconds: number;
+  /** @default 15 s after the load has ended, for what is still under way */
+  drainMs?: number;
 }
 
 /** What a load is put on. */
-export interface Target {
+export interface Target extends GeneratorOptions {
   port: number;
   apiKeys: readonly string[];
   meter: Meter;
 }
 
-/** After the load has ended, this long for what is still under way. */
-const drainMs = 15_000;
+const defaultDrainMs = 15_000;
 const drainPollMs = 20;
 const progressMs = 250;
 let lastRun = 0;
 
 /** Connects, warms up, measures, stops the load and waits until everything accepted has come. */
 export async function runPhase(
-  { port, apiKeys, meter }: Target,
+  { port, apiKeys, meter, ...options }: Target,
   receiver: Receiver,
   phase: Phase,
 ): Promise<PhaseResult> {
   const ledger = createLedger(++lastRun);
   // For each run anew: a server cuts connections that were quiet while another one was measured.
-  const generator = await connectGenerator(port, apiKeys);
+  const generator = await connectGenerator(port, apiKeys, options);
   receiver.attach(ledger, generator.pump);
   meter.takePhasePeak();
   generator.start(ledger, phase.pace(nowUs()));
@@ -69,6 +74,7 @@ export async function runPhase(
 
   ledger.ingestion.reset();
   ledger.endToEnd.reset();
+  ledger.delay.reset();
   const before = takeSnapshot(ledger, meter);
   await Promise.race([wait(phase.seconds, phase.label, ledger), generator.broken]);
   const measured = {
@@ -77,13 +83,16 @@ export async function runPhase(
     ingestionP99Ms: ledger.ingestion.percentileMs(99),
     endToEndP50Ms: ledger.endToEnd.percentileMs(50),
     endToEndP99Ms: ledger.endToEnd.percentileMs(99),
+    delayP50Ms: ledger.delay.percentileMs(50),
+    delayP99Ms: ledger.delay.percentileMs(99),
+    delayMaxMs: ledger.delay.maxMs(),
     residentEndBytes: meter.residentBytes(),
     residentPeakBytes: meter.takePhasePeak(),
   };
 
   generator.stop();
   const stoppedUs = nowUs();
-  await Promise.race([drain(ledger), generator.broken]);
+  await Promise.race([drain(ledger, phase.drainMs ?? defaultDrainMs), generator.broken]);
   const drainSeconds = (nowUs() - stoppedUs) / 1e6;
   generator.close();
   const refused = [...ledger.refused.values()].reduce((sum, count) => sum + count, 0);
@@ -132,8 +141,8 @@ async function wait(seconds: number, label: string, ledger: Ledger): Promise<voi
   }
 }
 
-async function drain(ledger: Ledger): Promise<void> {
-  const endMs = performance.now() + drainMs;
+async function drain(ledger: Ledger, forMs: number): Promise<void> {
+  const endMs = performance.now() + forMs;
   const isDone = () => ledger.inWindow() <= 0 && ledger.accepted <= ledger.received;
   while (!isDone() && performance.now() < endMs) {
     showProgress(`waiting for ${ledger.inWindow()} events`);

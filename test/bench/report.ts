@@ -73,7 +73,7 @@ export function judgeBars(results: Results): Bar[] {
   ];
 }
 
-const bar = (name: string, passed: boolean, measured: string, wanted: string): Bar => ({
+export const bar = (name: string, passed: boolean, measured: string, wanted: string): Bar => ({
   name,
   passed,
   measured,
@@ -146,7 +146,7 @@ export function machineLines({
   machine,
   fileSystem,
   fsync,
-}: Omit<Results, "ceiling" | "bare" | "full" | "half">): string {
+}: Pick<Results, "machine" | "fileSystem" | "fsync">): string {
   return [
     `hardware  ${machine.hardware}`,
     `versions  ${machine.versions}`,
@@ -156,6 +156,6 @@ export function machineLines({
   ].join("\n");
 }
 
-const ms = (value: number) => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
+export const ms = (value: number) => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
 /** Megabytes of 10^6 bytes, the stricter reading of the bars. */
-const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+export const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;

@@ -10,8 +10,15 @@ export interface Server {
   port: number;
   apiKeys: readonly string[];
   meter: Meter;
+  pid: number;
+  /** What it printed: at most the first 4,000 characters. */
+  said(): string;
+  /** False once it has ended, for whatever reason. */
+  isRunning(): boolean;
   /** Ends it in order, after 10 s by force. */
   stop(): Promise<void>;
+  /** Ends it as a crash does. */
+  kill(): Promise<void>;
 }
 
 export const root = join(import.meta.dir, "..", "..");
@@ -31,7 +38,25 @@ export async function startRelay(file: "bare-relay.ts" | "trivial-relay.ts", rec
   const port = Number(new TextDecoder().decode(value));
   if (!(port > 0)) throw new Error(`${file} did not start.`);
   const apiKeys = Array.from({ length: tenantCount }, (_, n) => `bare_${n}`);
-  return running(child, port, apiKeys);
+  return running(child, port, apiKeys, () => "");
+}
+
+/** Starts the receiver that never answers. */
+export async function startSilentReceiver(): Promise<{ port: number; stop(): Promise<void> }> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-receiver.ts")], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  endWithUs(child);
+  const { value } = await child.stdout.getReader().read();
+  return {
+    port: Number(new TextDecoder().decode(value)),
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
 }
 
 export interface ProductOptions {
@@ -68,21 +93,29 @@ export async function startProduct({ dataDir, source, profileDir }: ProductOptio
   void child.exited.then(() => {
     if (said() !== "") say(`Postrider said:\n${said()}`);
   });
-  return running(child, port, []);
+  return running(child, port, [], said);
 }
 
-function running(child: Subprocess, port: number, apiKeys: readonly string[]): Server {
+function running(child: Subprocess, port: number, apiKeys: readonly string[], said: () => string): Server {
   const meter = startMeter(child.pid);
   return {
     port,
     apiKeys,
     meter,
+    pid: child.pid,
+    said,
+    isRunning: () => child.exitCode === null && child.signalCode === null,
     async stop() {
       meter.stop();
       child.kill("SIGTERM");
       const forced = setTimeout(() => child.kill("SIGKILL"), stopMs);
       await child.exited;
       clearTimeout(forced);
+    },
+    async kill() {
+      meter.stop();
+      child.kill("SIGKILL");
+      await child.exited;
     },
   };
 }

@@ -33,15 +33,20 @@ export function createApi(port: number): Api {
   return Object.assign(call, { base });
 }
 
-/** Tenant n delivers to `/hook/<n>` of the receiver. */
-export async function createTenants(api: Api, dataDir: string, receiverPort: number): Promise<Tenant[]> {
+/** Tenant n delivers to `/hook/<n>` of the receiver, or where `urlOf` says. */
+export async function createTenants(
+  api: Api,
+  dataDir: string,
+  receiverPort: number,
+  urlOf = (n: number) => `http://127.0.0.1:${receiverPort}${receiverPath(n)}`,
+): Promise<Tenant[]> {
   const operatorToken = readFileSync(join(dataDir, "data", "operator-token"), "utf8").trim();
   const tenants: Tenant[] = [];
   const numbers = Array.from({ length: tenantCount }, (_, n) => n).values();
   await Promise.all(
     Array.from({ length: concurrency }, async () => {
       for (const n of numbers) {
-        tenants[n] = await createTenant(api, operatorToken, `http://127.0.0.1:${receiverPort}${receiverPath(n)}`);
+        tenants[n] = await createTenant(api, operatorToken, urlOf(n));
         showProgress(`creating tenants: ${Object.keys(tenants).length} of ${tenantCount}`);
       }
     }),
@@ -50,15 +55,21 @@ export async function createTenants(api: Api, dataDir: string, receiverPort: num
 }
 
 async function createTenant(api: Api, operatorToken: string, webhookUrl: string): Promise<Tenant> {
+  const tenant = await loginTenant(api);
+  // The quota of a free account is 10,000 events a month: a second and a half.
+  await api("PUT", `/operator/tenants/${tenant.id}/tier`, operatorToken, { tier: "enterprise" });
+  await api("PUT", "/v1/tenants/webhooks", tenant.session, [{ webhook_url: webhookUrl }]);
+  return tenant;
+}
+
+/** A free account without a webhook, logged in. */
+export async function loginTenant(api: Api): Promise<Tenant> {
   const account = await api<{ tenant_id: string; password: string }>("POST", "/v1/tenants", undefined, {});
   const id = account.tenant_id;
-  // The quota of a free account is 10,000 events a month: a second and a half.
-  await api("PUT", `/operator/tenants/${id}/tier`, operatorToken, { tier: "enterprise" });
   const login = { loginId: id, password: account.password };
   const { token } = await api<{ token: string }>("POST", "/v1/tenants/auth/login", undefined, login);
   const [key] = await api<{ key: string }[]>("GET", "/v1/tenants/api-keys", token);
   if (key === undefined) throw new Error(`The account ${id} has no API key.`);
-  await api("PUT", "/v1/tenants/webhooks", token, [{ webhook_url: webhookUrl }]);
   return { id, apiKey: key.key, session: token };
 }
 
