@@ -40,9 +40,11 @@ const options = [
 
 /** A worker is an entry point of its own: nothing imports it. */
 function entryPoints(): string[] {
-  const sqlite = join(root, "src/store/sqlite");
-  const workers = readdirSync(sqlite).filter((name) => name.endsWith("-worker.ts"));
-  return [join(root, "src/main.ts"), ...workers.map((name) => join(sqlite, name))];
+  const source = join(root, "src");
+  const workers = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith("-worker.ts"),
+  );
+  return ["main.ts", ...workers].map((name) => join(source, name));
 }
 
 async function compile(outfile: string, target?: string): Promise<void> {

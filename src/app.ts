@@ -29,6 +29,8 @@ import { createDeliver } from "./delivery/deliver.ts";
 import type { DeliveryControl } from "./delivery/deliveries.ts";
 import { createDispatcher } from "./delivery/dispatcher.ts";
 import { createRetryPolicy } from "./delivery/retry.ts";
+import { createSender } from "./delivery/sender.ts";
+import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
@@ -49,7 +51,7 @@ import { createRunner } from "./http/run-endpoint.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
-import { createInboxTransport } from "./inbox/transport.ts";
+import { createInboxSender } from "./inbox/sender.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
@@ -92,6 +94,8 @@ export interface AppDeps {
   maxPageCount?: number;
   /** Stands between the program and its store; tests make faults with it. */
   wrapStore?: (store: Store) => Store;
+  /** False: deliveries are signed and sent on this thread, by the given clock. @default true */
+  senderThread?: boolean;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
@@ -102,7 +106,7 @@ const drainMs = 8000;
  * @throws StartupError with what to do
  */
 export function createApp(config: Config, deps: AppDeps): App {
-  const { clock, log, random = Math.random, maxPageCount, wrapStore = (store) => store } = deps;
+  const { clock, log, random = Math.random, maxPageCount, wrapStore = (store) => store, senderThread = true } = deps;
   const dataDir = openDataDir(config.dataDir);
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
@@ -126,21 +130,23 @@ export function createApp(config: Config, deps: AppDeps): App {
   /** Filled as soon as the port is known. */
   const ownListeners: { host: string; port: number }[] = [];
   const { localMode, allowTargets } = config;
-  const policy = createAddressPolicy({ localMode, allowTargets, ownListeners });
-  const network = createTransport({
-    policy,
-    clock,
-    onConnection: metrics.connected,
+  const policyOptions = { localMode, allowTargets, ownListeners };
+  const policy = createAddressPolicy(policyOptions);
+  const outbound = {
     ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
     ...(config.extraCa !== null && { extraCa: config.extraCa }),
-  });
+  };
+  const onConnection = metrics.connected;
+  const network = senderThread
+    ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions }), clock, log, onConnection })
+    : createSender(createTransport({ ...outbound, policy, clock, onConnection }));
   const inboxAddresses = createInboxAddresses({ secret: deriveSecret(dataDir, "inbox"), baseUrl: () => baseUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
-  const transport = createInboxTransport({ addresses: inboxAddresses, inbox, network });
+  const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
   const deliver = createDeliver({
     clock,
     signers,
-    transport,
+    sender,
     store,
     retry: createRetryPolicy(config.retryScheduleMs, random),
     announce: announcer.attempted,
@@ -223,7 +229,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       policyOf: (tenant) => allowInbox(policy, inboxAddresses.urlOf(tenant.id)),
       deliveries,
       hub,
-      sendTest: createTestDelivery({ signers, transport, clock }),
+      sendTest: createTestDelivery({ signers, sender, clock }),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
@@ -278,7 +284,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       await replayer.stop();
       await janitor.stop();
       const left = await dispatcher.stop(drainMs);
-      transport.close();
+      sender.close();
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await api.server?.stop(false);

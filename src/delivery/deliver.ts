@@ -2,10 +2,10 @@ import type { DueDelivery } from "../domain.ts";
 import { DomainError } from "../errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Settlement, Store } from "../store/store.ts";
-import { buildRequest, type DeliveryRequest } from "./request.ts";
 import type { RetryPolicy } from "./retry.ts";
+import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
-import type { Reply, Transport } from "./transport.ts";
+import type { Reply } from "./transport.ts";
 import { judge } from "./verdict.ts";
 
 /** How one attempt went, for the dispatcher. */
@@ -39,7 +39,7 @@ const settleRetryMs = 1000;
 export interface DeliverDeps {
   clock: Clock;
   signers: Signers;
-  transport: Transport<DeliveryRequest>;
+  sender: Sender;
   store: Pick<Store, "settle" | "completeResponseBody">;
   retry: RetryPolicy;
   announce: Announce;
@@ -49,16 +49,15 @@ export interface DeliverDeps {
 
 /** One attempt, from the record to the record: build, sign, send, judge, settle, announce. */
 export function createDeliver(deps: DeliverDeps) {
-  const { clock, signers, transport, retry, announce } = deps;
+  const { clock, signers, sender, retry, announce } = deps;
 
   return async function deliver(delivery: DueDelivery, route: Route): Promise<Delivered> {
     const found = signers.materialFor(delivery.tenantKey, delivery.tenantId);
     const material = found instanceof Promise ? await found : found;
     const startedAt = clock.now();
-    const request = buildRequest(delivery, material, startedAt);
     // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
-    const reply = await transport.send(request, route.signal);
+    const reply = await sender.send({ delivery, material, now: startedAt }, route.signal);
     if (reply.kind === "no-response" && reply.cause === "aborted") return broken;
     const verdict = judge(reply, delivery.url);
     const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());

@@ -8,17 +8,24 @@ import type { OutgoingRequest } from "./transport.ts";
 /** Decisions, section 8: a label that takes more room than this is left out of the header. */
 const longestLabelBytes = 1024;
 
+/** What of a delivery goes into its request. */
+export type Deliverable = Pick<DueDelivery, "url" | "eventId" | "tenantId" | "eventSeq" | "payload" | "replayGroupId">;
+
 /** A request with the delivery that it makes, for a transport that has to know whose it is. */
-export interface DeliveryRequest extends OutgoingRequest {
+export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> extends OutgoingRequest {
   readonly body: Buffer;
-  readonly delivery: DueDelivery;
+  readonly delivery: Delivery;
 }
 
 /**
  * The request of one attempt (specification, "Events"): the payload's own bytes in an envelope without white space, signed
  * afresh, because the signatures of Standard Webhooks hold the time of sending.
  */
-export function buildRequest(delivery: DueDelivery, material: SignerMaterial, now: number): DeliveryRequest {
+export function buildRequest<Delivery extends Deliverable>(
+  delivery: Delivery,
+  material: SignerMaterial,
+  now: number,
+): DeliveryRequest<Delivery> {
   const { eventId, tenantId, eventSeq, payload, replayGroupId } = delivery;
   const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
   const head = `{"eventId":"${eventId}","tenantId":"${tenantId}","ingestionTimestamp":"${ingestionTimestamp}","payload":`;

@@ -1,9 +1,9 @@
 import type { Attempt, DueDelivery, Tenant, Webhook } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
-import { buildRequest, type DeliveryRequest } from "./request.ts";
+import { buildRequest } from "./request.ts";
+import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
-import type { Transport } from "./transport.ts";
 import { judge } from "./verdict.ts";
 
 /** What a test event says. It is signed and sent like any other, and stored nowhere. */
@@ -13,12 +13,12 @@ const samplePayload = Buffer.from(
 
 export interface TestDeliveryDeps {
   signers: Signers;
-  transport: Transport<DeliveryRequest>;
+  sender: Sender;
   clock: Clock;
 }
 
 /** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
-export function createTestDelivery({ signers, transport, clock }: TestDeliveryDeps) {
+export function createTestDelivery({ signers, sender, clock }: TestDeliveryDeps) {
   return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
@@ -38,7 +38,7 @@ export function createTestDelivery({ signers, transport, clock }: TestDeliveryDe
       replayGroupId: null,
     };
     const material = await signers.materialFor(tenant.key, tenant.id);
-    const reply = await transport.send(buildRequest(delivery, material, now));
+    const reply = await sender.send({ delivery, material, now });
     const verdict = judge(reply, webhook.url);
     if (reply.kind === "responded") await reply.body.done;
     return {

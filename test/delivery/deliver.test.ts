@@ -1,30 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
 import { createDeliver } from "../../src/delivery/deliver.ts";
-import type { DeliveryRequest } from "../../src/delivery/request.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
-import { generateSigningKey, importPrivateKey } from "../../src/delivery/signature.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { SendOrder } from "../../src/delivery/sender.ts";
 import { unavailable } from "../../src/errors.ts";
 import type { Settled, Settlement } from "../../src/store/store.ts";
+import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-const delivery: DueDelivery = {
-  deliveryKey: 1,
-  tenantKey: 1,
-  tenantId: "t1",
-  webhookKey: 1,
-  url: "https://shop.example/",
-  eventSeq: 2048,
-  eventId: "evt_1",
-  payload: Buffer.from("{}"),
-  run: 1,
-  attemptsInRun: 0,
-  attempts: 0,
-  replayKey: null,
-  replayGroupId: null,
-};
-
+const delivery = dueDelivery();
 const route = { signal: new AbortController().signal, isClosed: () => false };
 const fullDisk = () => unavailable("The disk is full.", "storage_full");
 
@@ -34,18 +17,14 @@ function setUp(answers: (Settled | Error)[]) {
   const stalls: boolean[] = [];
   const settlements: Settlement[] = [];
   const announced: string[] = [];
-  const material = {
-    keyId: "sk_1",
-    privateKey: importPrivateKey(generateSigningKey().privateSeed),
-    secrets: [randomBytes(32)],
-  };
-  const sent: DeliveryRequest[] = [];
+  const material = signerMaterial();
+  const sent: SendOrder[] = [];
   const deliver = createDeliver({
     clock,
     signers: { materialFor: () => material, forget() {} },
-    transport: {
-      async send(request) {
-        sent.push(request);
+    sender: {
+      async send(order) {
+        sent.push(order);
         const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
         return { kind: "responded", status: 200, retryAfter: undefined, durationMs: 12, body };
       },

@@ -1,46 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { buildRequest, encodeLabel } from "../../src/delivery/request.ts";
-import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
-import type { DueDelivery } from "../../src/domain.ts";
-import { encodeEventId } from "../../src/lib/id.ts";
+import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 
-const eventSeq = Date.UTC(2026, 0, 15, 12, 0, 0, 7) * 2048;
-const eventId = encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7]));
-const material = {
-  keyId: "sk_1",
-  privateKey: importPrivateKey(generateSigningKey().privateSeed),
-  secrets: [secretBytes(generateSecret())],
-};
-
-const delivery = (changes: Partial<DueDelivery> = {}): DueDelivery => ({
-  deliveryKey: 1,
-  tenantKey: 1,
-  tenantId: "t0000000000001",
-  webhookKey: 1,
-  url: "https://shop.example/hook",
-  eventSeq,
-  eventId,
-  payload: Buffer.from('{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }'),
-  run: 1,
-  attemptsInRun: 0,
-  attempts: 0,
-  replayKey: null,
-  replayGroupId: null,
-  ...changes,
-});
+const { eventId } = dueDelivery();
+const material = signerMaterial();
 
 const now = 1_768_478_400_999;
 
 describe("buildRequest (specification, events)", () => {
   test("wraps the payload's own bytes, in the specified order, without white space of ours", () => {
-    expect(buildRequest(delivery(), material, now).body.toString()).toBe(
+    expect(buildRequest(dueDelivery(), material, now).body.toString()).toBe(
       `{"eventId":"${eventId}","tenantId":"t0000000000001","ingestionTimestamp":"2026-01-15T12:00:00.007Z",` +
         '"payload":{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }}',
     );
   });
 
   test("carries the specified headers and those of Standard Webhooks", () => {
-    const { headers } = buildRequest(delivery(), material, now);
+    const { headers } = buildRequest(dueDelivery(), material, now);
     expect(headers).toMatchObject({
       "Content-Type": "application/json",
       "Service-Event-Id": eventId,
@@ -54,7 +30,7 @@ describe("buildRequest (specification, events)", () => {
   });
 
   test("a replay is tagged with its label", () => {
-    const { headers } = buildRequest(delivery({ replayGroupId: "März 100%\n" }), material, now);
+    const { headers } = buildRequest(dueDelivery({ replayGroupId: "März 100%\n" }), material, now);
     expect(headers["Service-Replay-Group"]).toBe("M%C3%A4rz%20100%25%0A");
   });
 });

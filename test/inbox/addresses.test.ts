@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Reply } from "../../src/delivery/transport.ts";
-import type { DueDelivery } from "../../src/domain.ts";
 import { createInboxAddresses } from "../../src/inbox/addresses.ts";
-import { createInboxTransport } from "../../src/inbox/transport.ts";
+import { createInboxSender } from "../../src/inbox/sender.ts";
+import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 
 const baseUrl = () => "https://relay.example.com";
 const addresses = createInboxAddresses({ secret: new Uint8Array(32).fill(1), baseUrl });
@@ -53,13 +53,13 @@ test.each(Object.entries(others))("%s is not the inbox", (_, url) => {
   expect(addresses.isInboxOf(ada, own)).toBe(true);
 });
 
-describe("the transport", () => {
+describe("the sender", () => {
   const reply = (cause: "aborted" | "timeout"): Reply => ({ kind: "no-response", cause, durationMs: 0 });
 
   function setUp() {
     const calls: string[] = [];
     const signals: (AbortSignal | undefined)[] = [];
-    const transport = createInboxTransport({
+    const sender = createInboxSender({
       addresses,
       inbox: {
         async receive({ url }, signal) {
@@ -70,37 +70,33 @@ describe("the transport", () => {
         close: () => void calls.push("inbox closed"),
       },
       network: {
-        async send({ url }, signal) {
-          calls.push(`network ${url}`);
+        async send({ delivery }, signal) {
+          calls.push(`network ${delivery.url}`);
           signals.push(signal);
           return reply("aborted");
         },
         close: () => void calls.push("network closed"),
       },
     });
-    return { transport, calls, signals };
+    return { sender, calls, signals };
   }
 
-  const request = (url: string, tenantId = ada) => ({
-    url,
-    headers: {},
-    body: Buffer.from("{}"),
-    delivery: { tenantId, url } as DueDelivery,
-  });
+  const material = signerMaterial();
+  const order = (url: string, tenantId = ada) => ({ delivery: dueDelivery({ url, tenantId }), material, now: 0 });
 
   test("hands what goes to the account's own inbox to the inbox, and the rest to the network", async () => {
-    const { transport, calls, signals } = setUp();
+    const { sender, calls, signals } = setUp();
     const { signal } = new AbortController();
-    expect(await transport.send(request(own), signal)).toEqual(reply("timeout"));
-    expect(await transport.send(request(own, "t0000000000002"), signal)).toEqual(reply("aborted"));
-    for (const url of Object.values(others)) await transport.send(request(url));
+    expect(await sender.send(order(own), signal)).toEqual(reply("timeout"));
+    expect(await sender.send(order(own, "t0000000000002"), signal)).toEqual(reply("aborted"));
+    for (const url of Object.values(others)) await sender.send(order(url));
     expect(calls).toEqual([`inbox ${own}`, `network ${own}`, ...Object.values(others).map((url) => `network ${url}`)]);
     expect(signals.slice(0, 2)).toEqual([signal, signal]);
   });
 
   test("closes both", () => {
-    const { transport, calls } = setUp();
-    transport.close();
+    const { sender, calls } = setUp();
+    sender.close();
     expect(calls.toSorted()).toEqual(["inbox closed", "network closed"]);
   });
 });

@@ -80,7 +80,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     },
     new Map(),
   );
-  const app = createApp(config, { ...deps, clock, log });
+  const app = createApp(config, { senderThread: clock === systemClock, ...deps, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;
   const operatorToken = (await Bun.file(join(folder, operatorTokenFile)).text()).trim();

@@ -4,10 +4,10 @@ import { createAnnouncer } from "../../../src/delivery/announce.ts";
 import { createDeliver } from "../../../src/delivery/deliver.ts";
 import type { DeliveryControl } from "../../../src/delivery/deliveries.ts";
 import { createDispatcher } from "../../../src/delivery/dispatcher.ts";
-import type { DeliveryRequest } from "../../../src/delivery/request.ts";
+import { buildRequest } from "../../../src/delivery/request.ts";
 import { createRetryPolicy } from "../../../src/delivery/retry.ts";
+import type { Sender } from "../../../src/delivery/sender.ts";
 import { createSigners } from "../../../src/delivery/signers.ts";
-import type { Transport } from "../../../src/delivery/transport.ts";
 import type { DueDelivery, Tenant } from "../../../src/domain.ts";
 import { createIngest } from "../../../src/events/ingest.ts";
 import type { ErasedEndpoint } from "../../../src/http/endpoint.ts";
@@ -139,10 +139,10 @@ export function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  const transport: Transport<DeliveryRequest> = {
-    send(request, signal) {
-      preparing.delete(request.delivery);
-      return life.isDead ? never() : network.send(request, signal);
+  const sender: Sender = {
+    send({ delivery, material, now }, signal) {
+      preparing.delete(delivery);
+      return life.isDead ? never() : network.send(buildRequest(delivery, material, now), signal);
     },
     close: network.close,
   };
@@ -154,7 +154,7 @@ export function createIncarnation(deps: IncarnationDeps) {
   const deliver = createDeliver({
     clock,
     signers,
-    transport,
+    sender,
     store,
     retry: createRetryPolicy(deps.scheduleMs, deps.random),
     announce: announcer.attempted,
@@ -260,7 +260,7 @@ export function createIncarnation(deps: IncarnationDeps) {
       await replayer.stop();
       await janitor.stop();
       await dispatcher.stop(graceMs);
-      transport.close();
+      sender.close();
       ownHub.closeAll();
       await stats.flush().catch(() => {});
     },

@@ -1,0 +1,223 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Sender, SendOrder } from "./sender.ts";
+import type {
+  PackedAnswer,
+  PackedOrder,
+  PackedSigner,
+  SenderMessage,
+  SenderNews,
+  SenderSettings,
+} from "./sender-messages.ts";
+import type { SignerMaterial } from "./signature.ts";
+import type { BodyRead, Reply } from "./transport.ts";
+
+/** As many as the signers keep; about 1 KB each on the other side. */
+const maxKnownSigners = 10_000;
+
+export interface SenderThreadDeps {
+  /** Read when the thread starts, which is at the first attempt: by then the server knows its own address. */
+  settings(): SenderSettings;
+  clock: Clock;
+  log: Log;
+  /** Told for each request whether it went out on a kept connection. */
+  onConnection(reused: boolean): void;
+}
+
+/**
+ * A sender on a thread of its own. Two signatures, TLS and HTTP are most of what an attempt costs, and none of it needs the
+ * database: here it runs beside the event loop that accepts and records, which is what bounds the rate.
+ *
+ * What is ordered in one turn of the event loop goes over in one message, and answers come back the same way.
+ */
+export function createSenderThread({ settings, clock, log, onConnection }: SenderThreadDeps): Sender {
+  let worker: Worker | null = null;
+  let closed = false;
+  let lastId = 0;
+  const underWay = new Map<number, Attempt>();
+  let outbox: { id: number; order: SendOrder }[] = [];
+  const numbers = new Map<SignerMaterial, number>();
+  let lastNumber = 0;
+
+  const tell = (message: SenderMessage, transfer: ArrayBuffer[] = []) => worker?.postMessage(message, transfer);
+
+  function start(): Worker {
+    const started = new Worker(new URL("./sender-worker.ts", import.meta.url), { env: {} });
+    started.onmessage = ({ data }: MessageEvent<SenderNews>) => hear(data);
+    started.onerror = ({ message }) => {
+      if (worker === started) recover(message);
+    };
+    // The server's listener keeps the process alive, not this.
+    started.unref();
+    return started;
+  }
+
+  /** A defect of ours ended the thread. Its attempts may have arrived or not, so they are made again, by a new one. */
+  function recover(message: string): void {
+    log.write("error", "sender.failed", { message });
+    worker = null;
+    numbers.clear();
+    const lost = [...underWay.values()];
+    underWay.clear();
+    for (const attempt of lost) attempt.breakOff("reset", "this server broke the attempt off");
+  }
+
+  function flush(): void {
+    const orders = outbox.filter(({ id }) => underWay.has(id));
+    outbox = [];
+    if (orders.length === 0 || closed) return;
+    if (!worker) {
+      worker = start();
+      tell({ kind: "open", settings: settings() });
+    }
+    const payloads = new Uint8Array(orders.reduce((sum, { order }) => sum + order.delivery.payload.length, 0));
+    const signers: PackedSigner[] = [];
+    const forgotten: number[] = [];
+    let payloadEnd = 0;
+    const packed = orders.map(({ id, order: { delivery, material, now } }): PackedOrder => {
+      const { url, eventId, tenantId, eventSeq, replayGroupId, payload } = delivery;
+      payloads.set(payload, payloadEnd);
+      payloadEnd += payload.length;
+      const signer = numbers.get(material) ?? introduce(material, signers, forgotten);
+      return { id, url, eventId, tenantId, eventSeq, replayGroupId, payloadEnd, signer, now };
+    });
+    tell({ kind: "send", signers, orders: packed, payloads: payloads.buffer, forgotten }, [payloads.buffer]);
+  }
+
+  function introduce(material: SignerMaterial, signers: PackedSigner[], forgotten: number[]): number {
+    if (numbers.size >= maxKnownSigners) {
+      const [oldest] = numbers;
+      if (oldest) {
+        numbers.delete(oldest[0]);
+        forgotten.push(oldest[1]);
+      }
+    }
+    lastNumber += 1;
+    const { keyId, privateKey, secrets } = material;
+    const der = privateKey.export({ format: "der", type: "pkcs8" });
+    signers.push({ number: lastNumber, keyId, privateKey: new Uint8Array(der), secrets: secrets.map(copyOf) });
+    numbers.set(material, lastNumber);
+    return lastNumber;
+  }
+
+  function hear({ answers, bodies, connections }: SenderNews): void {
+    for (let i = 0; i < connections.fresh; i++) onConnection(false);
+    for (let i = 0; i < connections.kept; i++) onConnection(true);
+    for (const answer of answers) {
+      const attempt = underWay.get(answer.id);
+      // An attempt that was broken off here has been answered.
+      if (!attempt) continue;
+      if (answer.kind !== "responded" || answer.bodyEnded) underWay.delete(answer.id);
+      attempt.answer(answer);
+    }
+    for (const { id, body } of bodies) {
+      underWay.get(id)?.endBody(body);
+      underWay.delete(id);
+    }
+  }
+
+  function breakOff(id: number, attempt: Attempt): void {
+    underWay.delete(id);
+    tell({ kind: "abort", id });
+    attempt.breakOff("aborted");
+  }
+
+  return {
+    send(order, signal) {
+      return new Promise((resolve, reject) => {
+        const startedAtMs = clock.monotonicMs();
+        const elapsedMs = () => clock.monotonicMs() - startedAtMs;
+        lastId += 1;
+        const id = lastId;
+        const attempt = new Attempt(resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
+        if (closed || signal?.aborted) return attempt.breakOff("aborted");
+        signal?.addEventListener("abort", attempt);
+        underWay.set(id, attempt);
+        outbox.push({ id, order });
+        if (outbox.length === 1) setImmediate(flush);
+      });
+    },
+
+    close() {
+      closed = true;
+      tell({ kind: "close" });
+      worker = null;
+      const left = [...underWay.values()];
+      underWay.clear();
+      for (const attempt of left) attempt.breakOff("aborted");
+    },
+  };
+}
+
+/** A small view into a pool would be copied with all of the pool. */
+const copyOf = (bytes: Uint8Array) => new Uint8Array(bytes);
+
+/** One attempt as this side knows it. The abort listener is the object itself. */
+class Attempt {
+  private body: LateBody | undefined;
+
+  constructor(
+    private readonly resolve: (reply: Reply) => void,
+    private readonly reject: (error: Error) => void,
+    private readonly signal: AbortSignal | undefined,
+    private readonly elapsedMs: () => number,
+    private readonly onAbort: () => void,
+  ) {}
+
+  handleEvent(): void {
+    this.onAbort();
+  }
+
+  answer(answer: PackedAnswer): void {
+    if (answer.kind === "responded" && !answer.bodyEnded) this.body = new LateBody(answer.body);
+    else this.release();
+    if (answer.kind === "failed") this.reject(new Error(answer.message));
+    else if (answer.kind === "responded") {
+      const { status, retryAfter, durationMs, body } = answer;
+      this.resolve({ kind: "responded", status, retryAfter, durationMs, body: this.body ?? wholeBody(body) });
+    } else {
+      const { cause, detail, durationMs } = answer;
+      this.resolve({ kind: "no-response", cause, ...(detail !== undefined && { detail }), durationMs });
+    }
+  }
+
+  endBody(body: Uint8Array): void {
+    this.release();
+    this.body?.end(body);
+  }
+
+  /** Without the other side: there is no answer, or no more of its body. */
+  breakOff(cause: "aborted" | "reset", detail?: string): void {
+    this.release();
+    if (this.body) this.body.end(this.body.received());
+    else this.resolve({ kind: "no-response", cause, ...(detail && { detail }), durationMs: this.elapsedMs() });
+  }
+
+  private release(): void {
+    this.signal?.removeEventListener("abort", this);
+  }
+}
+
+/** Of an answer whose body was still coming: what had come with the head, until the rest is known. */
+class LateBody implements BodyRead {
+  ended = false;
+  readonly done: Promise<void>;
+  private resolve = () => {};
+
+  constructor(private bytes: Uint8Array) {
+    this.done = new Promise((resolve) => (this.resolve = resolve));
+  }
+
+  received(): Uint8Array {
+    return this.bytes;
+  }
+
+  end(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.ended = true;
+    this.resolve();
+  }
+}
+
+const over = Promise.resolve();
+const wholeBody = (bytes: Uint8Array): BodyRead => ({ ended: true, received: () => bytes, done: over });

@@ -1,0 +1,119 @@
+import { createPrivateKey } from "node:crypto";
+import { systemClock } from "../lib/clock.ts";
+import { createAddressPolicy } from "./address.ts";
+import { buildRequest } from "./request.ts";
+import type {
+  PackedAnswer,
+  PackedOrder,
+  PackedSigner,
+  SendBatch,
+  SenderMessage,
+  SenderNews,
+} from "./sender-messages.ts";
+import type { SignerMaterial } from "./signature.ts";
+import { createTransport, type Reply, type Transport } from "./transport.ts";
+
+/** The other end of `sender-thread.ts`. The build names this file as an entry point of its own. */
+declare const self: Worker;
+
+let transport: Transport | null = null;
+const signers = new Map<number, SignerMaterial>();
+const underWay = new Map<number, AbortController>();
+
+/** Replies since the last news; their bodies are looked at when the news goes out: most have ended by then. */
+let replies: { id: number; reply: Reply }[] = [];
+let failures: PackedAnswer[] = [];
+let bodies: { id: number; body: Uint8Array }[] = [];
+let connections = { fresh: 0, kept: 0 };
+let isTelling = false;
+
+self.onmessage = ({ data }: MessageEvent<SenderMessage>) => {
+  if (data.kind === "send") send(data);
+  else if (data.kind === "abort") underWay.get(data.id)?.abort();
+  else if (data.kind === "close") close();
+  else {
+    const { policy, ...settings } = data.settings;
+    transport = createTransport({
+      ...settings,
+      policy: createAddressPolicy(policy),
+      clock: systemClock,
+      onConnection: (reused) => void connections[reused ? "kept" : "fresh"]++,
+    });
+  }
+};
+
+function close(): void {
+  transport?.close();
+  process.exit();
+}
+
+function send({ signers: added, orders, payloads, forgotten }: SendBatch): void {
+  for (const signer of added) signers.set(signer.number, unpack(signer));
+  let start = 0;
+  for (const order of orders) {
+    void attempt(order, new Uint8Array(payloads, start, order.payloadEnd - start));
+    start = order.payloadEnd;
+  }
+  for (const number of forgotten) signers.delete(number);
+}
+
+function unpack({ keyId, privateKey, secrets }: PackedSigner): SignerMaterial {
+  const key = createPrivateKey({ key: Buffer.from(privateKey), format: "der", type: "pkcs8" });
+  return { keyId, privateKey: key, secrets: secrets.map((secret) => Buffer.from(secret)) };
+}
+
+async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
+  const { id } = order;
+  const controller = new AbortController();
+  underWay.set(id, controller);
+  try {
+    const material = signers.get(order.signer);
+    if (!material || !transport) throw new Error("The sender was not told what to sign with");
+    const reply = await transport.send(buildRequest({ ...order, payload }, material, order.now), controller.signal);
+    replies.push({ id, reply });
+  } catch (error) {
+    failures.push({ id, kind: "failed", message: error instanceof Error ? error.message : String(error) });
+  }
+  tellSoon();
+}
+
+/** At the end of this turn of the event loop, for all that came in it. */
+function tellSoon(): void {
+  if (isTelling) return;
+  isTelling = true;
+  setImmediate(tell);
+}
+
+function tell(): void {
+  isTelling = false;
+  const answers: PackedAnswer[] = failures;
+  for (const { id, reply } of replies) answers.push(pack(id, reply));
+  for (const { id } of answers) if (!waiting.has(id)) underWay.delete(id);
+  const news: SenderNews = { answers, bodies, connections };
+  replies = [];
+  failures = [];
+  bodies = [];
+  connections = { fresh: 0, kept: 0 };
+  self.postMessage(news);
+}
+
+/** Attempts whose body is still coming. */
+const waiting = new Set<number>();
+
+function pack(id: number, reply: Reply): PackedAnswer {
+  const { durationMs } = reply;
+  if (reply.kind === "no-response") {
+    return { id, kind: "no-response", cause: reply.cause, detail: reply.detail, durationMs };
+  }
+  const { status, retryAfter, body } = reply;
+  if (!body.ended) {
+    waiting.add(id);
+    void body.done.then(() => {
+      waiting.delete(id);
+      underWay.delete(id);
+      bodies.push({ id, body: body.received() });
+      tellSoon();
+    });
+  }
+  return { id, kind: "responded", status, retryAfter, durationMs, body: body.received(), bodyEnded: body.ended };
+}

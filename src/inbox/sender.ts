@@ -1,0 +1,28 @@
+import { buildRequest } from "../delivery/request.ts";
+import type { Sender } from "../delivery/sender.ts";
+import type { InboxAddresses } from "./addresses.ts";
+import type { Inbox } from "./inbox.ts";
+
+export interface InboxSenderDeps {
+  addresses: Pick<InboxAddresses, "isInboxOf">;
+  inbox: Inbox;
+  network: Sender;
+}
+
+/**
+ * Hands a delivery to the account's own inbox over inside the process, never over a socket (decisions, section 9), and
+ * every other one to the network, which refuses the addresses of this server.
+ */
+export function createInboxSender({ addresses, inbox, network }: InboxSenderDeps): Sender {
+  return {
+    send(order, signal) {
+      const { delivery, material, now } = order;
+      if (!addresses.isInboxOf(delivery.tenantId, delivery.url)) return network.send(order, signal);
+      return inbox.receive(buildRequest(delivery, material, now), signal);
+    },
+    close() {
+      inbox.close();
+      network.close();
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { createHmac, createPublicKey, verify } from "node:crypto";
+import { createAddressPolicy } from "../../src/delivery/address.ts";
+import { createSender, type Sender } from "../../src/delivery/sender.ts";
+import { createSenderThread } from "../../src/delivery/sender-thread.ts";
+import { createTransport } from "../../src/delivery/transport.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
+import { bodyOf, expectReply, noResponse, responded } from "../support/expect-reply.ts";
+import { head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
+import { startReceiver } from "../support/receiver.ts";
+
+const policy = { localMode: true, allowTargets: [], ownListeners: [] };
+const clock = systemClock;
+const opened: Sender[] = [];
+afterAll(() => {
+  for (const sender of opened) sender.close();
+});
+
+interface Opened {
+  sender: Sender;
+  /** One entry for each request: whether it went out on a kept connection. */
+  connections: boolean[];
+  log: string[];
+}
+
+const kinds: Record<string, (told: Omit<Opened, "sender">) => Sender> = {
+  "on this thread": ({ connections }) =>
+    createSender(
+      createTransport({
+        policy: createAddressPolicy(policy),
+        clock,
+        onConnection: (reused) => void connections.push(reused),
+      }),
+    ),
+  "on a thread of its own": ({ connections, log }) =>
+    createSenderThread({
+      settings: () => ({ policy }),
+      clock,
+      log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
+      onConnection: (reused) => void connections.push(reused),
+    }),
+};
+
+/** Both are held to the same. */
+describe.each(Object.keys(kinds))("a sender %s", (kind) => {
+  function open(): Opened {
+    const told = { connections: [], log: [] };
+    const sender = kinds[kind]?.(told);
+    if (!sender) throw new Error(`There is no sender ${kind}`);
+    opened.push(sender);
+    return { ...told, sender };
+  }
+
+  const material = signerMaterial();
+  const orderTo = (url: string, payload: Uint8Array = Buffer.from('{"a":1.0}')) => ({
+    delivery: dueDelivery({ url, payload, replayGroupId: "März" }),
+    material,
+    now: 1_768_478_400_999,
+  });
+
+  test("sends the payload's own bytes, signed", async () => {
+    const receiver = startReceiver();
+    const { sender } = open();
+    const payload = Buffer.from('xx{ "a" : 1.0, "a":12345678901234567890, "ä":"\\u0000" }xx').subarray(2, -2);
+    const reply = await sender.send(orderTo(receiver.url, payload));
+    expectReply(reply, responded(204));
+    const [got] = receiver.requests;
+    expect(got?.body.toString()).toEndWith(`"payload":${payload.toString()}}`);
+    const { headers } = got ?? { headers: new Headers() };
+    const publicKey = createPublicKey(material.privateKey);
+    const text = Buffer.from(got?.body ?? "");
+    expect(headers.get("service-replay-group")).toBe("M%C3%A4rz");
+    expect(verify(null, text, publicKey, Buffer.from(headers.get("service-signature") ?? "", "base64"))).toBe(true);
+    const [hmac] = (headers.get("webhook-signature") ?? "").split(" ");
+    const content = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${text}`;
+    expect(hmac).toBe(
+      `v1,${createHmac("sha256", material.secrets[0] ?? "")
+        .update(content)
+        .digest("base64")}`,
+    );
+    await receiver.stop();
+  });
+
+  test("keeps many orders of one moment apart, and connections for the next", async () => {
+    const receiver = startReceiver();
+    const { sender, connections } = open();
+    const payloads = Array.from({ length: 50 }, (_, i) => Buffer.from(JSON.stringify({ i, text: "x".repeat(i * 37) })));
+    const sendAll = () => Promise.all(payloads.map((payload) => sender.send(orderTo(receiver.url, payload))));
+    const replies = [...(await sendAll()), ...(await sendAll())];
+    for (const reply of replies) expectReply(reply, responded(204));
+    const got = receiver.requests.map(({ body }) => JSON.parse(body.toString()).payload.i).toSorted((a, b) => a - b);
+    expect(got).toEqual(payloads.flatMap((_, i) => [i, i]));
+    expect(connections).toHaveLength(100);
+    expect(connections.filter((reused) => reused).length).toBeGreaterThanOrEqual(50);
+    await receiver.stop();
+  });
+
+  test("answers with the status, Retry-After and the body", async () => {
+    const receiver = await startHostileReceiver({
+      onRequest: write(`${head(503, "Retry-After: 7", "Content-Length: 4")}late`),
+    });
+    const reply = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
+    expect(reply).toMatchObject({ kind: "responded", status: 503, retryAfter: "7" });
+    expect(await bodyOf(reply)).toBe("late");
+    receiver.close();
+  });
+
+  test("answers with the head when that is complete, and with the body when that comes", async () => {
+    const rest = Promise.withResolvers<void>();
+    const receiver = await startHostileReceiver({
+      onRequest(peer) {
+        peer.write(`${head(200, "Content-Length: 8")}early`);
+        void rest.promise.then(() => peer.write("end"));
+      },
+    });
+    const reply = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
+    expect(reply).toMatchObject({ kind: "responded", status: 200, body: { ended: false } });
+    rest.resolve();
+    expect(await bodyOf(reply)).toBe("earlyend");
+    receiver.close();
+  });
+
+  test("refuses what the policy forbids, without dialling", async () => {
+    const { sender, connections } = open();
+    expectReply(await sender.send(orderTo("http://10.0.0.1/")), noResponse("address_not_public", "http not allowed"));
+    expect(connections).toEqual([]);
+  });
+
+  test("breaks an attempt off by its signal, and the connection with it", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const receiver = await startHostileReceiver({ onRequest: () => arrived.resolve() });
+    const { sender } = open();
+    const controller = new AbortController();
+    const sending = sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal);
+    await arrived.promise;
+    controller.abort();
+    expectReply(await sending, noResponse("aborted"));
+    await receiver.disconnected;
+    expectReply(
+      await sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal),
+      noResponse("aborted"),
+    );
+    expect(receiver.requests()).toBe(1);
+    receiver.close();
+  });
+
+  test("sends nothing of an order that is broken off in the same moment", async () => {
+    const receiver = startReceiver();
+    const { sender } = open();
+    const controller = new AbortController();
+    const sending = sender.send(orderTo(receiver.url), controller.signal);
+    const other = sender.send(orderTo(receiver.url, Buffer.from('"other"')));
+    controller.abort();
+    expectReply(await sending, noResponse("aborted"));
+    expectReply(await other, responded(204));
+    expect(receiver.requests.filter(({ body }) => !body.includes('"other"')).length).toBeLessThanOrEqual(1);
+    await receiver.stop();
+  });
+
+  test("comes back with everything as aborted when it is closed, also with the rest of a body, and later", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const silent = await startHostileReceiver({ onRequest: () => arrived.resolve() });
+    const endless = await startHostileReceiver({
+      onRequest: write(`${head(200, "Content-Length: 99")}a`),
+    });
+    const { sender } = open();
+    const sending = sender.send(orderTo(`http://127.0.0.1:${silent.port}/`));
+    const half = await sender.send(orderTo(`http://127.0.0.1:${endless.port}/`));
+    await arrived.promise;
+    sender.close();
+    expectReply(await sending, noResponse("aborted"));
+    expect(await bodyOf(half)).toBe("a");
+    expectReply(await sender.send(orderTo(`http://127.0.0.1:${silent.port}/`)), noResponse("aborted"));
+    await Promise.all([silent.disconnected, endless.disconnected]);
+    silent.close();
+    endless.close();
+  });
+
+  test("rejects what cannot be written, and goes on", async () => {
+    const receiver = startReceiver();
+    const { sender } = open();
+    const broken = { ...material, keyId: "a\r\nEvil: b" };
+    await expect(sender.send({ ...orderTo(receiver.url), material: broken })).rejects.toThrow();
+    expectReply(await sender.send(orderTo(receiver.url)), responded(204));
+    await receiver.stop();
+  });
+});
+
+test("a thread that a defect ends is replaced, and its attempts are to be made again", async () => {
+  const receiver = startReceiver();
+  const log: string[] = [];
+  const allowTargets = ["no range"];
+  const sender = createSenderThread({
+    settings: () => ({ policy: { ...policy, allowTargets: allowTargets.splice(0) } }),
+    clock,
+    log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
+    onConnection: () => {},
+  });
+  opened.push(sender);
+  const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), now: 0 };
+  expectReply(await sender.send(order), noResponse("reset", "this server broke the attempt off"));
+  expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "sender.failed" }]);
+  expectReply(await sender.send(order), responded(204));
+  await receiver.stop();
+});
