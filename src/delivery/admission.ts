@@ -15,6 +15,9 @@ export const silentYoungLimit = youngLimit / 2;
 export const silentOldLimit = (oldLimit * 3) / 4;
 export const untriedYoungLimit = (youngLimit * 3) / 4;
 
+/** Those that answer leave some, or a backlog of theirs would keep every new webhook from its first delivery. */
+export const provenYoungLimit = (youngLimit * 15) / 16;
+
 /** What answers takes less. An attempt to one that has answered is young for longer, because its slot is soon free again. */
 export const provenYoungMs = 1000;
 /**
@@ -30,8 +33,7 @@ export const unprovenYoungMs = 250;
 export type Standing = "proven" | "untried" | "silent";
 
 /** How many young attempts to webhooks that are not proven may be under way for one more of this standing to start. */
-const limitOf: Record<Standing, number> = {
-  proven: Number.POSITIVE_INFINITY,
+const limitOf: Record<Exclude<Standing, "proven">, number> = {
   untried: untriedYoungLimit,
   silent: silentYoungLimit,
 };
@@ -67,7 +69,7 @@ export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
 
   const fits = (standing: Standing) =>
     proven.young + unproven.young < youngLimit &&
-    unproven.young < limitOf[standing] &&
+    (standing === "proven" ? proven.young < provenYoungLimit : unproven.young < limitOf[standing]) &&
     (standing !== "silent" || old < silentOldLimit);
 
   return {

@@ -124,6 +124,15 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     ready[queue.standing].push(queue);
   }
 
+  /** What an attempt says of its webhook. One that waits goes on waiting among its like: places of others are others'. */
+  function learn(queue: WebhookQueue, answered: boolean): void {
+    const before = queue.standing;
+    queue.answered(answered);
+    if (!queue.isReady || queue.standing === before) return;
+    ready[before].splice(ready[before].indexOf(queue), 1);
+    ready[queue.standing].push(queue);
+  }
+
   let pumping = false;
   function pump(): void {
     if (pumping || stopping || !started || stalls > 0) return;
@@ -191,7 +200,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     const isOvertaken = queue.release(delivery.deliveryKey);
     if (result.kind === "aborted") return null;
     hindsight.attemptSettled(delivery);
-    queue.answered(result.answered);
+    learn(queue, result.answered);
     if (isOvertaken || result.kind === "superseded") expect(queue, clock.now());
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
     return result.connectionFree;

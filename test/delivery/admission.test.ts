@@ -3,6 +3,7 @@ import {
   createAdmission,
   oldLimit,
   type Place,
+  provenYoungLimit,
   type Standing,
   silentOldLimit,
   silentYoungLimit,
@@ -28,8 +29,14 @@ function setUp() {
 }
 
 describe("admission", () => {
-  test("webhooks that answer may have 512 attempts younger than a second", () => {
-    expect(setUp().fill("proven")).toHaveLength(youngLimit);
+  test("webhooks that answer may have 480 attempts younger than a second", () => {
+    expect(setUp().fill("proven")).toHaveLength(provenYoungLimit);
+  });
+
+  test("a new webhook finds a place when those that answer have taken all of theirs", () => {
+    const { fill } = setUp();
+    fill("proven");
+    expect(fill("untried")).toHaveLength(youngLimit - provenYoungLimit);
   });
 
   test("webhooks that have not answered take half of the places, so the others always find one", () => {
@@ -52,7 +59,7 @@ describe("admission", () => {
     const [first] = fill("proven");
     admission.leave(first as Place);
     expect(admission.hasRoom("proven")).toBe(true);
-    expect(admission.inFlight).toBe(youngLimit - 1);
+    expect(admission.inFlight).toBe(provenYoungLimit - 1);
   });
 
   test("after a second an attempt does not count as young any more", () => {
@@ -62,7 +69,7 @@ describe("admission", () => {
     expect(admission.hasRoom("proven")).toBe(false);
     expect(admission.nextAgeingAt()).toBe(1000);
     pass(1);
-    expect(fill("proven")).toHaveLength(youngLimit);
+    expect(fill("proven")).toHaveLength(provenYoungLimit);
   });
 
   test("after a quarter of one, when nobody knows whether it will be answered", () => {
@@ -99,6 +106,6 @@ describe("admission", () => {
     expect(admission.nextAgeingAt()).toBeNull();
     for (const place of all) admission.leave(place);
     expect(admission.inFlight).toBe(0);
-    expect(fill("proven")).toHaveLength(youngLimit);
+    expect(fill("proven")).toHaveLength(provenYoungLimit);
   });
 });

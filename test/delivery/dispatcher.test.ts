@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { silentYoungLimit } from "../../src/delivery/admission.ts";
 import type { Delivered, Route } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
 import type { DueDelivery } from "../../src/domain.ts";
@@ -150,6 +151,17 @@ describe("the dispatcher", () => {
     for (const attempt of [...inFlight.values()]) attempt.end();
     await whenInFlight(4);
     expect(inFlight.size).toBe(4);
+  });
+
+  test("gives a webhook that has answered the places of those that answer, also while it waits", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, start, inFlight, whenInFlight } = setUp({ concurrency: 1_000, clock });
+    await start();
+    dispatcher.offer(Array.from({ length: 300 }, (_, i) => deliveryOf(i + 1, i < 250 ? 1 : 2)));
+    // Turns of those that have not answered come with the time, and in less of it than makes an attempt an old one.
+    while (inFlight.size < silentYoungLimit) clock.advance(1);
+    inFlight.get(1)?.end();
+    await whenInFlight(299);
   });
 
   test("serves webhooks in turn, so a backlog of one does not hold up another", async () => {
