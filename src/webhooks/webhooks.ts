@@ -25,6 +25,8 @@ export function checkWebhooks(
   field: "webhooks" | "",
   limit: number,
 ): NewWebhook[] {
+  // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
+  if (entries.length > limit) throw tooManyEntries(field, limit);
   const indexOf = new Map<string, number>();
   entries.forEach(({ webhook_url }, index) => {
     const subject = `${field}[${index}].webhook_url`;
@@ -37,12 +39,11 @@ export function checkWebhooks(
     }
     indexOf.set(verdict.url.href, index);
   });
-  if (entries.length > limit) {
-    const subject = field === "" ? "The body" : field;
-    throw invalid(
-      `${subject} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; leave some out or upgrade the account.`,
-      "too_many_webhooks",
-    );
-  }
   return entries.map(({ webhook_url, name }) => ({ id: newId("wh"), url: webhook_url, name }));
 }
+
+const tooManyEntries = (field: "webhooks" | "", limit: number) =>
+  invalid(
+    `${field === "" ? "The body" : field} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; leave some out or upgrade the account.`,
+    "too_many_webhooks",
+  );

@@ -207,6 +207,11 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
       ]),
     ),
   ),
+  "more than the plan allows, before any of them is judged": refusal(
+    Array.from({ length: 1_000 }, () => ({ webhook_url: "no URL" })),
+    "too_many_webhooks",
+    /^The body must have at most \d entr/,
+  ),
   "the same URL twice": refusal([a, a], "duplicate_webhook", /^\[1\]\.webhook_url must not be the same/),
   "the same URL under two names": refusal([a, { ...a, name: "Z" }], "duplicate_webhook", /^\[1\]\.webhook_url/),
   "the same URL in two spellings": refusal(
