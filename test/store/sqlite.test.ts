@@ -28,6 +28,7 @@ import { sandboxVerbs } from "../../src/store/sqlite/sandbox.ts";
 import * as schema from "../../src/store/sqlite/schema.ts";
 import { statVerbs } from "../../src/store/sqlite/stats.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
+import { webhookVerbs } from "../../src/store/sqlite/webhooks.ts";
 import { billingStoreContract } from "../contract/billing-store.ts";
 import { inboxStoreContract } from "../contract/inbox-store.ts";
 import { sandboxStoreContract } from "../contract/sandbox-store.ts";
@@ -289,6 +290,14 @@ describe("query plans", () => {
     expect(keys).toContain(index);
     expect(keys).not.toContain("TEMP B-TREE");
     expect(joined).toEqual([]);
+  });
+
+  test.each([
+    ["the list of webhooks", (connection: Connection) => void webhookVerbs(connection)],
+    ["what a transaction knows of a tenant", ({ client }: Connection) => void createTenantPages(client)],
+  ])("%s is read without a look at those that were removed", (_, prepare) => {
+    const plans = plansOf((client) => prepare(connectionTo(client))).filter((plan) => plan.includes(" webhook "));
+    expect(new Set(plans)).toEqual(new Set(["SEARCH webhook USING INDEX webhook_registered (tenant_key=?)"]));
   });
 
   test("a list without payloads does not ask for them", () => {

@@ -3,6 +3,7 @@ import initial from "../../../drizzle/sqlite/migrations/0000_initial.sql" with {
 import payments from "../../../drizzle/sqlite/migrations/0001_payments.sql" with { type: "text" };
 import inbox from "../../../drizzle/sqlite/migrations/0002_inbox.sql" with { type: "text" };
 import packedLatency from "../../../drizzle/sqlite/migrations/0003_packed_latency.sql" with { type: "text" };
+import registeredWebhooks from "../../../drizzle/sqlite/migrations/0004_registered_webhooks.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 
 /** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is added by hand. `pragma user_version` counts those that have run. */
@@ -11,6 +12,7 @@ export const migrations: readonly { name: string; sql: string }[] = [
   { name: "0001_payments", sql: payments },
   { name: "0002_inbox", sql: inbox },
   { name: "0003_packed_latency", sql: packedLatency },
+  { name: "0004_registered_webhooks", sql: registeredWebhooks },
 ];
 
 /** What drizzle-kit puts between two statements. */

@@ -173,6 +173,8 @@ export const webhook = sqliteTable(
   (t) => [
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and ${t.drained} = 0`),
     index("webhook_by_tenant").on(t.tenantKey, t.position),
+    // Removed ones stay, so an account that changes its list often has many; reading the list must not walk through them.
+    index("webhook_registered").on(t.tenantKey, t.position).where(sql`${t.removedAt} is null`),
     uniqueIndex("webhook_url_once").on(t.tenantKey, t.url).where(sql`${t.removedAt} is null`),
   ],
 );

@@ -1,0 +1,1 @@
+CREATE INDEX `webhook_registered` ON `webhook` (`tenant_key`,`position`) WHERE "webhook"."removed_at" is null;
