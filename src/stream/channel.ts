@@ -1,6 +1,12 @@
 /** Decisions, section 11: how many messages of a tenant a client can catch up with. */
 export const channelMessages = 1_000;
 
+/**
+ * And how many bytes of them: the longest URL, twice in each of 1,000 messages, fits. A replay's label has no limit but the
+ * body's, so 1,000 messages could hold 64 MiB of an account's own making.
+ */
+export const channelBytes = 5 * 2 ** 20;
+
 /** Messages go out in chunks of about this size: one write to the socket in place of hundreds. */
 const chunkBytes = 32 * 1024;
 
@@ -22,30 +28,40 @@ export interface Channel {
 
 /** @param since nothing with a number up to this one is, or ever was, in the channel */
 export function createChannel(since: number): Channel {
-  const ring: { number: number; bytes: Uint8Array<ArrayBuffer> }[] = [];
+  const ring: ({ number: number; bytes: Uint8Array<ArrayBuffer> } | null)[] = [];
+  let first = 0;
   let end = 0;
+  let heldBytes = 0;
   /** The highest number that is no longer there. */
   let lost = since;
   let latestChunk = { from: -1, end: -1, next: -1, bytes: new Uint8Array(0) };
 
-  const firstPosition = () => Math.max(0, end - channelMessages);
   const at = (position: number) => {
     const message = ring[position % channelMessages];
     if (!message) throw new RangeError(`The channel has no message at ${position}`);
     return message;
   };
 
+  function dropFirst(): void {
+    const { number, bytes } = at(first);
+    lost = number;
+    heldBytes -= bytes.length;
+    ring[first % channelMessages] = null;
+    first += 1;
+  }
+
   return {
     get first() {
-      return firstPosition();
+      return first;
     },
     get end() {
       return end;
     },
 
     push(number, bytes) {
-      if (end >= channelMessages) lost = at(end).number;
+      while (end > first && (end - first >= channelMessages || heldBytes + bytes.length > channelBytes)) dropFirst();
       ring[end % channelMessages] = { number, bytes };
+      heldBytes += bytes.length;
       end += 1;
     },
 
@@ -65,7 +81,7 @@ export function createChannel(since: number): Channel {
     positionAfter(number) {
       if (number < lost) return null;
       let position = end;
-      while (position > firstPosition() && at(position - 1).number > number) position -= 1;
+      while (position > first && at(position - 1).number > number) position -= 1;
       return position;
     },
   };

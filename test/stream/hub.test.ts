@@ -187,6 +187,28 @@ describe("Last-Event-ID", () => {
     expect((await open("t1", { lastEventId: first.id }).message()).event).toBe("resync");
   });
 
+  test("keeps 5 MiB of an account's messages, whatever it puts into them", async () => {
+    const { open, publish } = setUp();
+    const stream = open();
+    const mebibyte = "x".repeat(2 ** 20 - 100);
+    const ids: string[] = [];
+    for (let n = 0; n < 7; n++) {
+      publish(n, "t1", mebibyte);
+      ids.push((await stream.message()).id);
+    }
+    await stream.close();
+    const resumed = open("t1", { lastEventId: ids[1] ?? "" });
+    for (let n = 2; n < 7; n++) expect((await resumed.message()).data.n).toBe(n);
+    await resumed.close();
+    expect((await open("t1", { lastEventId: ids[0] ?? "" }).message()).event).toBe("resync");
+    // One alone may be larger than all: it is shown, and the next one takes its place.
+    const live = open();
+    publish(7, "t1", mebibyte.repeat(6));
+    expect((await live.message()).data.n).toBe(7);
+    publish(8);
+    expect((await open("t1", { lastEventId: ids[6] ?? "" }).message()).event).toBe("resync");
+  });
+
   test.each(["", "x", "1-1", "0x1-2", "99999999999999999999-1"])(
     "%p is unknown: resync, then live",
     async (lastEventId) => {
