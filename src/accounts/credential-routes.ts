@@ -5,7 +5,7 @@ import type { Accounts } from "./accounts.ts";
 import { type AccountHub, announceChange } from "./announcement.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import * as c from "./credential-model.ts";
-import { invalidRequest, tenantNotFound, tenantPath } from "./model.ts";
+import { failure, invalidRequest, tenantNotFound, tenantPath } from "./model.ts";
 import type { ShownSecret, SigningKeys } from "./signing-keys.ts";
 
 export interface CredentialRouteDeps {
@@ -108,6 +108,11 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         responses: {
           201: { description: "The new key.", schema: c.rotatedSigningKey, example: c.rotatedSigningKeyExample },
           400: invalidRequest("activate_after_seconds must be at most 604800."),
+          429: failure(
+            "The account has 100 published signing keys.",
+            "too_many_signing_keys",
+            "The account has 100 published signing keys, which is the limit; wait for Retry-After, when the first of them is no longer needed.",
+          ),
         },
       },
       async ({ tenant, body }) => {

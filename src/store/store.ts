@@ -97,18 +97,28 @@ export interface NewSigningKey {
   readonly sealedSeed: Uint8Array;
 }
 
+/**
+ * What an account may have of each, because whoever lists them reads them all: without an end, ten thousand rotations made
+ * each reading of the public keys stop the server for 20 ms. A new API key is never refused, for it may replace a stolen
+ * one, so the oldest are forgotten; a signing key that was used stays published (decisions, section 8).
+ */
+export const credentialLimits = { apiKeys: 1_000, signingKeys: 100 };
+
 export interface CredentialVerbs {
   /** Newest first, the inactive ones too. */
   apiKeys(tenantKey: number): Promise<ApiKey[]>;
   findApiKey(hash: Uint8Array): Promise<{ apiKeyId: string; tenant: Tenant; expiresAt: number | null } | null>;
-  /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. */
+  /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. Forgets all but the latest. */
   rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number): Promise<ApiKey>;
   /** Notes the last use of keys by id. Keys that are gone are passed over. */
   touchApiKeys(uses: ReadonlyMap<string, number>): Promise<void>;
 
   /** All that are still published at `now`, the newest first. */
   signingKeys(tenantKey: number, now: number): Promise<SigningKey[]>;
-  /** Adds a key that signs from `activatesAt`; the earlier ones are published until `othersRetireAt`. */
+  /**
+   * Adds a key that signs from `activatesAt`; the earlier ones are published until `othersRetireAt`.
+   * @throws rate_limited `too_many_signing_keys`
+   */
   rotateSigningKey(
     tenantKey: number,
     key: NewSigningKey,
@@ -118,6 +128,7 @@ export interface CredentialVerbs {
   ): Promise<SigningKey>;
   /** Those that sign at `now`, the newest first. */
   signingSecrets(tenantKey: number, now: number): Promise<SigningSecret[]>;
+  /** Adds a secret; the one before it signs until `othersEndAt`, and earlier ones no longer. */
   rotateSigningSecret(tenantKey: number, sealed: Uint8Array, othersEndAt: number, now: number): Promise<void>;
 
   /** Ends one session token, remembered until it would have expired. */

@@ -128,6 +128,22 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect((await world.store.apiKeys(untouched.key))[0]?.expiresAt).toBeNull();
       });
 
+      test("the latest 1,000 API keys are kept, of this account alone", async () => {
+        const oldest = newApiKeyRow();
+        const { key } = await world.tenant({ apiKey: oldest });
+        const untouched = await world.tenant();
+        const rotate = (n: number) =>
+          Promise.all(Array.from({ length: n }, () => world.store.rotateApiKey(key, newApiKeyRow(), 9_000, 1_000)));
+        await rotate(999);
+        expect(await world.store.apiKeys(key)).toHaveLength(1_000);
+        expect((await world.store.findApiKey(oldest.hash))?.apiKeyId).toBe(oldest.id);
+        const [latest] = await rotate(1);
+        const kept = await world.store.apiKeys(key);
+        expect([kept.length, kept[0]?.id]).toEqual([1_000, latest?.id ?? ""]);
+        expect(await world.store.findApiKey(oldest.hash)).toBeNull();
+        expect(await world.store.apiKeys(untouched.key)).toHaveLength(1);
+      });
+
       test("the last use is noted, and keys that are gone are passed over", async () => {
         const apiKey = newApiKeyRow();
         const { key } = await world.tenant({ apiKey });
@@ -166,6 +182,26 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(published).toEqual([third.id, first?.id ?? ""]);
       });
 
+      test("of 100 published signing keys none may be added, until one retires or if it takes a later one's place", async () => {
+        const { key } = await world.tenant();
+        const now = world.clock.now();
+        const rotate = (retireAt: number, at = now, activatesAt = at) =>
+          world.store.rotateSigningKey(key, newSigningKeyRow(), activatesAt, retireAt, at);
+        await rotate(now + 5_000);
+        for (let n = 2; n < 100; n++) await rotate(now + 60_000, now, now + (n === 99 ? 10_000 : 0));
+        const before = await world.store.signingKeys(key, now);
+        expect(before).toHaveLength(100);
+        const taken = await rotate(now + 60_000);
+        const after = await world.store.signingKeys(key, now);
+        expect(after.map(({ id }) => id)).toEqual([taken.id, ...before.slice(1).map(({ id }) => id)]);
+        await expect(rotate(now + 60_000)).rejects.toMatchObject({
+          code: "too_many_signing_keys",
+          retryAfterSeconds: 5,
+        });
+        expect(await world.store.signingKeys(key, now)).toEqual(after);
+        expect(await rotate(now + 60_000, now + 5_000)).toMatchObject({ retiresAt: null });
+      });
+
       test("signing secrets sign until they expire, the newest first", async () => {
         const { key } = await world.tenant();
         await world.store.rotateSigningSecret(key, bytes("second"), 100, 50);
@@ -174,6 +210,17 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect((await sealed(99)).length).toBe(2);
         expect((await sealed(99))[0]).toBe("second");
         expect(await sealed(100)).toEqual(["second"]);
+      });
+
+      test("of signing secrets only the current one and the one before it are kept", async () => {
+        const { key } = await world.tenant();
+        for (const name of ["second", "third"]) await world.store.rotateSigningSecret(key, bytes(name), 100, 50);
+        const secrets = await world.store.signingSecrets(key, 99);
+        expect(secrets.map(({ sealed, expiresAt }) => [Buffer.from(sealed).toString(), expiresAt])).toEqual([
+          ["third", null],
+          ["second", 100],
+        ]);
+        expect(world.backend.countRows().signing_secret).toBe(2);
       });
 
       test("a session ends once, however often it is ended", async () => {

@@ -1,9 +1,10 @@
-import { and, desc, eq, gt, isNull, or, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, or, sql } from "drizzle-orm";
 import type { ApiKey, SigningKey, Tenant } from "../../domain.ts";
+import { rateLimited } from "../../errors.ts";
 import { accountGone } from "../../standing.ts";
-import type { CredentialVerbs } from "../store.ts";
+import { type CredentialVerbs, credentialLimits } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { type Job, type LaneTransaction, refuse } from "./lane.ts";
+import { type Job, refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
 
@@ -36,9 +37,22 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
     .where(eq(t.endedSession.id, sql.placeholder("id")))
     .prepare();
 
+  const ofTenant = eq(t.apiKey.tenantKey, sql.placeholder("tenantKey"));
+  const newestBeyondLimit = db
+    .select({ key: t.apiKey.key })
+    .from(t.apiKey)
+    .where(ofTenant)
+    .orderBy(desc(t.apiKey.key))
+    .limit(1)
+    .offset(credentialLimits.apiKeys);
+  const forgetOldestApiKeys = db
+    .delete(t.apiKey)
+    .where(and(ofTenant, lte(t.apiKey.key, sql`(${newestBeyondLimit})`)))
+    .prepare();
+
   /** A write for a tenant that must still exist. */
-  const forTenant = <T>(tenantKey: number, job: (tx: LaneTransaction) => T) =>
-    lane.submit<T>(((tx) => (pages(tx, tenantKey).gone ? refuse(accountGone()) : job(tx))) satisfies Job<T>);
+  const forTenant = <T>(tenantKey: number, job: Job<T>) =>
+    lane.submit<T>((tx) => (pages(tx, tenantKey).gone ? refuse(accountGone()) : job(tx)));
 
   return {
     apiKeys: async (tenantKey) =>
@@ -58,7 +72,7 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
           .set({ expiresAt: othersEndAt })
           .where(and(eq(t.apiKey.tenantKey, tenantKey), endsLater))
           .run();
-        return db
+        const added = db
           .insert(t.apiKey)
           .values({
             tenantKey,
@@ -69,6 +83,8 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
           })
           .returning(apiKeyColumns)
           .get();
+        forgetOldestApiKeys.run({ tenantKey });
+        return added;
       }),
 
     touchApiKeys: (uses) =>
@@ -94,6 +110,16 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
     rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now) =>
       forTenant<SigningKey>(tenantKey, () => {
         const mine = eq(t.signingKey.tenantKey, tenantKey);
+        const isStaying = lte(t.signingKey.activatesAt, Math.max(now, activatesAt));
+        const isPublished = or(isNull(t.signingKey.retiresAt), gt(t.signingKey.retiresAt, now));
+        const [staying] = db
+          .select({ published: count(), firstRetiresAt: min(t.signingKey.retiresAt) })
+          .from(t.signingKey)
+          .where(and(mine, isStaying, isPublished))
+          .all();
+        if (staying && staying.published >= credentialLimits.signingKeys) {
+          return refuse(tooManySigningKeys((staying.firstRetiresAt ?? othersRetireAt) - now));
+        }
         // A key that was to take over later than this one never signs, so it need not be known.
         db.delete(t.signingKey)
           .where(and(mine, gt(t.signingKey.activatesAt, Math.max(now, activatesAt))))
@@ -128,11 +154,11 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
 
     rotateSigningSecret: (tenantKey, sealed, othersEndAt, now) =>
       forTenant<void>(tenantKey, () => {
-        const endsLater = or(isNull(t.signingSecret.expiresAt), gt(t.signingSecret.expiresAt, othersEndAt));
-        db.update(t.signingSecret)
-          .set({ expiresAt: othersEndAt })
-          .where(and(eq(t.signingSecret.tenantKey, tenantKey), endsLater))
+        const mine = eq(t.signingSecret.tenantKey, tenantKey);
+        db.delete(t.signingSecret)
+          .where(and(mine, isNotNull(t.signingSecret.expiresAt)))
           .run();
+        db.update(t.signingSecret).set({ expiresAt: othersEndAt }).where(mine).run();
         db.insert(t.signingSecret)
           .values({ tenantKey, sealed: Buffer.from(sealed), createdAt: now })
           .run();
@@ -178,3 +204,10 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
     },
   };
 }
+
+const tooManySigningKeys = (leftMs: number) =>
+  rateLimited(
+    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; wait for Retry-After, when the first of them is no longer needed.`,
+    "too_many_signing_keys",
+    leftMs / 1000,
+  );
