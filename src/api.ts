@@ -10,8 +10,11 @@ import { inboxPath } from "./inbox/addresses.ts";
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
 export const listenerBodyLimit = 8 * 2 ** 20;
 
-/** A quiet connection is cut after this many seconds: a request that is written slowly has this long between two pieces. */
-const idleTimeoutSeconds = 30;
+/**
+ * A quiet connection is cut after this many seconds. Slow is quiet too, or a thousand clients with a byte a second would be
+ * a thousand for ever: of Bun 1.4.5 a body must make about 16 KB in this time, and a head be complete within 12 s.
+ */
+export const idleTimeoutSeconds = 30;
 
 /** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
 const streamIdleTimeoutSeconds = 60;
@@ -22,12 +25,14 @@ export interface ApiOptions {
   localMode: boolean;
   /** The server is stopping: new requests are turned away. */
   isDraining(): boolean;
+  /** @default idleTimeoutSeconds */
+  idleTimeout?: number;
 }
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
-export function createApi({ endpoints, run, localMode, isDraining }: ApiOptions) {
+export function createApi({ endpoints, run, localMode, isDraining, idleTimeout = idleTimeoutSeconds }: ApiOptions) {
   const api = new Elysia({
-    serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout: idleTimeoutSeconds },
+    serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout },
     normalize: false,
   });
 

@@ -96,6 +96,8 @@ export interface AppDeps {
   wrapStore?: (store: Store) => Store;
   /** False: deliveries are signed and sent on this thread, by the given clock. @default true */
   senderThread?: boolean;
+  /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
+  idleTimeout?: number;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
@@ -106,7 +108,8 @@ const drainMs = 8000;
  * @throws StartupError with what to do
  */
 export function createApp(config: Config, deps: AppDeps): App {
-  const { clock, log, random = Math.random, maxPageCount, wrapStore = (store) => store, senderThread = true } = deps;
+  const { clock, log, random = Math.random, maxPageCount, idleTimeout } = deps;
+  const { wrapStore = (store) => store, senderThread = true } = deps;
   const dataDir = openDataDir(config.dataDir);
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
   const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
@@ -254,7 +257,13 @@ export function createApp(config: Config, deps: AppDeps): App {
     onAnswer: metrics.answered,
   });
   let draining = false;
-  const api = createApi({ endpoints, run, localMode: config.localMode, isDraining: () => draining });
+  const api = createApi({
+    endpoints,
+    run,
+    localMode: config.localMode,
+    isDraining: () => draining,
+    ...(idleTimeout !== undefined && { idleTimeout }),
+  });
 
   return {
     endpoints,
