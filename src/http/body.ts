@@ -66,11 +66,19 @@ const unsupported = (message: string) =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Parses a management body. Ingestion never comes here: its bytes are stored as they are. */
+/** An escape that may be half of a character beyond the basic plane (RFC 8259, section 8.2). */
+const halfCharacter = /\\u[dD][89a-fA-F]/;
+
+const wellFormed = (_key: string, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
+
+/**
+ * Parses a management body. Ingestion never comes here: its bytes are stored as they are. A half of a character becomes
+ * U+FFFD at once, as the database would make it, so that an answer never says something else than what is kept.
+ */
 export function parseJson(bytes: Uint8Array): unknown {
   const text = decode(bytes);
   try {
-    return JSON.parse(text);
+    return JSON.parse(text, halfCharacter.test(text) ? wellFormed : undefined);
   } catch {
     throw invalid("The body is not valid JSON.", "invalid_json");
   }
