@@ -29,7 +29,11 @@ const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"));
 const emailAddress = v.pipe(
   v.string("must be a string"),
   v.maxLength(254, "must have at most 254 characters"),
-  v.regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, "must be an e-mail address such as ada@example.com"),
+  v.regex(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: no address has any, and some would steer what shows it
+    /^[^\s@\u0000-\u001f\u007f-\u009f]+@[^\s@.\u0000-\u001f\u007f-\u009f]+(?:\.[^\s@.\u0000-\u001f\u007f-\u009f]+)+$/,
+    "must be an e-mail address such as ada@example.com",
+  ),
 );
 
 /** Its rules are checked by `checkPassword`, which names all that are missed. */
