@@ -36,12 +36,21 @@ export function createLog({ level, format, now, out }: LogOptions): Log {
   };
 }
 
+/** What ends a word or a line, or moves the cursor of a terminal or the direction of its text. */
+const needsQuotes = /[\s"=\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+/** JSON leaves the later half of them as they are. */
+const quote = (text: string) =>
+  JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...Array(character.length).keys()]
+      .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+
 function asText(at: string, level: LogLevel, event: string, fields: LogFields): string {
   const words = Object.entries(fields)
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(
-      ([name, value]) => `${name}=${typeof value === "string" && /[\s"=]/.test(value) ? JSON.stringify(value) : value}`,
-    );
+    .map(([name, value]) => `${name}=${typeof value === "string" && needsQuotes.test(value) ? quote(value) : value}`);
   const mark = level === "info" ? "" : `${level.toUpperCase()} `;
   return [at.slice(11, 19), `${mark}${event}`, ...words].join("  ");
 }
