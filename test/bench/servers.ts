@@ -62,11 +62,13 @@ export async function startSilentReceiver(): Promise<{ port: number; stop(): Pro
 export interface ProductOptions {
   dataDir: string;
   source: boolean;
-  profileDir: string | undefined;
+  profileDir?: string | undefined;
+  /** Settings beside those of every run. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** Starts Postrider in local mode and waits until it is ready. Its keys come with the tenants. */
-export async function startProduct({ dataDir, source, profileDir }: ProductOptions): Promise<Server> {
+export async function startProduct({ dataDir, source, profileDir, env = {} }: ProductOptions): Promise<Server> {
   const port = freePort();
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
   const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
@@ -77,6 +79,7 @@ export async function startProduct({ dataDir, source, profileDir }: ProductOptio
       POSTRIDER_PORT: String(port),
       POSTRIDER_DATA_DIR: join(dataDir, "data"),
       POSTRIDER_LOG_LEVEL: "warn",
+      ...env,
     },
     stdin: "ignore",
     stdout: "pipe",

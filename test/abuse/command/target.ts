@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Api } from "../../bench/tenants.ts";
+
+/** What an attacker has: a server, and accounts of its own on it. */
+export interface AttackTarget {
+  readonly port: number;
+  readonly accounts: readonly Account[];
+}
+
+export interface Account {
+  readonly id: string;
+  readonly password: string;
+  readonly apiKey: string;
+  readonly session: string;
+}
+
+/**
+ * Public mode, as strangers meet it, with a trusted proxy on this machine in whose name an attack comes from many
+ * addresses. Deliveries to this machine are possible only while strangers cannot sign up, so the operator makes the accounts.
+ */
+export const targetSettings: Readonly<Record<string, string>> = {
+  POSTRIDER_PUBLIC_URL: "https://relay.example.com",
+  POSTRIDER_SIGNUP: "closed",
+  POSTRIDER_ALLOW_TARGETS: "127.0.0.0/8",
+  POSTRIDER_TRUSTED_PROXIES: "127.0.0.1/32",
+};
+
+/** The server hashes at most four passwords at once. */
+const concurrency = 4;
+
+/** @param dataDir that of the server, for the operator's token */
+export async function makeAccounts(api: Api, dataDir: string, count: number): Promise<Account[]> {
+  const operatorToken = readFileSync(join(dataDir, "data", "operator-token"), "utf8").trim();
+  const accounts: Account[] = [];
+  const numbers = Array.from({ length: count }, (_, n) => n).values();
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      for (const n of numbers) accounts[n] = await makeAccount(api, operatorToken);
+    }),
+  );
+  return accounts;
+}
+
+async function makeAccount(api: Api, operatorToken: string): Promise<Account> {
+  const { tenant_id: id, password } = await api<{ tenant_id: string; password: string }>(
+    "POST",
+    "/operator/tenants",
+    operatorToken,
+    {},
+  );
+  await api("PUT", `/operator/tenants/${id}/tier`, operatorToken, { tier: "enterprise" });
+  const { token: session } = await api<{ token: string }>("POST", "/v1/tenants/auth/login", undefined, {
+    loginId: id,
+    password,
+  });
+  const [key] = await api<{ key: string }[]>("GET", "/v1/tenants/api-keys", session);
+  if (key === undefined) throw new Error(`The account ${id} has no API key.`);
+  return { id, password, apiKey: key.key, session };
+}
+
+/** How often what was answered: statuses, and words for connections that had no answer. */
+export type Tally = Record<string, number>;
+
+export const count = (tally: Tally, what: string | number, times = 1): void => {
+  tally[what] = (tally[what] ?? 0) + times;
+};
