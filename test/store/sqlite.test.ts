@@ -300,6 +300,28 @@ describe("query plans", () => {
     expect(new Set(plans)).toEqual(new Set(["SEARCH webhook USING INDEX webhook_registered (tenant_key=?)"]));
   });
 
+  test.each([
+    ["list", filter, byTenant],
+    ["state list", { ...filter, state: 2 }, byState],
+  ])("the %s is walked from the end that is nearer, in the same index", (_, filter, index) => {
+    const walk = (offset: number, total?: number) => {
+      const sent: unknown[][] = [];
+      const plans = plansOf((client) => {
+        const logger = { logQuery: (_sql: string, params: unknown[]) => void sent.push(params) };
+        const queries = createQueries(drizzle({ client, logger }));
+        queries.page({ filter, offset, limit: 10, withPayload: true, ...(total !== undefined && { total }) });
+      });
+      expect(plans.join()).toContain(index);
+      expect(plans.join()).not.toContain("TEMP B-TREE");
+      const [limit, rows = 0] = sent[0]?.slice(Object.keys(filter).length) ?? [];
+      return { limit, rows };
+    };
+    expect(walk(700)).toEqual({ limit: 10, rows: 700 });
+    expect(walk(450, 1_000)).toEqual({ limit: 10, rows: 450 });
+    expect(walk(700, 1_000)).toEqual({ limit: 10, rows: 290 });
+    expect(walk(995, 1_000)).toEqual({ limit: 5, rows: 0 });
+  });
+
   test("a list without payloads does not ask for them", () => {
     const client = openWithOneRecord();
     const queries = createQueries(drizzle({ client }));

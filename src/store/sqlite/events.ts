@@ -7,7 +7,7 @@ import { accountGone, refusalOfIngestion } from "../../standing.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
-import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber } from "./queries.ts";
+import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import * as t from "./schema.ts";
 import { type TenantPage, utcMonth } from "./tenant-page.ts";
 
@@ -17,8 +17,8 @@ export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 /** Decisions, section 7: a filtered list is counted so far and no further. */
 const filteredCountLimit = 10_000;
 
-/** Up to this offset a page takes under 3 ms on the event loop; further ones go to the reader. */
-const shallowOffset = 2_000;
+/** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
+const shallowRows = 2_000;
 
 /** From so many events on, accepting them is a heavy job of the lane: about 25 µs each. */
 const heavyEvents = 50;
@@ -156,8 +156,10 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
           ? usage.pending + usage.delivered + usage.failed
           : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
       // A page behind the last one is empty whatever it would cost to walk there.
-      const rows =
-        offset >= total ? [] : offset <= shallowOffset ? queries.page(paged) : await reader.run("page", paged);
+      if (offset >= total) return { records: [], total, totalIsExact: true };
+      // Newer records than those counted do not move a page that is found from the oldest.
+      const counted = { ...paged, total };
+      const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
       return { records: rows.map(toRecord), total, totalIsExact: true };
     },
 
