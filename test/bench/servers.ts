@@ -15,6 +15,8 @@ export interface Server {
   said(): string;
   /** False once it has ended, for whatever reason. */
   isRunning(): boolean;
+  /** When its process was started, by `performance.now()`. */
+  startedMs: number;
   /** Ends it in order, after 10 s by force. */
   stop(): Promise<void>;
   /** Ends it as a crash does. */
@@ -28,6 +30,7 @@ const stopMs = 10_000;
 
 /** Starts a relay of this folder and reads its port from the first line that it prints. */
 export async function startRelay(file: "bare-relay.ts" | "trivial-relay.ts", receiverPort: number): Promise<Server> {
+  const startedMs = performance.now();
   const child = Bun.spawn([process.execPath, join(import.meta.dir, file), String(receiverPort)], {
     stdin: "pipe",
     stdout: "pipe",
@@ -38,7 +41,7 @@ export async function startRelay(file: "bare-relay.ts" | "trivial-relay.ts", rec
   const port = Number(new TextDecoder().decode(value));
   if (!(port > 0)) throw new Error(`${file} did not start.`);
   const apiKeys = Array.from({ length: tenantCount }, (_, n) => `bare_${n}`);
-  return running(child, port, apiKeys, () => "");
+  return running(child, startedMs, port, apiKeys, () => "");
 }
 
 /** Starts the receiver that never answers. */
@@ -72,6 +75,7 @@ export async function startProduct({ dataDir, source, profileDir, env = {} }: Pr
   const port = freePort();
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", "--cpu-prof-dir", profileDir];
   const command = source ? [process.execPath, ...profiling, join(root, "src/main.ts")] : [await builtExecutable()];
+  const startedMs = performance.now();
   const child = Bun.spawn(command, {
     cwd: dataDir,
     env: {
@@ -96,10 +100,16 @@ export async function startProduct({ dataDir, source, profileDir, env = {} }: Pr
   void child.exited.then(() => {
     if (said() !== "") say(`Postrider said:\n${said()}`);
   });
-  return running(child, port, [], said);
+  return running(child, startedMs, port, [], said);
 }
 
-function running(child: Subprocess, port: number, apiKeys: readonly string[], said: () => string): Server {
+function running(
+  child: Subprocess,
+  startedMs: number,
+  port: number,
+  apiKeys: readonly string[],
+  said: () => string,
+): Server {
   const meter = startMeter(child.pid);
   return {
     port,
@@ -108,6 +118,7 @@ function running(child: Subprocess, port: number, apiKeys: readonly string[], sa
     pid: child.pid,
     said,
     isRunning: () => child.exitCode === null && child.signalCode === null,
+    startedMs,
     async stop() {
       meter.stop();
       child.kill("SIGTERM");

@@ -1,0 +1,159 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import { join, resolve } from "node:path";
+import { measureSync, mountOf } from "../../../src/cli/selftest/machine.ts";
+import { installCleanup, removeAtEnd } from "../cleanup.ts";
+import { tenantCount } from "../event.ts";
+import { describeMachine } from "../machine.ts";
+import { clearProgress, say } from "../output.ts";
+import { startReceiver } from "../receiver.ts";
+import { machineLines } from "../report.ts";
+import { makeDataDir, root } from "../servers.ts";
+import { copyOf, gigabytes, postponeBacklog, provideSeeded, sizeOf } from "./database.ts";
+import { growthTable } from "./growth.ts";
+import { type Load, startLoad } from "./load.ts";
+import { type Options, type Part, readOptions } from "./options.ts";
+import { plotGrowth } from "./plot.ts";
+import { apiKeysIn, measureReads } from "./reads.ts";
+import {
+  barLine,
+  count,
+  eraseLine,
+  judge,
+  pagesLine,
+  readLines,
+  replayLine,
+  restartLine,
+  type SizeResult,
+  windowLine,
+} from "./report.ts";
+import { measureErase, measurePages, measureReplay, measureRestart, type Site, start, wait } from "./server-runs.ts";
+
+/**
+ * `bun run bench:scale`: what a long history costs.
+ *
+ *   seeded database ──copy──▶ reads at the store ─▶ restarts with a backlog ─▶ the backlog waits for a later try
+ *                              ─▶ one server: ingestion alone, beside deep pages, beside a replay, beside a deletion
+ */
+const monthMs = 30 * 24 * 60 * 60 * 1000;
+
+installCleanup();
+try {
+  const options = readOptions(process.argv.slice(2));
+  process.exit(typeof options === "string" ? print(options) : await bench(options));
+} catch (error) {
+  clearProgress();
+  process.stderr.write(
+    `bench: ${error instanceof Error ? error.message : String(error)} (bun run bench:scale --help)\n`,
+  );
+  process.exit(2);
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+async function bench(options: Options): Promise<number> {
+  if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
+  const startedMs = performance.now();
+  const parent = chooseFolder(options);
+  const mount = mountOf(parent);
+  const machine = await describeMachine(root);
+  const fileSystem = `${parent} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY: fsync costs nothing" : ""}`;
+  say(machineLines({ machine, fileSystem, fsync: measureSync(parent) }));
+  say(
+    `settings  defaults of the server; ${options.rate} events/s of 500 bytes by ${tenantCount} accounts beside what is measured`,
+  );
+
+  const results: SizeResult[] = [];
+  for (const events of options.sizes) results.push(await measureSize(options, parent, events));
+
+  say(`\n${growthTable(results)}\n`);
+  const bars = results.flatMap((result) =>
+    judge(result).map((bar) => ({ ...bar, name: `${count(result.events)}: ${bar.name}` })),
+  );
+  for (const bar of bars) say(barLine(bar));
+  if (options.plot !== undefined) {
+    writeFileSync(options.plot, plotGrowth(results, `${machine.hardware}; ${options.rate} events/s ingested beside`));
+    say(`plot      ${options.plot}`);
+  }
+  if (options.keep) say(`kept      ${parent}`);
+  say(`took      ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
+  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
+}
+
+/** On a real disk: in memory a read and a sync cost nothing. */
+function chooseFolder({ dataDir, keep }: Options): string {
+  if (dataDir !== undefined) {
+    const folder = resolve(dataDir);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return folder;
+  }
+  const folder = makeDataDir(mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir());
+  if (!keep) removeAtEnd(folder);
+  return folder;
+}
+
+async function measureSize(options: Options, parent: string, events: number): Promise<SizeResult> {
+  say("");
+  const { folder, history } = await provideSeeded(parent, events);
+  const receiver = startReceiver();
+  const copy = copyOf(folder, receiver.port);
+  const site: Site = { folder: copy.folder, source: options.source, receiver, history };
+  const result: SizeResult = { events, databaseBytes: sizeOf(folder) };
+  const isAsked = (part: Part) => options.parts.includes(part);
+  say(`${count(events)} events, ${gigabytes(result.databaseBytes)}`);
+
+  if (isAsked("reads")) {
+    result.reads = await measureReads(copy.folder, history);
+    say(readLines(result.reads));
+  }
+  if (isAsked("restart")) {
+    result.restart = await measureRestart(site, options.restarts);
+    say(restartLine(result.restart));
+  }
+  if (options.parts.some((part) => part !== "reads" && part !== "restart")) {
+    postponeBacklog(copy.folder, Date.now() + monthMs);
+    await measureBesideIngestion(options, site, result, isAsked);
+  }
+  receiver.close();
+  copy.remove();
+  return result;
+}
+
+async function measureBesideIngestion(
+  options: Options,
+  site: Site,
+  result: SizeResult,
+  isAsked: (part: Part) => boolean,
+): Promise<void> {
+  const apiKeys = await apiKeysIn(site.folder, tenantCount);
+  const server = { ...(await start(site)), apiKeys };
+  const load: Load = await startLoad(server, site.receiver, options.rate);
+  const alone = async () => (await load.during("ingestion alone", wait(options.seconds))).window;
+  await load.during("warming up", wait(options.warmupSeconds));
+  result.alone = await alone();
+  say(windowLine("ingestion alone", result.alone));
+  if (isAsked("pages")) {
+    result.pages = await measurePages(server, load, site.history, options.seconds);
+    say(pagesLine(result.pages));
+  }
+  if (isAsked("replay")) {
+    result.aloneBeforeReplay = isAsked("pages") ? await alone() : result.alone;
+    if (isAsked("pages")) say(windowLine("ingestion alone", result.aloneBeforeReplay));
+    result.replay = await measureReplay(server, load, site.history, options.atMostSeconds);
+    say(replayLine(result.replay));
+  }
+  if (isAsked("erase")) {
+    const { replay, alone: first } = result;
+    // Beside a replay that was not watched to its end, it would not be alone.
+    const isQuiet = replay === undefined || replay.delivered === replay.selected;
+    result.aloneBeforeErase = isQuiet ? await alone() : (result.aloneBeforeReplay ?? first);
+    if (isQuiet) say(windowLine("ingestion alone", result.aloneBeforeErase));
+    result.erase = await measureErase(server, load, site.folder, options.atMostSeconds);
+    say(eraseLine(result.erase));
+  }
+  await load.stop();
+  await server.stop();
+}

@@ -1,0 +1,196 @@
+import { createHistogram } from "../histogram.ts";
+import { showProgress } from "../output.ts";
+import type { Receiver } from "../receiver.ts";
+import { type Server, startProduct } from "../servers.ts";
+import { type Api, createApi } from "../tenants.ts";
+import { accountId, seededPassword } from "./accounts.ts";
+import { watch } from "./database.ts";
+import { type History, largestTenant } from "./history.ts";
+import { countHistorical, type Load, type Window } from "./load.ts";
+import { deepPageOf, longPage, type ReadResult, summed } from "./reads.ts";
+
+/** What is measured at the server runs in a folder of its own: a copy of a seeded one. */
+export interface Site {
+  folder: string;
+  source: boolean;
+  receiver: Receiver;
+  history: History;
+}
+
+export interface RestartResult {
+  pending: number;
+  /** From the start of the process to the first delivery that arrives, of each start, in order. */
+  firstDeliveryMs: readonly number[];
+  /** Deliveries a second in the time after, with nothing beside them. */
+  drainRate: number;
+  peakBytes: number;
+}
+
+/** After the first delivery, so that the log has something to recover when the server is killed. */
+const busyMs = 2_000;
+const busyPollMs = 5;
+/** As long as this without a first delivery, and something is broken. */
+const patienceMs = 30_000;
+
+/** Starts a server with a backlog, kills it in the middle of that, and again. The first start follows an orderly end. */
+export async function measureRestart(site: Site, restarts: number): Promise<RestartResult> {
+  const { events, firstPending } = site.history;
+  const pending = events - firstPending;
+  // A short backlog has to last for every start.
+  const share = pending / (restarts + 2);
+  const firstDeliveryMs: number[] = [];
+  const drained = { deliveries: 0, ms: 0 };
+  let peakBytes = 0;
+  for (let i = 0; i <= restarts; i++) {
+    showProgress(`restart ${i} of ${restarts}`);
+    const seen = countHistorical(site.receiver);
+    const arrival = site.receiver.nextDelivery().then(() => performance.now());
+    const server = await start(site);
+    const firstMs = await Promise.race([arrival, Bun.sleep(patienceMs)]);
+    if (firstMs === undefined) throw new Error(`Nothing was delivered within ${patienceMs / 1000} s of a start.`);
+    firstDeliveryMs.push(firstMs - server.startedMs);
+    const before = { deliveries: seen.count(), ms: performance.now() };
+    while (performance.now() - before.ms < busyMs && seen.count() < share) await Bun.sleep(busyPollMs);
+    drained.deliveries += seen.count() - before.deliveries;
+    drained.ms += performance.now() - before.ms;
+    peakBytes = Math.max(peakBytes, server.meter.peakBytes());
+    await server.kill();
+  }
+  return { pending, firstDeliveryMs, drainRate: (drained.deliveries / drained.ms) * 1000, peakBytes };
+}
+
+export const start = ({ folder, source }: Site): Promise<Server> =>
+  startProduct({ dataDir: folder, source, profileDir: undefined });
+
+export const wait = (seconds: number): Promise<void> => Bun.sleep(seconds * 1000);
+
+async function logIn(api: Api): Promise<string> {
+  const login = { loginId: accountId(largestTenant), password: seededPassword };
+  return (await api<{ token: string }>("POST", "/v1/tenants/auth/login", undefined, login)).token;
+}
+
+export interface PagesResult {
+  page: ReadResult;
+  window: Window;
+}
+
+/** One client that reads the deep page again and again over HTTP, with ingestion beside it. */
+export async function measurePages(
+  server: Server,
+  load: Load,
+  history: History,
+  seconds: number,
+): Promise<PagesResult> {
+  const api = createApi(server.port);
+  const headers = { Authorization: `Bearer ${await logIn(api)}` };
+  const url = `${api.base}/v1/events?page=${deepPageOf(history)}&size=${longPage}`;
+  const histogram = createHistogram();
+
+  async function read(): Promise<void> {
+    const endMs = performance.now() + seconds * 1000;
+    while (performance.now() < endMs) {
+      const startMs = performance.now();
+      const response = await fetch(url, { headers });
+      // Not parsed: this process sends the load.
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`GET ${url}: ${response.status}`);
+      histogram.record((performance.now() - startMs) * 1000);
+    }
+  }
+  const { window } = await load.during("deep pages", read());
+  return { page: summed("deep page over HTTP", histogram), window };
+}
+
+export interface ReplayResult {
+  selected: number;
+  /** Records of it that were delivered in the time: all, unless it was watched for less. */
+  delivered: number;
+  window: Window;
+}
+
+interface ReplayBody {
+  status: string;
+  selected: number;
+  delivered: number;
+}
+
+const pollMs = 500;
+/** A little more than the large account's share, so that a replay of a million is one of at least a million. */
+const selectedShare = 0.51;
+
+/** The replay of a tenth of all events: of the large account's, the oldest. It ends when the last one was delivered. */
+export async function measureReplay(
+  server: Server,
+  load: Load,
+  history: History,
+  atMostSeconds: number,
+): Promise<ReplayResult> {
+  const api = createApi(server.port);
+  const token = await logIn(api);
+  const last = Math.floor(history.events / 10 / selectedShare);
+  const body = {
+    replayGroupId: "scale",
+    startTime: new Date(history.startsAt).toISOString(),
+    endTime: new Date(history.timeOf(last)).toISOString(),
+  };
+
+  async function replay(): Promise<ReplayBody> {
+    await api("POST", "/v1/events/replays/timeline", token, body);
+    const endMs = performance.now() + atMostSeconds * 1000;
+    for (;;) {
+      await Bun.sleep(pollMs);
+      const { replays } = await api<{ replays: ReplayBody[] }>("GET", "/v1/events/replays", token);
+      const [newest] = replays;
+      if (newest && (newest.status === "completed" || performance.now() > endMs)) return newest;
+    }
+  }
+  const { result, window } = await load.during("replay", replay());
+  const { status, selected, delivered } = result;
+  if (status === "completed" && delivered !== selected) {
+    throw new Error(`The replay ended incomplete: ${JSON.stringify(result)}`);
+  }
+  return { selected, delivered, window };
+}
+
+export interface EraseResult {
+  /** Events of the account, the one with the most. */
+  events: number;
+  /** Of those, the ones that were gone in the time: all, unless it was watched for less. */
+  erased: number;
+  /** Until its last row was gone; after that the file gives its space back. */
+  erasedSeconds: number;
+  window: Window;
+}
+
+const erasePollMs = 250;
+
+/** The deletion of the large account, to its last row and to the last free page of the file. */
+export async function measureErase(
+  server: Server,
+  load: Load,
+  folder: string,
+  atMostSeconds: number,
+): Promise<EraseResult> {
+  const api = createApi(server.port);
+  const token = await logIn(api);
+  const { total } = await api<{ total: number }>("GET", "/v1/events?size=1", token);
+  const watched = watch(folder);
+
+  async function erase(): Promise<number> {
+    const startMs = performance.now();
+    await api("DELETE", "/v1/tenants", token);
+    const untilNone = async (left: () => number) => {
+      while (left() > 0 && performance.now() < startMs + atMostSeconds * 1000) await Bun.sleep(erasePollMs);
+    };
+    await untilNone(watched.deletedTenants);
+    const erasedSeconds = (performance.now() - startMs) / 1000;
+    await untilNone(watched.freePages);
+    return erasedSeconds;
+  }
+  try {
+    const { result: erasedSeconds, window } = await load.during("deletion", erase());
+    return { events: total, erased: total - watched.eventsOfDeleted(), erasedSeconds, window };
+  } finally {
+    watched.close();
+  }
+}
