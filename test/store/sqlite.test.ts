@@ -227,6 +227,31 @@ describe("the migration that packs latency", () => {
   });
 });
 
+describe("the migration that makes events lean", () => {
+  test("carries over every event, record and attempt", () => {
+    const client = new Database(":memory:", { strict: true });
+    cleanups.push(() => client.close());
+    migrate(client, migrations.slice(0, 5));
+    client.run(
+      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't1', '', '', 'free', '', 0)",
+    );
+    client.run("insert into event values (7, 1, x'01', x'7b7d'), (9, 1, x'02', x'5b5d')");
+    client.run(
+      "insert into delivery values (1, 1, 7, 3, 1, 1, 1, 1, null, 5, 6, null, null), (2, 1, 9, 3, 0, 2, 0, 1, 8, 5, null, 'no', 4)",
+    );
+    client.run("insert into attempt values (5, 1, 7, 3, 1, 5, 1, 204, null, x'6f6b', null)");
+    const rows = () =>
+      ["event", "delivery", "attempt"].map((table) => client.query(`select * from ${table} order by 1`).all());
+    const before = rows();
+    migrate(client);
+    expect(rows()).toEqual(before);
+    expect(() => client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null)")).toThrow(
+      "FOREIGN KEY",
+    );
+    expect(() => client.run("update delivery set state = 1 where key = 2")).toThrow("delivery_waits_for_a_time");
+  });
+});
+
 describe("query plans", () => {
   /** A tenant with a record that has been delivered. */
   function openWithOneRecord(): Database {
@@ -334,7 +359,7 @@ describe("query plans", () => {
     [
       "countEvents",
       { tenantKey: 1, fromSeq: 1, toSeq: 2 },
-      "COVERING INDEX event_by_tenant (tenant_key=? AND seq>? AND seq<?)",
+      "COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
     ],
     [
       "countFailedEvents",
@@ -369,7 +394,8 @@ describe("query plans", () => {
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=? AND next_attempt_at>?)",
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key>?)",
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=?)",
-      "SEARCH event USING COVERING INDEX event_by_tenant (tenant_key=? AND seq>? AND seq<?)",
+      "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
+      "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=?)",
       "SEARCH delivery USING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq>? AND event_seq<?)",
       "SEARCH delivery USING INDEX delivery_by_tenant (tenant_key=? AND event_seq=?)",
       // What has waited longest: in the order of the index, so that the first entry is the answer.

@@ -30,7 +30,7 @@ export function maintenanceVerbs({
     "select key from tenant where deleted_at is not null order by deleted_at limit 1",
   );
   const someEvents = client.prepare<{ seq: number }, [number, number]>(
-    "select seq from event where tenant_key = ?1 order by seq limit ?2",
+    "select distinct event_seq as seq from delivery where tenant_key = ?1 order by event_seq limit ?2",
   );
   const deleteAttempts = client.prepare("delete from attempt where event_seq = ?1");
   const deleteDeliveries = client.prepare("delete from delivery where tenant_key = ?1 and event_seq = ?2");

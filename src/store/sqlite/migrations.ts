@@ -4,15 +4,17 @@ import payments from "../../../drizzle/sqlite/migrations/0001_payments.sql" with
 import inbox from "../../../drizzle/sqlite/migrations/0002_inbox.sql" with { type: "text" };
 import packedLatency from "../../../drizzle/sqlite/migrations/0003_packed_latency.sql" with { type: "text" };
 import registeredWebhooks from "../../../drizzle/sqlite/migrations/0004_registered_webhooks.sql" with { type: "text" };
+import leanEvents from "../../../drizzle/sqlite/migrations/0005_lean_events.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 
-/** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is added by hand. `pragma user_version` counts those that have run. */
+/** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is written by hand. `pragma user_version` counts those that have run. */
 export const migrations: readonly { name: string; sql: string }[] = [
   { name: "0000_initial", sql: initial },
   { name: "0001_payments", sql: payments },
   { name: "0002_inbox", sql: inbox },
   { name: "0003_packed_latency", sql: packedLatency },
   { name: "0004_registered_webhooks", sql: registeredWebhooks },
+  { name: "0005_lean_events", sql: leanEvents },
 ];
 
 /** What drizzle-kit puts between two statements. */

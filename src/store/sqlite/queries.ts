@@ -94,6 +94,13 @@ export function createQueries(db: BunSQLiteDatabase) {
         : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,
     );
 
+  const countOfEvents = (condition: SQL | undefined): number =>
+    db
+      .select({ n: sql<number>`count(distinct ${t.delivery.eventSeq})` })
+      .from(t.delivery)
+      .where(condition)
+      .get()?.n ?? 0;
+
   return {
     /**
      * One page of records. The keys are paged first, inside the covering index, and joined after: at offset 1,000,000
@@ -135,8 +142,12 @@ export function createQueries(db: BunSQLiteDatabase) {
 
     /** How many events lie in a range of sequence numbers. */
     countEvents({ tenantKey, fromSeq, toSeq }: { tenantKey: number; fromSeq: number; toSeq: number }): number {
-      const inRange = and(eq(t.event.tenantKey, tenantKey), gte(t.event.seq, fromSeq), lte(t.event.seq, toSeq));
-      return db.select({ n: count() }).from(t.event).where(inRange).get()?.n ?? 0;
+      const inRange = and(
+        eq(t.delivery.tenantKey, tenantKey),
+        gte(t.delivery.eventSeq, fromSeq),
+        lte(t.delivery.eventSeq, toSeq),
+      );
+      return countOfEvents(inRange);
     },
 
     /** How many events have a failed record. */
@@ -146,13 +157,7 @@ export function createQueries(db: BunSQLiteDatabase) {
         eq(t.delivery.state, t.stateFailed),
         lte(t.delivery.eventSeq, toSeq),
       );
-      return (
-        db
-          .select({ n: sql<number>`count(distinct ${t.delivery.eventSeq})` })
-          .from(t.delivery)
-          .where(failed)
-          .get()?.n ?? 0
-      );
+      return countOfEvents(failed);
     },
 
     /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */

@@ -82,7 +82,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
   );
   const eventsAfter = client.prepare<{ seq: number }, [number, number, number, number]>(
-    "select seq from event where tenant_key = ?1 and seq > ?2 and seq <= ?3 order by seq limit ?4",
+    `select distinct event_seq as seq from delivery
+     where tenant_key = ?1 and event_seq > ?2 and event_seq <= ?3 order by event_seq limit ?4`,
   );
   const failedAfter = client.prepare<{ seq: number }, [number, number, number, number, number]>(
     `select distinct event_seq as seq from delivery
