@@ -11,14 +11,33 @@ import type {
   SenderNews,
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
-import { createTransport, type Reply, type Transport } from "./transport.ts";
+import { createTransport, type Interruption, type Reply, type Transport } from "./transport.ts";
 
 /** The other end of `sender-thread.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;
 
 let transport: Transport | null = null;
 const signers = new Map<number, SignerMaterial>();
-const underWay = new Map<number, AbortController>();
+const underWay = new Map<number, Recall>();
+
+/** Calls an order back. Its exchange is the only listener. */
+class Recall implements Interruption {
+  aborted = false;
+  private listener: { handleEvent(): void } | null = null;
+
+  addEventListener(_type: "abort", listener: { handleEvent(): void }): void {
+    this.listener = listener;
+  }
+
+  removeEventListener(): void {
+    this.listener = null;
+  }
+
+  abort(): void {
+    this.aborted = true;
+    this.listener?.handleEvent();
+  }
+}
 
 /** Replies since the last news; their bodies are looked at when the news goes out: most have ended by then. */
 let replies: { id: number; reply: Reply }[] = [];
@@ -64,12 +83,12 @@ function unpack({ keyId, privateKey, secrets }: PackedSigner): SignerMaterial {
 
 async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
   const { id } = order;
-  const controller = new AbortController();
-  underWay.set(id, controller);
+  const recall = new Recall();
+  underWay.set(id, recall);
   try {
     const material = signers.get(order.signer);
     if (!material || !transport) throw new Error("The sender was not told what to sign with");
-    const reply = await transport.send(buildRequest({ ...order, payload }, material, order.now), controller.signal);
+    const reply = await transport.send(buildRequest({ ...order, payload }, material, order.now), recall);
     replies.push({ id, reply });
   } catch (error) {
     failures.push({ id, kind: "failed", message: error instanceof Error ? error.message : String(error) });

@@ -2,11 +2,11 @@ import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { type AddressPolicy, literalIn, portOf, withoutTrailingDot } from "./address.ts";
 import { createConnectionPool } from "./connection-pool.ts";
-import { Exchange, type OutgoingRequest, type Reply, type Shared, type Target } from "./exchange.ts";
+import { Exchange, type Interruption, type OutgoingRequest, type Reply, type Shared, type Target } from "./exchange.ts";
 import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 
-export type { OutgoingRequest, Reply } from "./exchange.ts";
+export type { Interruption, OutgoingRequest, Reply } from "./exchange.ts";
 export type { NoResponseCause } from "./no-response.ts";
 export type { BodyRead } from "./response-body.ts";
 
@@ -23,7 +23,7 @@ export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
    * Makes one attempt. A failure is a value, never a rejection; it throws only for a request that cannot be written
    * (a line break in a header), which is a fault of the caller. Any number may be in flight.
    */
-  send(request: Request, signal?: AbortSignal): Promise<Reply>;
+  send(request: Request, signal?: Interruption): Promise<Reply>;
   /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }
