@@ -29,7 +29,7 @@ export interface Bar {
   wanted: string;
 }
 
-const minRatio = 0.33;
+const minRatio = 0.4;
 const maxHalfLoadP99Ms = 15;
 const maxHalfLoadBytes = 200e6;
 const maxPeakBytes = 300e6;

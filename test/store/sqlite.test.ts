@@ -486,6 +486,20 @@ describe("group commit", () => {
     expect(commits).toEqual([2, 2]);
   });
 
+  test("a rest after a commit ends as soon as 64 wait", async () => {
+    const { store } = sqliteStore();
+    const tenant = await store.createTenant(newTenant(), 1);
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    await accept();
+    // A rest that does not end by itself.
+    const timers = spyOn(globalThis, "setTimeout").mockReturnValue(setTimeout(() => {}) as never);
+    try {
+      await Promise.all(Array.from({ length: 64 }, accept));
+    } finally {
+      timers.mockRestore();
+    }
+  });
+
   test("a failing job fails alone", async () => {
     const { store } = sqliteStore();
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);

@@ -59,6 +59,9 @@ const batchLimit = 512;
 const restPerWork = 2;
 const longestRestMs = 4;
 
+/** A rest ends as soon as so many wait: more would not make the share of each in a sync much smaller. */
+const enoughJobs = 64;
+
 interface Waiting {
   job: Job<unknown>;
   resolve(value: unknown): void;
@@ -125,6 +128,7 @@ export function createLane({
   let scheduled = false;
   /** By `performance.now()`. A lone write after a pause goes at once; under load more of them share a commit. */
   let restUntil = 0;
+  let resting: ReturnType<typeof setTimeout> | null = null;
   let closed = false;
   /** Set while the outcome of a commit is not known: nothing may be written, and new work is turned away. */
   let recovering: { since: number } | null = null;
@@ -244,6 +248,7 @@ export function createLane({
 
   function flush(): void {
     scheduled = false;
+    resting = null;
     if (recovering) return;
     const jobs = takeJobs();
     if (jobs.length > 0) {
@@ -267,12 +272,21 @@ export function createLane({
   }
 
   function schedule(): void {
-    if (scheduled) return;
+    if (scheduled) {
+      if (resting !== null && queue.length >= enoughJobs) endRest(resting);
+      return;
+    }
     scheduled = true;
     const restMs = Math.min(restUntil - performance.now(), longestRestMs);
     // Real time, not the injected one: a rest is about the machine, and a clock that a test holds would hold the lane.
     if (restMs <= 0) setImmediate(flush);
-    else setTimeout(flush, restMs);
+    else resting = setTimeout(flush, restMs);
+  }
+
+  function endRest(timer: ReturnType<typeof setTimeout>): void {
+    clearTimeout(timer);
+    resting = null;
+    setImmediate(flush);
   }
 
   return {
