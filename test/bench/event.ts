@@ -1,13 +1,14 @@
 /**
- * The event that the bench sends: a payload of exactly 500 bytes that says which event it is, whose, and when it was due.
+ * The event that the bench sends: a payload of exactly so many bytes that says which event it is, whose, and when it was due.
  * All of it has a fixed width, so that a sender patches digits in bytes that it has built once.
  */
+/** Of an event when nothing else is said. */
 export const payloadBytes = 500;
 export const tenantCount = 64;
 
 const start = '{"event_type":"bench.tick","run":"';
 const runWidth = 4;
-const tenantWidth = 2;
+export const tenantWidth = 3;
 const seqWidth = 9;
 const dueWidth = 13;
 
@@ -20,12 +21,21 @@ const restAt = dueAt + dueWidth;
 
 /** Bytes that a relay may not change: escapes, a big integer, `1.0`, white space, a key twice. */
 const delicate = '","exact":{"big":12345678901234567890, "one":1.0,"e":"\\u00e9\\/","twice":1,"twice":2 },"filler":"';
-const rest = `${delicate}${"x".repeat(payloadBytes - restAt - delicate.length - 2)}"}`;
 
 const startBytes = Buffer.from(start);
-const restBytes = Buffer.from(rest);
+const rests = new Map<number, Buffer>();
 
-export const receiverPath = (tenant: number) => `/hook/${String(tenant).padStart(tenantWidth, "0")}`;
+/** What follows the digits in a payload of `size` bytes. */
+function restOf(size: number): Buffer {
+  let rest = rests.get(size);
+  if (rest === undefined) {
+    rest = Buffer.from(`${delicate}${"x".repeat(size - restAt - delicate.length - 2)}"}`);
+    rests.set(size, rest);
+  }
+  return rest;
+}
+
+export const receiverPath = (tenant: number) => `/hook/${String(tenant).padStart(2, "0")}`;
 
 /** A whole ingestion request of one tenant, of which only the digits change. */
 export interface IngestRequest {
@@ -33,9 +43,14 @@ export interface IngestRequest {
   stamp(run: number, seq: number, dueUs: number): void;
 }
 
-export function createIngestRequest(tenant: number, port: number, apiKey: string): IngestRequest {
+export function createIngestRequest(
+  tenant: number,
+  port: number,
+  apiKey: string,
+  size: number = payloadBytes,
+): IngestRequest {
   const zeros = (width: number) => "0".repeat(width);
-  const body = `{"payload":${start}${zeros(runWidth)}","tenant":"${String(tenant).padStart(tenantWidth, "0")}","seq":"${zeros(seqWidth)}","due_us":"${zeros(dueWidth)}${rest}}`;
+  const body = `{"payload":${start}${zeros(runWidth)}","tenant":"${String(tenant).padStart(tenantWidth, "0")}","seq":"${zeros(seqWidth)}","due_us":"${zeros(dueWidth)}${restOf(size)}}`;
   const head = [
     "POST /v1/ingest HTTP/1.1",
     `Host: 127.0.0.1:${port}`,
@@ -67,15 +82,19 @@ export interface Received {
 
 const received: Received = { run: 0, tenant: 0, seq: 0, dueUs: 0, exact: false };
 
-/** Reads the event in `bytes[from, to)`; null when there is none. The result is one object, valid until the next call. */
-export function readEvent(bytes: Buffer, from: number, to: number): Received | null {
+/**
+ * Reads the event in `bytes[from, to)`, whose payload has `size` bytes; null when there is none. The result is one object,
+ * valid until the next call.
+ */
+export function readEvent(bytes: Buffer, from: number, to: number, size: number = payloadBytes): Received | null {
   const at = bytes.indexOf(startBytes, from);
-  if (at === -1 || at + payloadBytes > to) return null;
+  if (at === -1 || at + size > to) return null;
+  const rest = restOf(size);
   received.run = readDigits(bytes, at + runAt, runWidth);
   received.tenant = readDigits(bytes, at + tenantAt, tenantWidth);
   received.seq = readDigits(bytes, at + seqAt, seqWidth);
   received.dueUs = readDigits(bytes, at + dueAt, dueWidth);
-  received.exact = bytes.compare(restBytes, 0, restBytes.length, at + restAt, at + payloadBytes) === 0;
+  received.exact = bytes.compare(rest, 0, rest.length, at + restAt, at + size) === 0;
   return received;
 }
 
@@ -88,9 +107,17 @@ function writeDigits(bytes: Buffer, at: number, width: number, value: number): v
   }
 }
 
-export function readDigits(bytes: Buffer, at: number, width: number): number {
+function readDigits(bytes: Buffer, at: number, width: number): number {
   let value = 0;
   for (let i = at; i < at + width; i++) value = value * 10 + (bytes[i] ?? 48) - 48;
+  return value;
+}
+
+/** A number of any width. */
+export function readNumber(bytes: Buffer, at: number): number {
+  let value = 0;
+  for (let i = at, digit = bytes[i] ?? 0; digit >= 48 && digit <= 57; digit = bytes[++i] ?? 0)
+    value = value * 10 + digit - 48;
   return value;
 }
 

@@ -29,7 +29,7 @@ export function atRate(eventsPerSecond: number, startUs: number): Pace {
 }
 
 /**
- * 64 kept connections, one for each tenant, each with one request at a time. Raw TCP with requests built beforehand: the
+ * Kept connections, one for each tenant, each with one request at a time. Raw TCP with requests built beforehand: the
  * generator must cost less than what it measures.
  */
 export interface Generator {
@@ -61,12 +61,14 @@ export interface GeneratorOptions {
   tenantOf?(connection: number): number;
   /** Most events sent and not yet received. @default windowEvents */
   window?: number;
+  /** Bytes of a payload. @default payloadBytes */
+  size?: number;
 }
 
 export async function connectGenerator(
   port: number,
   apiKeys: readonly string[],
-  { tenantOf = (connection) => connection, window = windowEvents }: GeneratorOptions = {},
+  { tenantOf = (connection) => connection, window = windowEvents, size }: GeneratorOptions = {},
 ): Promise<Generator> {
   /** Oldest first, so that all tenants send in turn also when few connections would do. */
   const idle: Line[] = [];
@@ -133,7 +135,7 @@ export async function connectGenerator(
 
   const lines = await Promise.all(
     apiKeys.map(async (apiKey, connection) => {
-      const request = createIngestRequest(tenantOf(connection), port, apiKey);
+      const request = createIngestRequest(tenantOf(connection), port, apiKey, size);
       const line: Line = { socket: undefined, request, seq: 0, dueUs: 0, unsent: undefined, pending: undefined };
       line.socket = await Bun.connect<Line>({ hostname: "127.0.0.1", port, data: line, socket: handlers });
       line.socket.setNoDelay(true);

@@ -44,6 +44,8 @@ export interface Phase {
   seconds: number;
   /** @default 15 s after the load has ended, for what is still under way */
   drainMs?: number;
+  /** Called when the measured time begins and when it ends. */
+  atEdge?: () => void;
 }
 
 /** What a load is put on. */
@@ -61,7 +63,7 @@ let lastRun = 0;
 /** Connects, warms up, measures, stops the load and waits until everything accepted has come. */
 export async function runPhase(
   { port, apiKeys, meter, ...options }: Target,
-  receiver: Receiver,
+  receiver: Pick<Receiver, "attach">,
   phase: Phase,
 ): Promise<PhaseResult> {
   const ledger = createLedger(++lastRun);
@@ -76,6 +78,7 @@ export async function runPhase(
   ledger.endToEnd.reset();
   ledger.delay.reset();
   const before = takeSnapshot(ledger, meter);
+  phase.atEdge?.();
   await Promise.race([wait(phase.seconds, phase.label, ledger), generator.broken]);
   const measured = {
     ...since(before, takeSnapshot(ledger, meter)),
@@ -90,6 +93,7 @@ export async function runPhase(
     residentPeakBytes: meter.takePhasePeak(),
   };
 
+  phase.atEdge?.();
   generator.stop();
   const stoppedUs = nowUs();
   await Promise.race([drain(ledger, phase.drainMs ?? defaultDrainMs), generator.broken]);

@@ -1,5 +1,5 @@
-import type { Socket, TCPSocketListener } from "bun";
-import { nowUs, readDigits, readEvent } from "./event.ts";
+import type { Socket, SocketHandler, TCPSocketListener } from "bun";
+import { nowUs, type Received, readEvent, readNumber } from "./event.ts";
 import type { Ledger } from "./ledger.ts";
 
 /**
@@ -15,7 +15,7 @@ export interface Receiver {
   close(): void;
 }
 
-interface Peer {
+export interface Peer {
   pending: Buffer | undefined;
 }
 
@@ -24,11 +24,18 @@ const refusal = Buffer.from("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nCo
 const headEnd = Buffer.from("\r\n\r\n");
 const pathStart = "POST /hook/";
 
-export function startReceiver(): Receiver {
-  let ledger: Ledger | undefined;
-  let notify = () => {};
-  let wanted: ((delivery: string) => void) | undefined;
+/** What is made of the deliveries that sockets bring. */
+export interface Intake {
+  /** A whole one: `bytes[from, to)`, of which `event` is the event, or null when there is none. */
+  take(event: Received | null, tenantOfPath: number, delivery: { bytes: Buffer; from: number; to: number }): void;
+  /** After those that came in one piece. */
+  taken(): void;
+  /** Bytes of a payload. @default payloadBytes */
+  size?: number;
+}
 
+/** The handlers of a listener, plain or TLS, that answers every delivery with 204. */
+export function receiveDeliveries({ take, taken, size }: Intake): SocketHandler<Peer> {
   function onData(socket: Socket<Peer>, chunk: Buffer) {
     const peer = socket.data;
     const bytes = peer.pending === undefined ? chunk : Buffer.concat([peer.pending, chunk]);
@@ -42,32 +49,42 @@ export function startReceiver(): Receiver {
         return;
       }
       if (end > bytes.length) break;
-      takeDelivery(bytes, at, bodyAt, end);
+      const event = readEvent(bytes, bodyAt, end, size);
+      take(event, readNumber(bytes, at + pathStart.length), { bytes, from: at, to: end });
       socket.write(answer);
       at = end;
     }
     // A copy: the chunk's memory is the socket's.
     peer.pending = at < bytes.length ? Buffer.from(bytes.subarray(at)) : undefined;
-    if (at > 0) notify();
+    if (at > 0) taken();
   }
 
-  function takeDelivery(bytes: Buffer, at: number, bodyAt: number, end: number) {
-    ledger?.noteReceived(readEvent(bytes, bodyAt, end), readDigits(bytes, at + pathStart.length, 2), nowUs());
-    wanted?.(bytes.toString("utf8", at, end));
-    wanted = undefined;
-  }
+  return {
+    open(socket) {
+      socket.data = { pending: undefined };
+      socket.setNoDelay(true);
+    },
+    data: onData,
+    error() {},
+  };
+}
+
+export function startReceiver(): Receiver {
+  let ledger: Ledger | undefined;
+  let notify = () => {};
+  let wanted: ((delivery: string) => void) | undefined;
 
   const listener: TCPSocketListener<Peer> = Bun.listen<Peer>({
     hostname: "127.0.0.1",
     port: 0,
-    socket: {
-      open(socket) {
-        socket.data = { pending: undefined };
-        socket.setNoDelay(true);
+    socket: receiveDeliveries({
+      take(event, tenantOfPath, { bytes, from, to }) {
+        ledger?.noteReceived(event, tenantOfPath, nowUs());
+        wanted?.(bytes.toString("utf8", from, to));
+        wanted = undefined;
       },
-      data: onData,
-      error() {},
-    },
+      taken: () => notify(),
+    }),
   });
 
   return {
@@ -91,12 +108,9 @@ const letters = Buffer.from("ontent-length:");
 export function contentLengthIn(bytes: Buffer, from: number, to: number): number {
   for (let at = bytes.indexOf("ontent-", from, "latin1"); at !== -1 && at < to; at = nextField(bytes, at)) {
     if (!namesLength(bytes, at)) continue;
-    let value = 0;
     let i = at + letters.length;
     while (bytes[i] === 0x20) i++;
-    for (let digit = bytes[i] ?? 0; digit >= 48 && digit <= 57; digit = bytes[++i] ?? 0)
-      value = value * 10 + digit - 48;
-    return value;
+    return readNumber(bytes, i);
   }
   return Number.NaN;
 }

@@ -128,7 +128,7 @@ export function summary(results: Results): string {
 }
 
 /** What makes the figures worth less: the load generator was the limit, or the machine was not ours alone. */
-export function warnings({ bare, full, half }: Results): string[] {
+export function warnings({ bare, full, half }: Pick<Results, "bare" | "full" | "half">): string[] {
   const runs = half === undefined ? [...bare, ...full] : [...bare, ...full, half];
   const busiest = Math.max(...runs.map(({ generatorCores }) => generatorCores));
   const others = Math.max(...runs.map(({ otherCores }) => otherCores));

@@ -1,5 +1,5 @@
 import type { Socket } from "bun";
-import { receiverPath } from "./event.ts";
+import { receiverPath, tenantWidth } from "./event.ts";
 
 /**
  * The least that can be called a relay, to find what load generator and receiver can do themselves: a `Bun.serve` that
@@ -28,7 +28,7 @@ const server = Bun.serve({
   async fetch(request) {
     const body = await request.text();
     const tenantAt = body.indexOf(tenantMark) + tenantMark.length;
-    const tenant = Number(body.slice(tenantAt, tenantAt + 2));
+    const tenant = Number(body.slice(tenantAt, tenantAt + tenantWidth));
     const payload = body.slice(wrapperBytes, -1);
     const head = `POST ${receiverPath(tenant)} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${payload.length}\r\n\r\n`;
     sockets[next++ % connectionCount]?.write(head + payload);

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { createIngestRequest, readEvent } from "./event.ts";
+import { type HttpsResult, judgeHttps } from "./https-report.ts";
+
+const good: HttpsResult = {
+  seconds: 20,
+  rate: 3_000,
+  ingestionP50Ms: 1,
+  ingestionP99Ms: 1,
+  endToEndP50Ms: 1,
+  endToEndP99Ms: 1,
+  delayP50Ms: 1,
+  delayP99Ms: 1,
+  delayMaxMs: 1,
+  serverCores: 1,
+  generatorCores: 1,
+  otherCores: 1,
+  serverCpuSeconds: 20,
+  serverUsPerEvent: 300,
+  drainSeconds: 0,
+  residentEndBytes: 1,
+  residentPeakBytes: 1,
+  accepted: 60_000,
+  lost: 0,
+  duplicates: 0,
+  wrong: 0,
+  refused: 0,
+  receiverCores: 1,
+  kept: 951,
+  fresh: 49,
+  peakBytes: 1,
+};
+
+describe("the bars of the HTTPS bench", () => {
+  test.each<[string, Partial<HttpsResult>, readonly boolean[]]>([
+    ["are met at their edges", {}, [true, true, true]],
+    ["ask for 3,000 deliveries a second", { rate: 2_999.9 }, [false, true, true]],
+    ["ask for more than 95 % on kept connections", { kept: 950, fresh: 50 }, [true, false, true]],
+    ["are not met when nothing was counted", { kept: 0, fresh: 0 }, [true, false, true]],
+    ["allow no lost event", { lost: 1 }, [true, true, false]],
+    ["allow no changed event", { wrong: 1 }, [true, true, false]],
+    ["allow no refused event", { refused: 1 }, [true, true, false]],
+  ])("%s", (_, difference, passed) => {
+    expect(judgeHttps({ ...good, ...difference }).map((bar) => bar.passed)).toEqual([...passed]);
+  });
+});
+
+describe("an event of 1,000 bytes", () => {
+  test("is read as it was sent, by tenant and number", () => {
+    const { bytes, stamp } = createIngestRequest(199, 1, "key", 1_000);
+    stamp(7, 123, 456);
+    const bodyAt = bytes.indexOf("\r\n\r\n") + 4;
+    expect(bytes.length - bodyAt).toBe(1_000 + '{"payload":}'.length);
+    const event = readEvent(bytes, bodyAt, bytes.length, 1_000);
+    expect(event).toEqual({ run: 7, tenant: 199, seq: 123, dueUs: 456, exact: true });
+  });
+
+  test("is not exact with another byte in it, nor as one of another size", () => {
+    const { bytes } = createIngestRequest(0, 1, "key", 1_000);
+    expect(readEvent(bytes, 0, bytes.length, 999)?.exact).toBe(false);
+    bytes[bytes.length - 10] = 0x79;
+    expect(readEvent(bytes, 0, bytes.length, 1_000)?.exact).toBe(false);
+  });
+});
+
+test.skipIf(process.platform !== "linux")("bench:https delivers to hosts that it verifies, on kept connections", () => {
+  const command = ["https.ts", "--source", "--hosts", "3", "--seconds", "1", "--warmup", "1", "--no-gate"];
+  const [file = "", ...args] = command;
+  const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, join(import.meta.dir, file), ...args]);
+  expect(stderr.toString()).toBe("");
+  expect(exitCode).toBe(0);
+  const said = stdout.toString();
+  expect(said).toContain("PASS  attempts on a kept connection");
+  expect(said).toContain("0 refused, 0 lost, 0 wrong");
+});
