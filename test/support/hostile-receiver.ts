@@ -25,6 +25,8 @@ export interface HostileReceiverOptions {
   onRequest?: Behaviour;
   /** For each connection, instead of reading requests: what happens before HTTP, or before the request is whole. */
   onConnection?: (peer: net.Socket) => void;
+  /** Told of every connection as it is made, with the address that was dialled. */
+  onDialled?: (address: string) => void;
   /** Serves TLS; `onConnection` then comes after the handshake. */
   tls?: tls.TlsOptions | undefined;
   /** @default 127.0.0.1 */
@@ -67,6 +69,7 @@ export async function startHostileReceiver(options: HostileReceiverOptions): Pro
   const server = options.tls === undefined ? net.createServer() : tls.createServer(options.tls);
   server.on("connection", (peer: net.Socket) => {
     connections++;
+    options.onDialled?.(peer.localAddress ?? "");
     track(peer);
     if (options.tls === undefined) serve(peer);
   });

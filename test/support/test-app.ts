@@ -18,6 +18,8 @@ export interface TestApp {
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
   /** Makes a free account and logs it in. */
   account(body?: Record<string, unknown>): Promise<TestAccount>;
+  /** Logs an account in that is there already. */
+  signIn(id: string, password: string): Promise<TestAccount>;
   /** Stops the server; `keepData` leaves the folder for another one. */
   stop(options?: { keepData?: boolean }): Promise<void>;
 }
@@ -103,7 +105,10 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
 
   async function account(body?: Record<string, unknown>): Promise<TestAccount> {
     const created = await request("POST", "/v1/tenants", { body: body ?? {} });
-    const { tenant_id: id, password } = created.body;
+    return signIn(created.body.tenant_id, created.body.password);
+  }
+
+  async function signIn(id: string, password: string): Promise<TestAccount> {
     const login = await request("POST", "/v1/tenants/auth/login", { body: { loginId: id, password } });
     const jwt: string = login.body.token;
     const keys = await request("GET", "/v1/tenants/api-keys", { token: jwt });
@@ -138,6 +143,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     operatorToken,
     request,
     account,
+    signIn,
     async stop({ keepData = false } = {}) {
       await app.stop();
       if (!keepData) rmSync(folder, { recursive: true, force: true });
