@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/address.ts";
 import { createTransport, type Transport } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { expectReply, noResponse, responded } from "../support/expect-reply.ts";
+import { expectReply } from "../support/expect-reply.ts";
+import { noResponse, responded } from "../support/expected-reply.ts";
 import { type HostileReceiver, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { type NameAnswer, type NameServer, startNameServer } from "../support/name-server.ts";
 

@@ -3,7 +3,8 @@ import type net from "node:net";
 import { createAddressPolicy } from "../../src/delivery/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { bodyOf, expectReply, noResponse, responded } from "../support/expect-reply.ts";
+import { bodyOf, expectReply } from "../support/expect-reply.ts";
+import { noResponse, responded } from "../support/expected-reply.ts";
 import { answerOk, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 

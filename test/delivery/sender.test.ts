@@ -7,7 +7,8 @@ import { createTransport } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
-import { bodyOf, expectReply, noResponse, responded } from "../support/expect-reply.ts";
+import { bodyOf, expectReply } from "../support/expect-reply.ts";
+import { noResponse, responded } from "../support/expected-reply.ts";
 import { head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { startReceiver } from "../support/receiver.ts";
 

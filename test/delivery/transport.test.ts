@@ -4,7 +4,8 @@ import { createAddressPolicy } from "../../src/delivery/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createAuthority } from "../support/certificates.ts";
-import { bodyOf, expectElapsed, expectReply, noResponse, responded, testTimeoutMs } from "../support/expect-reply.ts";
+import { bodyOf, expectElapsed, expectReply, testTimeoutMs } from "../support/expect-reply.ts";
+import { noResponse, responded } from "../support/expected-reply.ts";
 import { answerOk, head, startDeafReceiver, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { startNameServer } from "../support/name-server.ts";
 

@@ -1,37 +1,6 @@
 import { expect } from "bun:test";
-import type { NoResponseCause, Reply } from "../../src/delivery/transport.ts";
-
-/** What a test expects of an attempt, and how it says so. */
-export type Expected = ExpectedFailure | ExpectedAnswer;
-
-export interface ExpectedFailure {
-  kind: "no-response";
-  cause: NoResponseCause;
-  detail?: string;
-}
-
-export interface ExpectedAnswer {
-  kind: "responded";
-  status: number;
-  /** What is kept of the body: its text or its length. */
-  kept?: string | number;
-  /** The body's reading ends by itself, or only with the attempt's time. */
-  bodyEnds?: "at once" | "with the time";
-  /** The connection is ended from our side as soon as the body is. */
-  isCut?: boolean;
-}
-
-export const noResponse = (cause: NoResponseCause, detail?: string): ExpectedFailure => ({
-  kind: "no-response",
-  cause,
-  ...(detail !== undefined && { detail }),
-});
-
-export const responded = (status: number, rest: Partial<ExpectedAnswer> = {}): ExpectedAnswer => ({
-  kind: "responded",
-  status,
-  ...rest,
-});
+import type { Reply } from "../../src/delivery/transport.ts";
+import type { Expected } from "./expected-reply.ts";
 
 /** Compares the outcome; a failure whole, so that no detail comes unexpected. */
 export function expectReply(reply: Reply, expected: Expected): void {

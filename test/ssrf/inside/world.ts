@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newId } from "../../../src/lib/id.ts";
 import type { RecordBody } from "../../api/support.ts";
 import { createAuthority } from "../../support/certificates.ts";
 import { type HostileReceiver, head, startHostileReceiver } from "../../support/hostile-receiver.ts";
 import { type NameServer, startNameServer, type Zone } from "../../support/name-server.ts";
+import { saveWebhooks } from "../../support/saved-webhooks.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../../support/test-app.ts";
 import { plainly } from "../ranges.ts";
 
@@ -108,7 +108,7 @@ export async function startWorld({ env = {}, hosts = [] }: WorldOptions = {}): P
     },
     async deliver(urls) {
       const { server, account } = world;
-      await register(server, account, urls);
+      await saveWebhooks(server, account, urls);
       const { body } = await account.ingest({});
       await server.app.whenIdle();
       const { body: records } = await account.get(`/v1/events/${body.eventId}`);
@@ -132,14 +132,4 @@ export async function startWorld({ env = {}, hosts = [] }: WorldOptions = {}): P
 async function makeAccount(server: TestApp): Promise<TestAccount> {
   const made = await server.request("POST", "/operator/tenants", { token: server.operatorToken, body: {} });
   return server.signIn(made.body.tenant_id, made.body.password);
-}
-
-/** Past the judgement of `PUT /v1/tenants/webhooks`, as a database from before a rule would have them. */
-export async function register(server: TestApp, account: TestAccount, urls: readonly string[]): Promise<void> {
-  const { store } = server.app;
-  const tenant = await store.findTenant(account.id);
-  if (tenant === null) throw new Error("The account is gone.");
-  const webhooks = urls.map((url) => ({ id: newId("wh"), url, name: "" }));
-  const { removed } = await store.replaceWebhooks(tenant.key, webhooks, urls.length, Date.now());
-  if (removed.length > 0) await server.app.whenIdle();
 }

@@ -1,0 +1,33 @@
+import type { NoResponseCause } from "../../src/delivery/transport.ts";
+
+/** What a test expects of an attempt. */
+export type Expected = ExpectedFailure | ExpectedAnswer;
+
+export interface ExpectedFailure {
+  kind: "no-response";
+  cause: NoResponseCause;
+  detail?: string;
+}
+
+export interface ExpectedAnswer {
+  kind: "responded";
+  status: number;
+  /** What is kept of the body: its text or its length. */
+  kept?: string | number;
+  /** The body's reading ends by itself, or only with the attempt's time. */
+  bodyEnds?: "at once" | "with the time";
+  /** The connection is ended from our side as soon as the body is. */
+  isCut?: boolean;
+}
+
+export const noResponse = (cause: NoResponseCause, detail?: string): ExpectedFailure => ({
+  kind: "no-response",
+  cause,
+  ...(detail !== undefined && { detail }),
+});
+
+export const responded = (status: number, rest: Partial<ExpectedAnswer> = {}): ExpectedAnswer => ({
+  kind: "responded",
+  status,
+  ...rest,
+});
