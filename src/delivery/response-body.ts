@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
  * reset or an endless body changes nothing, so nothing here rejects.
  */
 export interface BodyRead {
-  /** Whether reading has ended: at the body's end, at 64 KiB, at the end of the attempt's time, or by a reset. */
+  /** Whether reading has ended: at the body's end, at 64 KiB or 1,024 chunks, with the attempt's time, or by a reset. */
   readonly ended: boolean;
   /** The first bytes that have come so far, 4 KiB at most. */
   received(): Uint8Array;
@@ -17,6 +17,8 @@ export interface BodyRead {
 export const maxKeptBytes = 4 * 1024;
 /** Beyond, the connection is cut: reading on only to be able to reuse it would serve the sender of an endless body. */
 export const maxReadBytes = 64 * 1024;
+/** The same for a body in crumbs, each of which costs much more than its bytes. */
+export const maxReadChunks = 1024;
 
 const nothing = new Uint8Array(0);
 
@@ -24,6 +26,7 @@ export class ResponseBody implements BodyRead {
   ended = false;
   private kept: Uint8Array = nothing;
   private readBytes = 0;
+  private readChunks = 0;
   private promise: Promise<void> | undefined;
   private resolve: (() => void) | undefined;
 
@@ -62,16 +65,23 @@ export class ResponseBody implements BodyRead {
     const room = maxKeptBytes - this.kept.length;
     if (room > 0) this.kept = append(this.kept, chunk.length > room ? chunk.subarray(0, room) : chunk);
     this.readBytes += chunk.length;
-    if (this.readBytes <= maxReadBytes) return;
+    this.readChunks += 1;
+    if (this.readBytes <= maxReadBytes && this.readChunks <= maxReadChunks) return;
     this.end();
     this.cut();
   }
 }
 
-/** Copies, also a single part: a chunk is a view into a much larger buffer, which it would keep alive. */
+/**
+ * Copies, also a single part: a chunk is a view into a much larger buffer, which it would keep alive. Behind the head is
+ * room for as much again, so that many small parts are not copied each time.
+ */
 function append(head: Uint8Array, tail: Uint8Array): Uint8Array {
-  const both = new Uint8Array(head.length + tail.length);
-  both.set(head);
+  const length = head.length + tail.length;
+  const hasRoom = length <= head.buffer.byteLength;
+  const room = hasRoom ? head.buffer : new ArrayBuffer(head.length === 0 ? length : Math.min(2 * length, maxKeptBytes));
+  const both = new Uint8Array(room, 0, length);
+  if (!hasRoom) both.set(head);
   both.set(tail, head.length);
   return both;
 }

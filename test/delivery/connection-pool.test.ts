@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import http from "node:http";
 import { type ConnectionPool, createConnectionPool } from "../../src/delivery/connection-pool.ts";
-import { type HostileReceiver, head, startHostileReceiver } from "../support/hostile-receiver.ts";
+import { type HostileReceiver, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
 let receivers: HostileReceiver[];
@@ -112,4 +112,28 @@ describe("kept connections", () => {
     expect(timers.size).toBe(0);
     receiver.close();
   });
+});
+
+test("a connection that was ended hears at most one piece of what had been read already", async () => {
+  const answer = head(102);
+  for (const fresh of [false, true]) {
+    const { clock } = createManualClock();
+    const pool = createConnectionPool({ clock });
+    const receiver = await startHostileReceiver({ onRequest: write(answer.repeat(20_000)) });
+    let heard = 0;
+    await new Promise<void>((resolve) => {
+      const agent = pool.agent("http:", fresh);
+      const request = http.request({ agent, host: "127.0.0.1", port: receiver.port, method: "POST" });
+      request.on("information", () => {
+        heard += 1;
+        request.destroy();
+      });
+      request.on("error", () => {});
+      request.on("close", resolve);
+      request.end("{}");
+    });
+    expect(heard).toBeWithin(1, 4096 / answer.length + 2);
+    receiver.close();
+    pool.close();
+  }
 });

@@ -82,6 +82,26 @@ describe("an answer", () => {
   });
 });
 
+describe("a body in crumbs", () => {
+  const crumbs = (count: number) => Array.from({ length: count }, (_, n) => String(n % 10));
+  const inChunks = (parts: readonly string[]) =>
+    `${head(200, "Transfer-Encoding: chunked")}${parts.map((part) => `1\r\n${part}\r\n`).join("")}0\r\n\r\n`;
+
+  test.each([
+    ["of 1,024 is read whole, and the connection is used again", 1_024, 1_024, 1],
+    ["of more is cut", 2_000, 1_025, 2],
+  ])("%s", async (_title, sent, kept, connections) => {
+    const receiver = await startHostileReceiver({ onRequest: write(inChunks(crumbs(sent))) });
+    const transport = newTransport();
+    for (let n = 0; n < 2; n += 1) {
+      const reply = await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`));
+      expect(await bodyOf(reply)).toBe(crumbs(kept).join(""));
+    }
+    expect(receiver.connections()).toBe(connections);
+    receiver.close();
+  });
+});
+
 describe("ending an attempt", () => {
   /** A receiver that tells when the request is in, and then does `then`. */
   async function startWaiting(then: (peer: net.Socket) => void = () => {}) {
