@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /** Sampled through a whole run; the kernel's own high-water mark catches what falls between two samples. */
 const sampleEveryMs = 250;
@@ -9,12 +9,16 @@ const ticksPerSecond = 100;
 export interface Meter {
   /** The latest sample, bytes. */
   residentBytes(): number;
-  /** The highest since the process started, bytes. */
+  /** The highest since the process started, or since `resetPeak`, bytes. */
   peakBytes(): number;
+  /** Forgets the peak, the kernel's too. */
+  resetPeak(): void;
   /** The highest sample since the last call, bytes. */
   takePhasePeak(): number;
   /** Processor seconds of all threads since the process started. */
   cpuSeconds(): number;
+  /** Open file descriptors, sockets among them. */
+  descriptors(): number;
   stop(): void;
 }
 
@@ -41,6 +45,11 @@ export function startMeter(pid: number): Meter {
       sample();
       return peakBytes;
     },
+    resetPeak() {
+      // proc(5): 5 resets VmHWM to the current resident memory.
+      writeFileSync(`/proc/${pid}/clear_refs`, "5");
+      peakBytes = 0;
+    },
     takePhasePeak() {
       sample();
       const peak = phasePeak;
@@ -53,6 +62,7 @@ export function startMeter(pid: number): Meter {
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
     },
+    descriptors: () => readdirSync(`/proc/${pid}/fd`).length,
     stop: () => clearInterval(timer),
   };
 }

@@ -12,6 +12,8 @@ export interface HostileReceiver {
   connections(): number;
   /** Requests that came in whole, over all connections. */
   requests(): number;
+  /** How long the longest connection lasted that has ended. */
+  longestMs(): number;
   /** Resolves when the first connection has ended. */
   readonly disconnected: Promise<void>;
   close(): void;
@@ -41,12 +43,15 @@ export async function startHostileReceiver(options: HostileReceiverOptions): Pro
   const disconnected = Promise.withResolvers<void>();
   let connections = 0;
   let requests = 0;
+  let longestMs = 0;
 
   function track(peer: net.Socket) {
+    const startedAt = performance.now();
     peers.add(peer);
     peer.on("error", () => {});
     peer.on("close", () => {
       peers.delete(peer);
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
       disconnected.resolve();
     });
   }
@@ -83,6 +88,7 @@ export async function startHostileReceiver(options: HostileReceiverOptions): Pro
     port: (server.address() as net.AddressInfo).port,
     connections: () => connections,
     requests: () => requests,
+    longestMs: () => longestMs,
     disconnected: disconnected.promise,
     close() {
       server.close();

@@ -1,0 +1,73 @@
+import { rmSync } from "node:fs";
+import os from "node:os";
+import { parseArgs } from "node:util";
+import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
+import { installCleanup } from "../bench/cleanup.ts";
+import { describeMachine } from "../bench/machine.ts";
+import { clearProgress, say } from "../bench/output.ts";
+import { machineLines } from "../bench/report.ts";
+import { root } from "../bench/servers.ts";
+import { barLine, judge, loadLines, maxGrowthBytes, tallyLines } from "./report.ts";
+import { type HostileOptions, runHostile } from "./run.ts";
+
+/**
+ * `bun run hostile --times 1000`: the whole server beside receivers that do what no receiver should. The exit code is 1
+ * when something did not hold.
+ */
+const help = `Usage: bun run hostile [options]
+
+  --times 20      attempts to each hostile receiver
+  --warmup 3      turns of the warm-up, with as many well-meant receivers
+  --source        run src/main.ts instead of dist/postrider
+  --only TEXT     only receivers whose title has this text in it
+  --data-dir DIR  where the temporary data folder is made
+`;
+
+installCleanup();
+try {
+  const { values } = parseArgs({
+    options: {
+      times: { type: "string", default: "20" },
+      warmup: { type: "string", default: "3" },
+      source: { type: "boolean", default: false },
+      "data-dir": { type: "string", default: os.tmpdir() },
+      only: { type: "string", default: "" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  const { help: wantsHelp, times, warmup, source, only } = values;
+  if (wantsHelp) say(help);
+  const options = { times: count("times", times), warmupTurns: count("warmup", warmup), source, only };
+  process.exit(wantsHelp ? 0 : await hostile({ ...options, parent: values["data-dir"] }));
+} catch (error) {
+  clearProgress();
+  process.stderr.write(`hostile: ${error instanceof Error ? error.message : String(error)} (bun run hostile --help)\n`);
+  process.exit(2);
+}
+
+async function hostile(options: HostileOptions): Promise<number> {
+  if (process.platform !== "linux") throw new Error("The memory of the server is read from /proc. Try: on Linux.");
+  const { parent, times } = options;
+  say(
+    machineLines({
+      machine: await describeMachine(root),
+      fileSystem: `${parent} on ${mountOf(parent).type}`,
+      fsync: measureSync(parent),
+    }),
+  );
+  say("");
+  const result = await runHostile(options);
+  rmSync(result.dataDir, { recursive: true, force: true });
+  say(tallyLines(result));
+  say("");
+  say(loadLines(result));
+  const bars = judge(result, times, maxGrowthBytes);
+  for (const bar of bars) say(barLine(bar));
+  return bars.every(({ passed }) => passed) ? 0 : 1;
+}
+
+function count(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} takes a whole number above 0, not "${text}".`);
+  return value;
+}
