@@ -109,8 +109,9 @@ export function createBillingRows(client: Database) {
   const invoiceByKey = client.prepare<Omit<InvoiceRow, "lines"> & { lines: string }, [number]>(
     `select ${invoiceColumns} from invoice where key = ?1`,
   );
+  // `+?1`: see `unfinishedCharges`.
   const openInvoices = client.prepare<Omit<InvoiceRow, "lines"> & { lines: string }, [number]>(
-    `select ${invoiceColumns} from invoice where account_key = ?1 and state = 'open' order by key`,
+    `select ${invoiceColumns} from invoice where account_key = +?1 and state = 'open' order by key`,
   );
   const insertInvoice = client.prepare<
     { key: number },
