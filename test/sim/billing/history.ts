@@ -1,5 +1,4 @@
 import type { Database } from "bun:sqlite";
-import { createBillingCalendar } from "../../../src/billing/calendar.ts";
 import type { Tenant, Tier } from "../../../src/domain.ts";
 import { DomainError } from "../../../src/errors.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
@@ -9,7 +8,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { newTenant } from "../../support/store-factory.ts";
 import { createCustomer } from "./customer.ts";
-import { createIncarnation, type Incarnation, timeZone } from "./incarnation.ts";
+import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
 import { ownAccountOnly } from "./own-account.ts";
 
@@ -57,8 +56,6 @@ export const prices = { free: 0, pro: 1_500_000, business: 6_000_000, enterprise
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-const calendar = createBillingCalendar(timeZone);
-
 /** Two years, and then six quiet weeks in which nothing goes wrong any more. */
 const lengthMs = 730 * dayMs;
 const quietMs = 45 * dayMs;

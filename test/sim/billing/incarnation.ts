@@ -30,7 +30,8 @@ export interface IncarnationDeps {
   underWay(change: 1 | -1): void;
 }
 
-export const timeZone = "Africa/Lagos";
+/** One for all: to load the system's data of zones takes longer than many a run of the program. */
+export const calendar = createBillingCalendar("Africa/Lagos");
 
 /** Starts the program over the same store and the same processor. */
 export function createIncarnation(deps: IncarnationDeps): Incarnation {
@@ -49,7 +50,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
     },
     vault,
     processor: life.mortal(deps.processor),
-    calendar: createBillingCalendar(timeZone),
+    calendar,
     prices,
     baseUrl: () => "https://relay.example",
     announce() {},

@@ -1,9 +1,8 @@
 import type { Database } from "bun:sqlite";
-import { createBillingCalendar } from "../../../src/billing/calendar.ts";
 import type { Charge, Tier } from "../../../src/domain.ts";
 import { tiersAscending } from "../../../src/plans.ts";
 import { type HistoryEnd, prices, type Sample } from "./history.ts";
-import { timeZone } from "./incarnation.ts";
+import { calendar } from "./incarnation.ts";
 
 type ChargeRow = Pick<Charge, "reference" | "kind" | "state" | "amountKobo" | "invoiceKey" | "refund" | "createdAt">;
 interface InvoiceRow {
@@ -24,8 +23,6 @@ interface TenantRow {
   paymentSuspendedAt: number | null;
   operatorSuspendedAt: number | null;
 }
-
-const calendar = createBillingCalendar(timeZone);
 
 /** What must hold when a history is over, whatever happened in it. Each violation is a sentence. */
 export function violationsOf(end: HistoryEnd, client: Database): string[] {
@@ -196,7 +193,8 @@ function heldDaysOf(samples: readonly Sample[], endedAt: number): Map<number, Ti
     const until = samples[i + 1]?.at ?? endedAt;
     if (tier === null || tier === "free") return;
     // What ends at midnight was not held on the day that begins then.
-    for (let day = calendar.dayOf(at); day <= calendar.dayOf(Math.max(at, until - 1)); day += 1) {
+    const lastDay = calendar.dayOf(Math.max(at, until - 1));
+    for (let day = calendar.dayOf(at); day <= lastDay; day += 1) {
       const other = held.get(day);
       if (other === undefined || rank(tier) > rank(other)) held.set(day, tier);
     }
