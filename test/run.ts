@@ -1,5 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { constants, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
@@ -11,9 +11,14 @@ import { executableVariable } from "./crash/program.ts";
  * resurrection, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
  * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments.
+ *
+ *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ build ─▶ executable ─▶ crash ─▶ browser
+ *   deliveries ─▶ payments      on the time that those leave over: most of them wait as long as they work
  */
 
 interface Outcome {
+  /** What is shown above its line. */
+  told: readonly string[];
   passed: number;
   failed: number;
   /** By name: what is skipped should be known. */
@@ -27,37 +32,18 @@ const browserTests = "test/browser";
 const crashTests = "test/crash";
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Together three quarters of a minute on two cores; the check of a whole commit takes more of payments (`.ci/run`). */
+/** Together a minute and a half of one core; the check of a whole commit takes more of payments (`.ci/run`). */
 const { values } = parseArgs({
   options: { seeds: { type: "string", default: "1000" }, histories: { type: "string", default: "500" } },
 });
 /** Processes side by side. */
 const simulations = 2;
 
-const clean: Outcome = { passed: 0, failed: 0, skipped: [] };
-const broken: Outcome = { ...clean, failed: 1 };
+const clean: Outcome = { told: [], passed: 0, failed: 0, skipped: [] };
+const failure = (...told: string[]): Outcome => ({ ...clean, told, failed: 1 });
 
 async function main(): Promise<void> {
-  const outcomes = [
-    await stage("lint", () => succeeds("biome", "check", "--error-on-warnings", ".")),
-    await stage("types", () => succeeds("tsc", "--noEmit")),
-    await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
-    await stage("dashboard", () => succeeds("bun", "web/build.ts")),
-    await stage("tests", () =>
-      runTests([browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`)),
-    ),
-    await stage("deliveries", () => simulate("test/sim/delivery.ts", "seeds", Number(values.seeds))),
-    await stage("payments", () => simulate("test/sim/billing.ts", "histories", Number(values.histories))),
-  ];
-  const build = await stage("build", () => succeeds("bun", "build.ts"));
-  outcomes.push(build);
-  if (build.failed > 0) outcomes.push(broken, broken, broken);
-  else {
-    outcomes.push(await stage("executable", smoke));
-    outcomes.push(await stage("crash", () => runTests([crashTests], { [executableVariable]: executable })));
-    outcomes.push(await stage("browser", () => runTests([browserTests])));
-  }
-
+  const outcomes = (await Promise.all([runInTurn(), runSimulations()])).flat();
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
   const skipped = outcomes.flatMap((outcome) => outcome.skipped);
@@ -66,20 +52,48 @@ async function main(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
+async function runInTurn(): Promise<Outcome[]> {
+  const outcomes = [
+    await stage("lint", () => succeeds("biome", "check", "--error-on-warnings", ".")),
+    await stage("types", () => succeeds("tsc", "--noEmit")),
+    await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
+    await stage("dashboard", () => succeeds("bun", "web/build.ts")),
+    await stage("tests", () =>
+      runTests([browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`)),
+    ),
+  ];
+  const build = await stage("build", () => succeeds("bun", "build.ts"));
+  outcomes.push(build);
+  if (build.failed > 0) return [...outcomes, failure(), failure(), failure()];
+  outcomes.push(await stage("executable", smoke));
+  outcomes.push(await stage("crash", () => runTests([crashTests], { [executableVariable]: executable })));
+  outcomes.push(await stage("browser", () => runTests([browserTests])));
+  return outcomes;
+}
+
+async function runSimulations(): Promise<Outcome[]> {
+  return [
+    await stage("deliveries", () => simulate("test/sim/delivery.ts", "seeds", Number(values.seeds))),
+    await stage("payments", () => simulate("test/sim/billing.ts", "histories", Number(values.histories))),
+  ];
+}
+
+/** All that a stage has to tell goes out at once, so that two that run side by side do not talk into each other. */
 async function stage(name: string, run: () => Promise<Outcome>): Promise<Outcome> {
   const startedAt = performance.now();
-  const outcome = await run();
+  const outcome = await run().catch((error: unknown) => failure(describeError(error)));
   const took = formatDuration(performance.now() - startedAt);
   const counts = outcome.passed > 0 ? `  ${outcome.passed} passed` : "";
-  say(`${outcome.failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(10)}  ${took.padStart(8)}${counts}`);
+  const line = `${outcome.failed === 0 ? "ok    " : "FAILED"}  ${name.padEnd(10)}  ${took.padStart(8)}${counts}`;
+  say([...outcome.told, line].join("\n"));
   return outcome;
 }
 
-/** Runs a tool of the project; what it says is shown when it fails. */
+/** Runs a tool of the project. */
 async function runTool(
   name: string,
   args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
+  { env = {}, gives = false }: ToolOptions = {},
 ): Promise<{ succeeded: boolean; text: string }> {
   const command = name === "bun" ? process.execPath : join(root, "node_modules", ".bin", name);
   const child = Bun.spawn([command, ...args], {
@@ -89,57 +103,71 @@ async function runTool(
     stdout: "pipe",
     stderr: "pipe",
   });
+  if (gives) giveWay(child.pid);
   const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const text = said.join("\n").trim();
-  const succeeded = (await child.exited) === 0;
-  if (!succeeded) say(text);
-  return { succeeded, text };
+  return { succeeded: (await child.exited) === 0, text };
 }
 
-const succeeds = async (name: string, ...args: string[]) => ((await runTool(name, args)).succeeded ? clean : broken);
+interface ToolOptions {
+  env?: Readonly<Record<string, string>>;
+  /** It leaves the processor to whatever else wants it. @default false */
+  gives?: boolean;
+}
 
-/** Many histories in processes side by side; each has its own seeds. */
+/** A process that has ended already, or a system that does not know priorities, is no reason to fail. */
+function giveWay(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {}
+}
+
+async function succeeds(name: string, ...args: string[]): Promise<Outcome> {
+  const { succeeded, text } = await runTool(name, args);
+  return succeeded ? clean : failure(text);
+}
+
+/**
+ * Many histories in processes side by side; each has its own seeds. No real time passes in them, so they give way to the
+ * tests that run meanwhile and are held to seconds and frames.
+ */
 async function simulate(script: string, countOption: string, total: number): Promise<Outcome> {
   const share = Math.ceil(total / simulations);
-  const runs = Array.from({ length: simulations }, async (_, i) => {
-    const first = 1 + i * share;
-    const { succeeded, text } = await runTool("bun", [
-      script,
-      `--first=${first}`,
-      `--${countOption}=${Math.min(share, total - first + 1)}`,
-    ]);
-    if (succeeded) say(`        ${text}`);
-    return succeeded;
-  });
-  const passed = (await Promise.all(runs)).filter(Boolean).length;
-  return { passed, failed: simulations - passed, skipped: [] };
+  const runs = await Promise.all(
+    Array.from({ length: simulations }, (_, i) => {
+      const first = 1 + i * share;
+      const count = Math.min(share, total - first + 1);
+      return runTool("bun", [script, `--first=${first}`, `--${countOption}=${count}`], { gives: true });
+    }),
+  );
+  const passed = runs.filter(({ succeeded }) => succeeded).length;
+  const told = runs.map(({ succeeded, text }) => (succeeded ? `        ${text}` : text));
+  return { told, passed, failed: simulations - passed, skipped: [] };
 }
 
 /** Counts from the report for machines: the one for people has no end that is meant to be parsed. */
-async function runTests(selection: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome> {
+async function runTests(selection: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
   const report = join(folder, "junit.xml");
   try {
     const { succeeded, text } = await runTool(
       "bun",
       ["test", ...selection, "--timeout=30000", "--reporter=junit", `--reporter-outfile=${report}`],
-      env,
+      { env },
     );
+    if (!existsSync(report)) return failure(text, "bun test left no report");
     const outcome = readReport(readFileSync(report, "utf8"));
     if (succeeded) return outcome;
     // A file that cannot be loaded is a failure that the report does not have.
     const said = Number(/^\s*(\d+) fail$/m.exec(text)?.[1] ?? 0);
-    return { ...outcome, failed: Math.max(outcome.failed, said, 1) };
-  } catch (error) {
-    say(`bun test left no report: ${error instanceof Error ? error.message : error}`);
-    return broken;
+    return { ...outcome, told: [text], failed: Math.max(outcome.failed, said, 1) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 function readReport(xml: string): Outcome {
-  const outcome: Outcome = { passed: 0, failed: 0, skipped: [] };
+  const outcome = { told: [], passed: 0, failed: 0, skipped: [] as string[] };
   for (const [, attributes = "", end, content = ""] of xml.matchAll(
     /<testcase\b((?:[^">]|"[^"]*")*?)(\/>|>([\s\S]*?)<\/testcase>)/g,
   )) {
@@ -157,13 +185,16 @@ const unescapeXml = (text: string) => text.replace(/&(\w+);/g, (whole, name: str
 
 async function smoke(): Promise<Outcome> {
   const results = await runSmoke(executable);
-  for (const { name, fault } of results) if (fault !== null) say(`(fail) executable > ${name}\n  ${fault}`);
-  const failed = results.filter(({ fault }) => fault !== null).length;
-  return { passed: results.length - failed, failed, skipped: [] };
+  const told = results.flatMap(({ name, fault }) =>
+    fault === null ? [] : [`(fail) executable > ${name}\n  ${fault}`],
+  );
+  return { told, passed: results.length - told.length, failed: told.length, skipped: [] };
 }
 
+const describeError = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error));
+
 main().catch((error: unknown) => {
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  say(describeError(error));
   say("0 passed, 1 failed");
   process.exitCode = 1;
 });
