@@ -274,6 +274,17 @@ describe("the dispatcher", () => {
     expect(startedKeys).toEqual([1, 1]);
   });
 
+  test("what is due in the table does not wait for a clock that was set back between two looks at it", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, inFlight } = setUp({ table: range(16), clock, onLoad: () => clock.step(-60_000) });
+    await dispatcher.start();
+    for (let ms = 0; ms < 100; ms += 1) {
+      clock.advance(1);
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+    }
+    expect(inFlight.size).toBe(16);
+  });
+
   test("a retry is not forgotten when the clock was set back after its time had come", async () => {
     const clock = createFakeClock();
     const { dispatcher, inFlight, startedKeys, whenInFlight } = setUp({ concurrency: 1, clock });

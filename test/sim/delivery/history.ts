@@ -241,6 +241,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     await host.whenIdle();
     if (disk.isTroubled) expectTrouble(failurePausesMs);
     if (host.program && clock.monotonicMs() > troubleUntil) idle.look();
+    else idle.lookAway();
     if (isQuiet() && !isQuietYet) {
       isQuietYet = true;
       disk.mend();

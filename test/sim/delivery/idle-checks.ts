@@ -59,6 +59,9 @@ export function createIdleChecks({ clock, client, findings, underWay, steppedAhe
   }
 
   return {
+    /** Nothing is to be expected now. A wait begins anew after that. */
+    lookAway: () => waits.clear(),
+
     look(): void {
       const busy = new Set(underWay().map(({ delivery }) => delivery.webhookKey));
       const isTurnComing = (clock.nextTimerMs ?? Number.POSITIVE_INFINITY) <= nextTurnMs;
