@@ -39,6 +39,7 @@ import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { createAuthenticate } from "./http/auth.ts";
+import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
 import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
@@ -253,6 +254,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       operatorToken: dataDir.secrets.operatorToken,
     }),
     clientAddress: createClientAddress(config.trustedProxies),
+    bodyRoom: createBodyRoom(),
     log,
     onAnswer: metrics.answered,
   });

@@ -2,6 +2,7 @@ import { DomainError } from "../errors.ts";
 import type { Log } from "../lib/log.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
+import type { BodyPlace, BodyRoom } from "./body-room.ts";
 import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { check } from "./validation.ts";
@@ -9,6 +10,7 @@ import { check } from "./validation.ts";
 export interface RunnerDeps {
   authenticate(access: Access, headers: Headers): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
+  bodyRoom: BodyRoom;
   log: Log;
   /** For metrics: after every answer. */
   onAnswer?(endpoint: ErasedEndpoint, status: number): void;
@@ -24,7 +26,7 @@ export interface IncomingCall {
  * Runs one request through its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
  * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
  */
-export function createRunner({ authenticate, clientAddress, log, onAnswer }: RunnerDeps) {
+export function createRunner({ authenticate, clientAddress, bodyRoom, log, onAnswer }: RunnerDeps) {
   return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
     let response: Response;
     try {
@@ -45,23 +47,28 @@ export function createRunner({ authenticate, clientAddress, log, onAnswer }: Run
     const { tenant, session } = await authenticate(endpoint.access, headers);
     const address = clientAddress(socketAddress, headers);
     endpoint.limit?.({ address, tenant, session } as Parameters<NonNullable<typeof endpoint.limit>>[0]);
-    const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request);
-    const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
-    const checked = {
-      address,
-      tenant,
-      session,
-      params: endpoint.params && check(endpoint.params, params, "path"),
-      query,
-      body,
-      headers,
-      raw: request,
-    };
-    return endpoint.handle(checked as Parameters<typeof endpoint.handle>[0]);
+    const place = bodyRoom.enter(tenant?.id);
+    try {
+      const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place);
+      const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
+      const checked = {
+        address,
+        tenant,
+        session,
+        params: endpoint.params && check(endpoint.params, params, "path"),
+        query,
+        body,
+        headers,
+        raw: request,
+      };
+      return await endpoint.handle(checked as Parameters<typeof endpoint.handle>[0]);
+    } finally {
+      place.leave();
+    }
   }
 
-  async function takeBody(endpoint: ErasedEndpoint, request: Request): Promise<unknown> {
-    const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes);
+  async function takeBody(endpoint: ErasedEndpoint, request: Request, place: BodyPlace): Promise<unknown> {
+    const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes, place);
     checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
     if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;
     if (endpoint.body === "form") return parseForm(bytes);

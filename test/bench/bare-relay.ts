@@ -60,7 +60,7 @@ const app = new Elysia()
     async ({ request }) => {
       const url = webhooks.get(request.headers.get("authorization") ?? "");
       if (url === undefined) return Response.json({ message: "Unknown API key." }, { status: 401 });
-      const body = await readBody(request, maxBodyBytes);
+      const body = await readBody(request, maxBodyBytes, { grow: () => {} });
       queue.push({ url, body: body.subarray(wrapperBytes, body.length - 1) });
       dispatch();
       lastSeq = nextEventSeq(lastSeq, Date.now());

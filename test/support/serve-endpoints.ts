@@ -1,4 +1,5 @@
 import { createApi } from "../../src/api.ts";
+import { createBodyRoom } from "../../src/http/body-room.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
 import { createRunner } from "../../src/http/run-endpoint.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -9,6 +10,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[]) {
   const run = createRunner({
     authenticate: async () => ({ tenant: undefined, session: undefined }),
     clientAddress: (socketAddress) => socketAddress,
+    bodyRoom: createBodyRoom(),
     log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
   });
   const api = createApi({ endpoints, run, localMode: true, isDraining: () => false });
