@@ -10,6 +10,9 @@ const tooLarge = (maxBytes: number) =>
 
 const empty = new Uint8Array(0);
 
+/** What the listener reads from a connection at a time, at most. */
+const pieceBytes = 512 * 1024;
+
 /**
  * Reads a body, counting as it comes: the length that a client declares is only a first hint, and a chunked body has none.
  * @param place grows before anything is kept
@@ -30,18 +33,20 @@ export async function readBody(
 }
 
 async function readWhole(request: Request, maxBytes: number, place: Pick<BodyPlace, "grow">): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
-  // A length that was sent twice comes as a list ("14, 14"), which the listener lets through and `Number` does not read.
-  if (declared !== null && /^\d+$/.test(declared) && Number(declared) <= maxBytes) {
+  const declared = declaredLength(request.headers);
+  if (declared !== null && declared <= maxBytes) {
     // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
-    place.grow(Number(declared));
+    place.grow(declared);
     return new Uint8Array(await request.arrayBuffer());
+  }
+  if (declared !== null) {
+    if (endsConnection(request.headers)) await discard(request, place);
+    throw tooLarge(maxBytes);
   }
   if (!request.body) return empty;
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Also what is too much is read, and forgotten: a connection that ends with bytes unread is reset, and the answer may
-  // be lost. The listener sets the end of it.
+  // Also of what has no length all is read; the listener sets the end of it.
   for await (const chunk of request.body) {
     size += chunk.length;
     if (size <= maxBytes) {
@@ -52,6 +57,24 @@ async function readWhole(request: Request, maxBytes: number, place: Pick<BodyPla
   if (size > maxBytes) throw tooLarge(maxBytes);
   return Buffer.concat(chunks, size);
 }
+
+/**
+ * Reads a body to its end and keeps nothing of it. What comes after an answer is forgotten by the listener itself, at no
+ * cost. But it ends the connection at once for whoever asks for that, and one that ends with bytes unread is reset, so that
+ * the answer may be lost.
+ */
+async function discard(request: Request, place: Pick<BodyPlace, "grow">): Promise<void> {
+  place.grow(pieceBytes);
+  if (request.body) for await (const _ of request.body);
+}
+
+/** Null without one, and for one that was sent twice: a list ("14, 14"), which the listener lets through. */
+function declaredLength(headers: Headers): number | null {
+  const declared = headers.get("content-length");
+  return declared !== null && /^\d+$/.test(declared) ? Number(declared) : null;
+}
+
+const endsConnection = (headers: Headers) => /\bclose\b/i.test(headers.get("connection") ?? "");
 
 const types = {
   json: { name: "application/json", pattern: /^application\/(?:json|[\w.+-]+\+json)\s*(?:;|$)/i },

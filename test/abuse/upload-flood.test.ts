@@ -10,16 +10,22 @@ import { connectRaw, headOf } from "./raw-peer.ts";
 
 const server = useServer();
 const batchBytes = 5 * 2 ** 20;
-/** With one more there would be more than 24 MiB. */
-const fitting = 4;
 
-test("an account that announces more than its share is asked to come back, and nobody else is", async () => {
+/** How many of each fill the 24 MiB of one account so far that no batch fits in. */
+test.each([
+  ["large bodies", 4, { "Content-Length": String(batchBytes) }],
+  [
+    "bodies that are too large, before it ends the connection,",
+    48,
+    { "Content-Length": "7000000", Connection: "close" },
+  ],
+] as const)("an account that announces %s is asked to come back, and nobody else is", async (_, count, fields) => {
   const [ada, bob] = [await server().account(), await server().account()];
   const batchOf = ({ apiKey }: { apiKey: string }) =>
     server().request("POST", "/v1/ingest/batch", { token: apiKey, body: '{"events":['.padEnd(batchBytes) });
-  const head = { Authorization: `Bearer ${ada.apiKey}`, "Content-Length": String(batchBytes) };
-  const peers = await Promise.all(Array.from({ length: fitting }, () => connectRaw(server().url)));
-  for (const peer of peers) peer.write(`${headOf("POST", "/v1/ingest/batch", head)}\r\n{`);
+  const head = headOf("POST", "/v1/ingest/batch", { Authorization: `Bearer ${ada.apiKey}`, ...fields });
+  const peers = await Promise.all(Array.from({ length: count }, () => connectRaw(server().url)));
+  for (const peer of peers) peer.write(`${head}\r\n{`);
 
   const refused = await until(
     () => batchOf(ada),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connectRaw } from "../abuse/raw-peer.ts";
 import { until } from "../api/support.ts";
 import { abandon, exchange } from "../support/raw-connection.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
@@ -57,6 +58,16 @@ test("a client that is to end the connection learns that its body is too large",
     const answers = await exchange(server.url, pieces);
     expect(answers.map(({ status }) => status)).toEqual([413]);
   }
+});
+
+test("a client that goes on learns that its body is too large before it has sent it, and may ask again", async () => {
+  const body = event.padEnd(2 * 1024 * 1024);
+  const peer = await connectRaw(server.url);
+  peer.write(request([`Content-Length: ${body.length}`], body.slice(0, 1)));
+  await peer.until((received) => received.includes("body_too_large"));
+  peer.write(body.slice(1));
+  peer.write(request([`Content-Length: ${event.length}`, "Connection: close"], event));
+  expect(await peer.closed).toMatch(/^HTTP\/1.1 413 .*HTTP\/1.1 202 /s);
 });
 
 test.each([
