@@ -23,8 +23,8 @@ export async function seedAccount(
 }
 
 /** A session token as a login gives it. */
-export function issueSession(server: TestApp, tenantId: string, at = Date.now()): string {
-  const secret = readFileSync(join(server.dataDir, "session-secret"), "utf8").trim();
+export function issueSession({ dataDir }: Pick<TestApp, "dataDir">, tenantId: string, at = Date.now()): string {
+  const secret = readFileSync(join(dataDir, "session-secret"), "utf8").trim();
   const now = Math.floor(at / 1000);
   const claims = {
     sub: tenantId,

@@ -16,7 +16,7 @@ import { type AttackResult, attackLines, judgeAttack, judgeTiming, timingLine } 
 import type { Attack } from "./attack.ts";
 import { attacks } from "./attacks.ts";
 import { idsOf, measureLogins } from "./login-timing.ts";
-import { type Account, makeAccounts, type Tally, targetSettings } from "./target.ts";
+import { type Account, makeAccounts, seedAccounts, type Tally, targetSettings } from "./target.ts";
 
 /**
  * `bun run abuse`: each attack on a server of its own, in public mode, beside a healthy tenant with 20 events a second.
@@ -79,12 +79,16 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
 
   const bars: Bar[] = [];
   for (const attack of chosen) {
-    const result = await withServer(parent, (server, api, dataDir) => measure(attack, server, api, dataDir));
+    const count = 1 + attack.accounts;
+    const result = await withServer(parent, attack.guessesPasswords ? 0 : count, async (target) => {
+      const { api, dataDir, seeded } = target;
+      return measure(attack, target, attack.guessesPasswords ? await makeAccounts(api, dataDir, count) : seeded);
+    });
     say(attackLines(result));
     bars.push(...judgeAttack(result));
   }
   if (only.has(timing)) {
-    for (const result of await withServer(parent, timeLogins)) {
+    for (const result of await withServer(parent, 0, timeLogins)) {
       say(timingLine(result));
       bars.push(judgeTiming(result));
     }
@@ -94,22 +98,27 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
   return values["no-gate"] || bars.every(({ passed }) => passed) ? 0 : 1;
 }
 
-async function withServer<T>(
-  parent: string,
-  act: (server: Server, api: Api, dataDir: string) => Promise<T>,
-): Promise<T> {
+interface Running {
+  server: Server;
+  api: Api;
+  dataDir: string;
+  seeded: readonly Account[];
+}
+
+async function withServer<T>(parent: string, seeds: number, act: (target: Running) => Promise<T>): Promise<T> {
   const dataDir = makeDataDir(parent);
   removeAtEnd(dataDir);
+  const seeded = await seedAccounts(dataDir, seeds);
   const server = await startProduct({ dataDir, source: values.source, env: targetSettings });
   try {
-    return await act(server, createApi(server.port), dataDir);
+    return await act({ server, api: createApi(server.port), dataDir, seeded });
   } finally {
     await server.stop();
   }
 }
 
-async function measure(attack: Attack, server: Server, api: Api, dataDir: string): Promise<AttackResult> {
-  const [healthy, ...accounts] = await makeAccounts(api, dataDir, 1 + attack.accounts);
+async function measure(attack: Attack, { server, api }: Running, made: readonly Account[]): Promise<AttackResult> {
+  const [healthy, ...accounts] = made;
   if (healthy === undefined) throw new Error("No account was made.");
   const receiver = startReceiver();
   const webhook = { webhook_url: `http://127.0.0.1:${receiver.port}${receiverPath(0)}` };
@@ -164,7 +173,7 @@ async function deliverOne(receiver: Receiver, api: Api, { apiKey }: Account): Pr
   return (nowUs() - startedUs) / 1000;
 }
 
-async function timeLogins(server: Server, api: Api, dataDir: string) {
+async function timeLogins({ server, api, dataDir }: Running) {
   const accounts = await makeAccounts(api, dataDir, loginAccounts);
   const operatorToken = (await Bun.file(join(dataDir, "data", "operator-token")).text()).trim();
   const emails = accounts.map((_, n) => `owner${n}@example.com`);

@@ -7,6 +7,8 @@ export interface Attack {
   readonly load: string;
   /** Accounts of the attacker. */
   readonly accounts: number;
+  /** Its accounts have real passwords. A hundred of them take the server seconds to make. */
+  readonly guessesPasswords?: boolean;
   /** Seconds at least, when that is more than what was asked for. */
   readonly seconds?: number;
   /** It has an end of its own, which is waited for. */

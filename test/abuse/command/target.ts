@@ -1,6 +1,11 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { openDataDir } from "../../../src/data-dir.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { openStore } from "../../../src/store/open.ts";
 import type { Api } from "../../bench/tenants.ts";
+import { seedTenantIn } from "../../support/seed-tenant.ts";
+import { issueSession } from "../../support/seeded-account.ts";
 
 /** What an attacker has: a server, and accounts of its own on it. */
 export interface AttackTarget {
@@ -10,7 +15,6 @@ export interface AttackTarget {
 
 export interface Account {
   readonly id: string;
-  readonly password: string;
   readonly apiKey: string;
   readonly session: string;
 }
@@ -29,7 +33,32 @@ export const targetSettings: Readonly<Record<string, string>> = {
 /** The server hashes at most four passwords at once. */
 const concurrency = 4;
 
-/** @param dataDir that of the server, for the operator's token */
+/**
+ * Accounts straight in the store, before a server opens it, for attacks by many that never log in.
+ * @param dataDir that of the server to come
+ */
+export async function seedAccounts(dataDir: string, count: number): Promise<Account[]> {
+  const path = join(dataDir, "data");
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const opened = openDataDir(path);
+  const store = openStore({ dataDir: path, clock: systemClock });
+  try {
+    return await Promise.all(
+      Array.from({ length: count }, async () => {
+        const { tenant, apiKey } = await seedTenantIn({ store, dataDir: path }, { tier: "enterprise" });
+        return { id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
+      }),
+    );
+  } finally {
+    await store.close();
+    opened.release();
+  }
+}
+
+/**
+ * Accounts with passwords, made by the operator.
+ * @param dataDir that of the server, for the operator's token
+ */
 export async function makeAccounts(api: Api, dataDir: string, count: number): Promise<Account[]> {
   const operatorToken = readFileSync(join(dataDir, "data", "operator-token"), "utf8").trim();
   const accounts: Account[] = [];
@@ -56,7 +85,7 @@ async function makeAccount(api: Api, operatorToken: string): Promise<Account> {
   });
   const [key] = await api<{ key: string }[]>("GET", "/v1/tenants/api-keys", session);
   if (key === undefined) throw new Error(`The account ${id} has no API key.`);
-  return { id, password, apiKey: key.key, session };
+  return { id, apiKey: key.key, session };
 }
 
 /** How often what was answered: statuses, and words for connections that had no answer. */
