@@ -7,6 +7,9 @@ export const channelMessages = 1_000;
  */
 export const channelBytes = 5 * 2 ** 20;
 
+/** And how many bytes the channels of all tenants keep together. */
+export const allChannelsBytes = 128 * 2 ** 20;
+
 /** Messages go out in chunks of about this size: one write to the socket in place of hundreds. */
 const chunkBytes = 32 * 1024;
 
@@ -19,6 +22,10 @@ export interface Channel {
   readonly first: number;
   /** Position after the newest one. */
   readonly end: number;
+  /** What its messages take. */
+  readonly heldBytes: number;
+  /** Forgets the oldest messages until the rest takes no more than half of what all took. */
+  halve(): void;
   push(number: number, message: Uint8Array<ArrayBuffer>): void;
   /** Messages from `position` on, and the position after them. */
   chunkFrom(position: number): { bytes: Uint8Array<ArrayBuffer>; next: number };
@@ -56,6 +63,15 @@ export function createChannel(since: number): Channel {
     },
     get end() {
       return end;
+    },
+
+    get heldBytes() {
+      return heldBytes;
+    },
+
+    halve() {
+      const limit = heldBytes / 2;
+      while (heldBytes > limit) dropFirst();
     },
 
     push(number, bytes) {

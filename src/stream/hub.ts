@@ -1,7 +1,7 @@
 import { rateLimited } from "../errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { type Channel, createChannel } from "./channel.ts";
+import { allChannelsBytes, type Channel, createChannel } from "./channel.ts";
 
 export type StreamEventKind =
   | "event.accepted"
@@ -77,6 +77,8 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
   const audiences = new Map<string, Audience>();
   let lastNumber = 0;
   let openStreams = 0;
+  /** What the channels of all audiences take. */
+  let heldBytes = 0;
 
   /** Numbers are shared by all tenants, so an id is never given twice. */
   const nextNumber = () => ++lastNumber;
@@ -100,6 +102,31 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
       audiences.set(tenantId, audience);
     }
     return audience;
+  }
+
+  function forget(tenantId: string, { channel }: Audience): void {
+    audiences.delete(tenantId);
+    heldBytes -= channel.heldBytes;
+  }
+
+  function push({ channel }: Audience, number: number, message: Uint8Array<ArrayBuffer>): void {
+    const before = channel.heldBytes;
+    channel.push(number, message);
+    heldBytes += channel.heldBytes - before;
+    while (heldBytes > allChannelsBytes && halveLargest()) {}
+  }
+
+  /** The tenant that keeps most gives way, so that a few with long messages cost the others nothing. @returns false when nothing is kept */
+  function halveLargest(): boolean {
+    let largest: Channel | undefined;
+    for (const { channel } of audiences.values()) {
+      if (channel.heldBytes > (largest?.heldBytes ?? 0)) largest = channel;
+    }
+    if (!largest) return false;
+    heldBytes -= largest.heldBytes;
+    largest.halve();
+    heldBytes += largest.heldBytes;
+    return true;
   }
 
   /** Hands a reader what it has room for. One that has been overtaken by the channel is told so and goes on at its end. */
@@ -129,7 +156,7 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     if (!audience) return;
     try {
       const number = nextNumber();
-      audience.channel.push(number, encode(kind, number, data()));
+      push(audience, number, encode(kind, number, data()));
     } catch (error) {
       log.write("error", "stream.message_failed", { tenant: tenantId, kind, error: String(error) });
       return;
@@ -227,7 +254,7 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     openStreams -= 1;
     reader.cancelTimer();
     if (audience.readers.size === 0 && audiences.get(tenantId) === audience) {
-      audience.cancelExpiry = clock.after(resumableMs, () => void audiences.delete(tenantId));
+      audience.cancelExpiry = clock.after(resumableMs, () => forget(tenantId, audience));
     }
     return true;
   }
@@ -237,7 +264,7 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     if (!audience) return;
     for (const reader of [...audience.readers]) end(tenantId, audience, reader);
     audience.cancelExpiry?.();
-    audiences.delete(tenantId);
+    forget(tenantId, audience);
   }
 
   return {

@@ -209,6 +209,48 @@ describe("Last-Event-ID", () => {
     expect((await open("t1", { lastEventId: ids[6] ?? "" }).message()).event).toBe("resync");
   });
 
+  test("keeps 128 MiB of all accounts' messages: who keeps most gives way, and who has left counts no more", async () => {
+    const { open, publish, hub, clock } = setUp();
+    const mebibyte = "x".repeat(2 ** 20 - 100);
+    const small = open("small");
+    publish(0, "small");
+    publish(1, "small");
+    const { id: ofSmall } = await small.message();
+    /** Accounts that keep 4 MiB each, and the id before them. */
+    const fill = async (from: number, to: number) => {
+      const ids = new Map<string, string>();
+      for (let account = from; account < to; account++) {
+        const stream = open(`t${account}`);
+        publish(0, `t${account}`);
+        ids.set(`t${account}`, (await stream.message()).id);
+        for (let n = 1; n <= 4; n++) publish(n, `t${account}`, mebibyte);
+        await stream.close();
+      }
+      return ids;
+    };
+    const isWhole = async ([tenantId, lastEventId]: [string, string]) => {
+      const resumed = open(tenantId, { lastEventId });
+      const { event } = await resumed.message();
+      await resumed.close();
+      return event !== "resync";
+    };
+    const wholeOf = async (ids: Map<string, string>) =>
+      (await Promise.all([...ids].map(isWhole))).filter(Boolean).length;
+
+    const first = await fill(0, 31);
+    expect(await wholeOf(first)).toBe(31);
+    for (const tenantId of first.keys()) hub.closeTenant(tenantId);
+    const second = await fill(31, 62);
+    expect(await wholeOf(second)).toBe(31);
+    const third = await fill(62, 64);
+    expect((await wholeOf(second)) + (await wholeOf(third))).toBeLessThan(33);
+    expect((await open("small", { lastEventId: ofSmall }).message()).data.n).toBe(1);
+
+    clock.advance(resumableMs);
+    const fourth = await fill(64, 95);
+    expect(await wholeOf(fourth)).toBe(31);
+  });
+
   test.each(["", "x", "1-1", "0x1-2", "99999999999999999999-1"])(
     "%p is unknown: resync, then live",
     async (lastEventId) => {
