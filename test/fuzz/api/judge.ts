@@ -49,7 +49,9 @@ function queryProblems(document: OpenApiDocument, { parameters = [] }: Operation
     // The last of equal names counts.
     const value = query.getAll(name).at(-1);
     if (value === undefined) return required ? [`${name} is missing`] : [];
-    const typed = schema.type === "integer" && /^-?\d+$/.test(value) ? Number(value) : value;
+    // 400 digits are an integer, too, although `Number` has no place for them.
+    const typed =
+      schema.type === "integer" && /^-?\d+$/.test(value) ? Math.min(Number(value), Number.MAX_VALUE) : value;
     return problemsWith(document, schema, schema.type === "boolean" ? value === "true" : typed, name);
   });
 }
