@@ -1,13 +1,13 @@
 import type { DueDelivery } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
-import { createAdmission, type Standing } from "./admission.ts";
+import { createAdmission } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { Delivered, Route } from "./deliver.ts";
 import type { DeliveryControl } from "./deliveries.ts";
 import { createHindsight } from "./hindsight.ts";
+import { createReadyWebhooks } from "./ready-webhooks.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
 import { createWindow, withoutRequest } from "./window.ts";
 
@@ -48,14 +48,6 @@ const leastLoadBatch = 2;
 const maxLargeLoads = 4;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
-/** The order in which webhooks are served when places are few. */
-const standings: readonly Standing[] = ["proven", "untried", "silent"];
-/**
- * Reads and attempts for webhooks that have not answered, in a millisecond. Each takes about 100 µs, with a connection to be
- * made: 384 in a row held up everybody else for 40 ms, and again 10 s later, when they all timed out together.
- */
-const unprovenTurns = 8;
-const turnsWindowMs = 1;
 /** Of what is due by now: not the time of now, or it would wait for that again when the clock is set back. */
 const already = 0;
 /** Pause after a failed read of the table. */
@@ -76,10 +68,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const paused = new Set<number>();
   const hindsight = createHindsight();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
-  /** Webhooks that could start an attempt, by what is known of them. */
-  const ready: Record<Standing, WebhookQueue[]> = { proven: [], untried: [], silent: [] };
-  const turns = createLimiter({ clock, limit: unprovenTurns, windowMs: turnsWindowMs, maxKeys: 1 });
-  const mayServe = (standing: Standing) => admission.hasRoom(standing) && (standing === "proven" || turns.peek("").ok);
+  const ready = createReadyWebhooks(clock, admission);
   let loads = 0;
   let stalls = 0;
   let stopping = false;
@@ -122,50 +111,29 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
       return;
     }
-    queue.isReady = true;
-    ready[queue.standing].push(queue);
-  }
-
-  /** What an attempt says of its webhook. One that waits goes on waiting among its like: places of others are others'. */
-  function learn(queue: WebhookQueue, answered: boolean): void {
-    const before = queue.standing;
-    queue.answered(answered);
-    if (!queue.isReady || queue.standing === before) return;
-    ready[before].splice(ready[before].indexOf(queue), 1);
-    ready[queue.standing].push(queue);
+    ready.add(queue);
   }
 
   let pumping = false;
   function pump(): void {
     if (pumping || stopping || !started || stalls > 0) return;
     pumping = true;
-    for (const standing of standings) serve(ready[standing], standing);
+    ready.serve(serve);
     pumping = false;
-    arm();
+    alarm.arm(ready.nextTurnAt());
     if (idleWaiters.length > 0 && isIdle()) {
       for (const resolve of idleWaiters.splice(0)) resolve();
     }
   }
 
-  /** One delivery of each webhook in turn, as long as there is room. */
-  function serve(ring: WebhookQueue[], standing: Standing): void {
-    while (ring.length > 0 && mayServe(standing)) {
-      const turn = ring.splice(0, ring.length);
-      for (let i = 0; i < turn.length; i += 1) {
-        const queue = turn[i] as WebhookQueue;
-        if (!mayServe(standing)) {
-          ring.unshift(...turn.slice(i));
-          return;
-        }
-        queue.isReady = false;
-        if (queue.removed || paused.has(queue.tenantKey) || !queue.canStart(clock.now())) continue;
-        if (standing !== "proven") turns.take("");
-        if (queue.wantsLoad(clock.now())) load(queue);
-        const delivery = queue.next();
-        if (delivery) begin(queue, delivery);
-        makeReady(queue);
-      }
-    }
+  /** The next delivery of a webhook, or a read of the table for it. */
+  function serve(queue: WebhookQueue): boolean {
+    if (queue.removed || paused.has(queue.tenantKey) || !queue.canStart(clock.now())) return false;
+    if (queue.wantsLoad(clock.now())) load(queue);
+    const delivery = queue.next();
+    if (delivery) begin(queue, delivery);
+    makeReady(queue);
+    return true;
   }
 
   function begin(queue: WebhookQueue, delivery: DueDelivery): void {
@@ -202,7 +170,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     const isOvertaken = queue.release(delivery.deliveryKey);
     if (result.kind === "aborted") return null;
     hindsight.attemptSettled(delivery);
-    learn(queue, result.answered);
+    ready.learn(queue, result.answered);
     if (isOvertaken || result.kind === "superseded") expect(queue, already);
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
     return result.connectionFree;
@@ -238,21 +206,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .catch(() => {});
   }
 
-  /** The next look around: when something is due, or when young attempts that take up the room become old. */
-  function arm(): void {
-    const blocked = standings.filter((standing) => ready[standing].length > 0);
-    const waitsForTurn = blocked.some((standing) => admission.hasRoom(standing));
-    const ageingAt = blocked.length > 0 && !waitsForTurn ? admission.nextAgeingAt() : null;
-    if (waitsForTurn) alarm.arm(clock.now() + turnsWindowMs);
-    else alarm.arm(ageingAt === null ? null : Math.ceil(ageingAt - clock.monotonicMs() + clock.now()));
-  }
-
-  const isIdle = () =>
-    started &&
-    loads === 0 &&
-    admission.inFlight === 0 &&
-    window.deliveries === 0 &&
-    standings.every((standing) => ready[standing].length === 0);
+  const isIdle = () => started && loads === 0 && admission.inFlight === 0 && window.deliveries === 0 && ready.isEmpty();
 
   /** Drops what waits in memory for a webhook; the records stay in the table. */
   function drop(queue: WebhookQueue): void {
