@@ -41,7 +41,7 @@ export const streamAttacks: readonly Attack[] = [
     seconds: 60,
     expected: [200, 202, 429, "stalled reader cut"],
     growthBytes: 400e6,
-    growthReason: "1,000 streams, and 128 MiB of messages that they keep to resume from",
+    growthReason: "1,000 streams, and 64 MiB of messages that they keep to resume from",
     async run(target, tally, isOver) {
       const { accounts } = target;
       const sockets: Socket[] = [];
