@@ -128,8 +128,10 @@ const rules: readonly { rule: string; broken: string }[] = [
   },
   {
     rule: "a tenant has counted its events",
-    broken:
-      "select tenant_key from tenant_usage u where events <> (select count(*) from event e where e.tenant_key = u.tenant_key)",
+    // Counted once: events have no index by tenant, and a walk through all of them for each takes hours.
+    broken: `select u.tenant_key from tenant_usage u
+      left join (select tenant_key, count(*) as events from event group by tenant_key) e on e.tenant_key = u.tenant_key
+      where u.events <> coalesce(e.events, 0)`,
   },
   {
     rule: "every event has a record",
