@@ -12,16 +12,21 @@ export interface Loop {
 }
 
 export interface LoopOptions {
-  clock: Pick<Clock, "after">;
-  /** What is left: a step at once (after a turn of the event loop), or rest until somebody wakes it. */
+  clock: Pick<Clock, "after" | "monotonicMs">;
+  /** What is left: a step soon (after a turn of the event loop, or `restPerWork`), or rest until somebody wakes it. */
   step(): Promise<"more" | "rest">;
   /** Told of a step that threw; it is taken again after a pause. */
   onFailure(error: unknown): void;
   /** @default 1000 */
   failurePauseMs?: number;
+  /** After a step that left more to do, so many times as long as it took passes before the next. @default 0 */
+  restPerWork?: number;
 }
 
-export function createLoop({ clock, step, onFailure, failurePauseMs = 1000 }: LoopOptions): Loop {
+/** So that a step which had to wait long, as when the disk is slow, does not put off the next one for as long again. */
+const longestRestMs = 50;
+
+export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, restPerWork = 0 }: LoopOptions): Loop {
   let running: Promise<void> | null = null;
   let stopping = false;
   let resting = false;
@@ -51,9 +56,16 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000 }: Lo
     resting = false;
   }
 
+  async function breathe(workedMs: number): Promise<void> {
+    const restMs = Math.min(workedMs * restPerWork, longestRestMs);
+    if (restMs > 0) await wait((done) => clock.after(restMs, done));
+    else await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+
   async function run(): Promise<void> {
     while (!stopping) {
       woken = false;
+      const startedAt = clock.monotonicMs();
       let outcome: "more" | "rest" | "failed";
       try {
         outcome = await step();
@@ -63,7 +75,7 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000 }: Lo
       }
       if (stopping) break;
       if (outcome === "failed") await wait((done) => clock.after(failurePauseMs, done));
-      else if (outcome === "more") await new Promise<void>((resolve) => setImmediate(resolve));
+      else if (outcome === "more") await breathe(clock.monotonicMs() - startedAt);
       else if (!woken) await rest();
     }
   }

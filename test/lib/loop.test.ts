@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import { createLoop } from "../../src/lib/loop.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+/** A loop whose steps take so long, each one told of as it begins; after three it rests. */
+function createWorld(options: { stepMs: number; restPerWork?: number }) {
+  const clock = createFakeClock();
+  const { stepMs, ...rest } = options;
+  let steps = 0;
+  let begun = Promise.withResolvers<void>();
+  const loop = createLoop({
+    clock,
+    ...rest,
+    async step() {
+      steps += 1;
+      clock.advance(stepMs);
+      begun.resolve();
+      begun = Promise.withResolvers();
+      return steps < 3 ? "more" : "rest";
+    },
+    onFailure(error) {
+      throw error;
+    },
+  });
+  return { clock, loop, nextStep: () => begun.promise, steps: () => steps };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("a loop with more to do", () => {
+  test("goes on after a turn of the event loop", async () => {
+    const { clock, loop, steps } = createWorld({ stepMs: 5 });
+    loop.start();
+    await loop.whenIdle();
+    expect({ steps: steps(), timers: clock.timers }).toEqual({ steps: 3, timers: 0 });
+    await loop.stop();
+  });
+
+  test.each([
+    { stepMs: 5, restPerWork: 2, restMs: 10 },
+    { stepMs: 7, restPerWork: 1, restMs: 7 },
+    { stepMs: 600, restPerWork: 2, restMs: 50 },
+  ])("lets $restMs ms pass after a step of $stepMs, with $restPerWork for one", async ({ restMs, ...options }) => {
+    const { clock, loop, nextStep, steps } = createWorld(options);
+    loop.start();
+    await turn();
+    expect({ steps: steps(), nextTimerMs: clock.nextTimerMs }).toEqual({ steps: 1, nextTimerMs: restMs });
+    const next = nextStep();
+    clock.advance(restMs);
+    await next;
+    expect(steps()).toBe(2);
+    await loop.stop();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("ends at once in the middle of a rest", async () => {
+    const { clock, loop, steps } = createWorld({ stepMs: 5, restPerWork: 2 });
+    loop.start();
+    await turn();
+    await loop.stop();
+    expect({ steps: steps(), timers: clock.timers }).toEqual({ steps: 1, timers: 0 });
+  });
+});
