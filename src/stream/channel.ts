@@ -13,6 +13,10 @@ export const channelBytes = 5 * 2 ** 20;
  */
 export const allChannelsBytes = 64 * 2 ** 20;
 
+/** What a message takes beside its text: an object, a view and a place in the ring. */
+const bytesBeside = 128;
+const sizeOf = (message: Uint8Array) => message.length + bytesBeside;
+
 /** Messages go out in chunks of about this size: one write to the socket in place of hundreds. */
 const chunkBytes = 32 * 1024;
 
@@ -55,7 +59,7 @@ export function createChannel(since: number): Channel {
   function dropFirst(): void {
     const { number, bytes } = at(first);
     lost = number;
-    heldBytes -= bytes.length;
+    heldBytes -= sizeOf(bytes);
     ring[first % channelMessages] = null;
     first += 1;
   }
@@ -78,9 +82,9 @@ export function createChannel(since: number): Channel {
     },
 
     push(number, bytes) {
-      while (end > first && (end - first >= channelMessages || heldBytes + bytes.length > channelBytes)) dropFirst();
+      while (end > first && (end - first >= channelMessages || heldBytes + sizeOf(bytes) > channelBytes)) dropFirst();
       ring[end % channelMessages] = { number, bytes };
-      heldBytes += bytes.length;
+      heldBytes += sizeOf(bytes);
       end += 1;
     },
 
