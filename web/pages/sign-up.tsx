@@ -5,7 +5,7 @@ import { call } from "../api/client.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
 import { count, naira } from "../format/number.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
-import { Button, LinkButton } from "../parts/button.tsx";
+import { Button } from "../parts/button.tsx";
 import { Choices, type Option } from "../parts/choices.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
@@ -14,17 +14,14 @@ import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { useServer } from "../session/server.ts";
 import { signIn } from "../session/sign-in.ts";
-import { Brand } from "../shell.tsx";
+import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 
 /** Creates an account on a paid plan, and leads to the page where its card is verified. */
 export function SignUpPage() {
   const about = useServer();
   return (
     <main class="front narrow">
-      <header class="front-head">
-        <Brand />
-        <LinkButton href="/sign-in">Sign in</LinkButton>
-      </header>
+      <FrontHead />
       <PageHead title="Create a paid account" />
       <Shown of={about} skeleton={<Skeleton width="100%" height="320px" />}>
         {(known) => <SignUp about={known} />}
@@ -34,14 +31,7 @@ export function SignUpPage() {
 }
 
 function SignUp({ about }: { about: About }) {
-  if (about.signup === "closed") {
-    return (
-      <p class="notice">
-        Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
-        <a href="/sign-in">sign in</a>.
-      </p>
-    );
-  }
+  if (about.signup === "closed") return <SignUpClosed />;
   if (about.payments === "off") {
     return (
       <p class="notice">

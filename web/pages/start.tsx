@@ -9,8 +9,8 @@ import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { useServer } from "../session/server.ts";
 import { noSession } from "../session/session.ts";
-import { Brand } from "../shell.tsx";
 import { NewAccount } from "./front/new-account.tsx";
+import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 
 /** Where nobody is signed in: what this is, and an account by one click. */
 export function StartPage() {
@@ -19,10 +19,7 @@ export function StartPage() {
   if (made !== null) return <NewAccount account={made} />;
   return (
     <main class="front">
-      <header class="front-head">
-        <Brand />
-        <LinkButton href="/sign-in">Sign in</LinkButton>
-      </header>
+      <FrontHead />
       {noSession.value === "deleted" && (
         <p class="notice" role="status">
           The account is deleted.
@@ -52,14 +49,7 @@ function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant
     onMade(await call<CreatedTenant>("/v1/tenants", { method: "POST", body: {}, credential: null }));
   });
   const free = about.plans.find(({ tier }) => tier === "free");
-  if (about.signup === "closed") {
-    return (
-      <p class="notice">
-        Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
-        <a href="/sign-in">sign in</a>.
-      </p>
-    );
-  }
+  if (about.signup === "closed") return <SignUpClosed />;
   return (
     <div class="stack">
       <Refusal of={attempt} />

@@ -1,0 +1,21 @@
+import { LinkButton } from "../../parts/button.tsx";
+import { Brand } from "../../shell.tsx";
+
+/** Above the pages on which accounts are made. */
+export function FrontHead() {
+  return (
+    <header class="front-head">
+      <Brand />
+      <LinkButton href="/sign-in">Sign in</LinkButton>
+    </header>
+  );
+}
+
+export function SignUpClosed() {
+  return (
+    <p class="notice">
+      Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
+      <a href="/sign-in">sign in</a>.
+    </p>
+  );
+}
