@@ -104,7 +104,11 @@ export async function startHostileReceiver(options: HostileReceiverOptions): Pro
 export async function startDeafReceiver(): Promise<{ port: number; close(): void }> {
   const program = `
     const server = require("node:net").createServer().listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
-      process.stdout.write(String(server.address().port), () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
+      process.stdout.write(String(server.address().port), () => {
+        // Not in the event loop, which would take the connections; and not for longer than there is somebody to see it.
+        while (process.ppid === ${process.pid}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+        process.exit();
+      });
     });`;
   const child = Bun.spawn([process.execPath, "-e", program], { stdout: "pipe", stderr: "ignore" });
   const { value } = await child.stdout.getReader().read();
