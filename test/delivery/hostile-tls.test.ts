@@ -6,6 +6,7 @@ import { createAuthority } from "../support/certificates.ts";
 import { expectElapsed, expectReply, testTimeoutMs } from "../support/expect-reply.ts";
 import { startHostileReceiver } from "../support/hostile-receiver.ts";
 import { handshakeBehaviours, tlsBehaviours } from "../support/hostile-tls-behaviours.ts";
+import { canRenegotiate, renegotiations, startRenegotiatingReceiver } from "../support/renegotiating-receiver.ts";
 
 const authority = createAuthority("Test authority");
 const policy = createAddressPolicy({ localMode: true, allowTargets: [], ownListeners: [] });
@@ -29,6 +30,13 @@ describe("a receiver whose TLS", () => {
     const reply = await transport.send({ url: `https://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
     expectReply(reply, expected);
     expectElapsed(reply.durationMs, expected.kind === "no-response" && expected.cause === "timeout");
+    receiver.close();
+  });
+
+  test.skipIf(!canRenegotiate).each(renegotiations)("%s", async (_title, how, expected) => {
+    const receiver = await startRenegotiatingReceiver(authority.issue({ hosts: ["127.0.0.1"] }), how);
+    const reply = await transport.send({ url: `https://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
+    expectReply(reply, expected);
     receiver.close();
   });
 });

@@ -11,6 +11,7 @@ import {
   startHostileReceiver,
 } from "../support/hostile-receiver.ts";
 import { handshakeBehaviours, tlsBehaviours } from "../support/hostile-tls-behaviours.ts";
+import { canRenegotiate, renegotiations, startRenegotiatingReceiver } from "../support/renegotiating-receiver.ts";
 
 /**
  * Every hostile behaviour, as a receiver that a webhook can name, with what an attempt must come to.
@@ -114,7 +115,13 @@ function listEntries(authority: Authority): { entries: Entry[]; leftOut: string[
     },
   });
 
-  const leftOut = ["TLS renegotiation: the run-time's TLS, as a server, cannot ask for it"];
+  const leftOut: string[] = [];
+  if (canRenegotiate) {
+    for (const [title, how, expected] of renegotiations) {
+      const start = () => startRenegotiatingReceiver(certificate, how);
+      entries.push({ title: `TLS ${title}`, group: "quick", scheme: "https", expected, start });
+    }
+  } else leftOut.push("TLS renegotiation: as a server, only the TLS of Node.js can ask for it");
   if (process.platform === "linux") {
     for (const scheme of ["http", "https"] as const) {
       const title = `swallows the packets of the connection (${scheme})`;
