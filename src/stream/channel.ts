@@ -8,8 +8,8 @@ export const channelMessages = 1_000;
 export const channelBytes = 5 * 2 ** 20;
 
 /**
- * And how many bytes the channels of all tenants keep together: room for 1,000 messages of usual length for 250 tenants. The
- * process grows by 1.75 times as much: with 128 MiB, by 176 MB more than with 32.
+ * And how many bytes the channels of all tenants keep together: 1,000 messages of usual length of some 200
+ * tenants. The process grows by 1.75 times as much: with 128 MiB, by 176 MB more than with 32.
  */
 export const allChannelsBytes = 64 * 2 ** 20;
 
