@@ -126,14 +126,16 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     }
   }
 
-  /** The next delivery of a webhook, or a read of the table for it. */
+  /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
   function serve(queue: WebhookQueue): boolean {
-    if (queue.removed || paused.has(queue.tenantKey) || !queue.canStart(clock.now())) return false;
-    if (queue.wantsLoad(clock.now())) load(queue);
-    const delivery = queue.next();
-    if (delivery) begin(queue, delivery);
+    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now());
+    if (starts) {
+      if (queue.wantsLoad(clock.now())) load(queue);
+      const delivery = queue.next();
+      if (delivery) begin(queue, delivery);
+    }
     makeReady(queue);
-    return true;
+    return starts;
   }
 
   function begin(queue: WebhookQueue, delivery: DueDelivery): void {

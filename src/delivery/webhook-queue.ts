@@ -11,7 +11,7 @@ export interface WebhookQueue {
   alarmAt: number | null;
   /** A read of the table is under way. */
   loading: boolean;
-  /** It stands in a ring of the dispatcher. */
+  /** It stands among those that are ready; `ready-webhooks.ts` says so. */
   isReady: boolean;
   removed: boolean;
   inFlight: number;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { silentYoungLimit } from "../../src/delivery/admission.ts";
+import { silentYoungLimit, unprovenYoungMs } from "../../src/delivery/admission.ts";
 import type { Delivered, Route } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
 import type { DueDelivery } from "../../src/domain.ts";
@@ -283,6 +283,30 @@ describe("the dispatcher", () => {
       for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
     }
     expect(inFlight.size).toBe(16);
+  });
+
+  test("a retry is not forgotten when the clock was set back while it waited for a place", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, start, inFlight, startedKeys } = setUp({ concurrency: 1, clock });
+    await start();
+    const noAnswer: Delivered = { ...settled, answered: false };
+    const settle = async () => {
+      for (let turn = 0; turn < 6; turn += 1) await Promise.resolve();
+    };
+    dispatcher.offer([deliveryOf(1)]);
+    inFlight.get(1)?.end({ ...noAnswer, next: { kind: "retry", at: clock.now() + 1_000 } });
+    await settle();
+    // When the time comes, others hang in all the places that such a webhook may have.
+    clock.advance(1_000 - unprovenYoungMs / 2);
+    dispatcher.offer(Array.from({ length: silentYoungLimit }, (_, n) => deliveryOf(n + 2, n + 2)));
+    clock.advance(unprovenYoungMs / 2);
+    expect(inFlight.size).toBe(silentYoungLimit);
+    clock.step(-500);
+    for (let ms = 0; ms < 1_000; ms += 50) {
+      clock.advance(50);
+      await settle();
+    }
+    expect(startedKeys.filter((key) => key === 1)).toHaveLength(2);
   });
 
   test("a retry is not forgotten when the clock was set back after its time had come", async () => {
