@@ -21,7 +21,7 @@ if (!isNumber(values.seed) || !isNumber(values.times) || !files.every((file) => 
   process.exit(2);
 }
 
-const { hardware, versions, busyBefore } = await describeMachine(root);
+const { hardware, versions, busyBefore } = await describeMachine();
 process.stdout.write(`${hardware}\n${versions}\n${busyBefore}\n`);
 const startedAt = performance.now();
 const child = Bun.spawn([process.execPath, "test", ...files, "--timeout=86400000"], {

@@ -1,20 +1,18 @@
 import { mkdirSync } from "node:fs";
-import os from "node:os";
-import { join, resolve } from "node:path";
-import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
+import { resolve } from "node:path";
 import { installCleanup, removeAtEnd } from "./cleanup.ts";
 import { sumUpProfile } from "./cpu-profile.ts";
 import { nowUs } from "./event.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { median } from "./histogram.ts";
-import { describeMachine } from "./machine.ts";
+import { describeSurroundings, folderOnDisk } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
 import { clearProgress, say, sayOnStandardError } from "./output.ts";
 import { type Phase, type PhaseResult, runPhase } from "./phase.ts";
 import { proveEverythingIsOn } from "./proof.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { barLine, judgeBars, machineLines, phaseLine, type Results, ratioOf, summary, warnings } from "./report.ts";
-import { makeDataDir, root, type Server, startProduct, startRelay } from "./servers.ts";
+import { makeDataDir, type Server, startProduct, startRelay } from "./servers.ts";
 import { createApi, createTenants, openStream } from "./tenants.ts";
 
 /**
@@ -48,12 +46,8 @@ async function bench(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
   if (options.json) sayOnStandardError();
   const dataDir = chooseDataDir(options);
-  const mount = mountOf(dataDir);
-  const machine = await describeMachine(root);
   const results: Results = {
-    machine,
-    fileSystem: `${dataDir} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY: fsync costs nothing" : ""}`,
-    fsync: measureSync(dataDir),
+    ...(await describeSurroundings(dataDir)),
     ceiling: undefined as unknown as PhaseResult,
     bare: [],
     full: [],
@@ -82,10 +76,8 @@ async function bench(options: Options): Promise<number> {
   return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
 }
 
-/** On a real disk: in memory an fsync costs nothing, and the product would look better than it is. */
 function chooseDataDir({ dataDir, keep }: Options): string {
-  const system = mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir();
-  const folder = makeDataDir(resolve(dataDir ?? system));
+  const folder = makeDataDir(resolve(dataDir ?? folderOnDisk()));
   if (!keep) removeAtEnd(folder);
   return folder;
 }

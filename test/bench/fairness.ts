@@ -1,21 +1,19 @@
-import os from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
 import { floodWithBatches } from "./batch-flood.ts";
 import { installCleanup, removeAtEnd } from "./cleanup.ts";
 import { receiverPath } from "./event.ts";
 import { type DeadPair, deadLine, type Greedy, greedyLine, judgeFairness } from "./fairness-report.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { watchInFlight } from "./in-flight.ts";
-import { describeMachine } from "./machine.ts";
+import { describeSurroundings, folderOnDisk } from "./machine.ts";
 import { seedNeighbourhood } from "./neighbours.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { type PhaseResult, runPhase } from "./phase.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { barLine, machineLines } from "./report.ts";
-import { makeDataDir, root, type Server, startProduct, startSilentReceiver } from "./servers.ts";
+import { makeDataDir, type Server, startProduct, startSilentReceiver } from "./servers.ts";
 
 /**
  * `bun run bench:fairness`: what one tenant suffers from its neighbours (decisions, sections 6 and 8).
@@ -100,15 +98,7 @@ async function fairness(args: string[]): Promise<number> {
     return 0;
   }
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
-  const probe = makeFolder(options);
-  const mount = mountOf(probe);
-  say(
-    machineLines({
-      machine: await describeMachine(root),
-      fileSystem: `${probe} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY" : ""}`,
-      fsync: measureSync(probe),
-    }),
-  );
+  say(machineLines(await describeSurroundings(makeFolder(options))));
   const dead = options.does("dead") ? await measureDead(options) : [];
   const greedy: Greedy[] = [];
   for (const part of ["single", "batch"] as const)
@@ -120,8 +110,7 @@ async function fairness(args: string[]): Promise<number> {
 }
 
 function makeFolder({ parent }: Options): string {
-  const system = mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir();
-  const folder = makeDataDir(resolve(parent ?? system));
+  const folder = makeDataDir(resolve(parent ?? folderOnDisk()));
   removeAtEnd(folder);
   return folder;
 }

@@ -1,19 +1,17 @@
-import os from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
 import { installCleanup, removeAtEnd } from "./cleanup.ts";
 import { nowUs } from "./event.ts";
 import { asFastAsPossible, windowEvents } from "./generator.ts";
 import { type HttpsHosts, httpsPayloadBytes, startHttpsHosts } from "./https-hosts.ts";
 import { type HttpsResult, httpsLines, judgeHttps, readConnections } from "./https-report.ts";
-import { describeMachine } from "./machine.ts";
+import { describeSurroundings, folderOnDisk } from "./machine.ts";
 import { seedNeighbourhood } from "./neighbours.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { runPhase } from "./phase.ts";
 import { barLine, machineLines } from "./report.ts";
-import { makeDataDir, root, type Server, startProduct } from "./servers.ts";
+import { makeDataDir, type Server, startProduct } from "./servers.ts";
 
 /**
  * `bun run bench:https`: Postrider delivering to many HTTPS hosts, each with a name, a port and a certificate of its own,
@@ -79,17 +77,9 @@ async function benchHttps(args: string[]): Promise<number> {
     return 0;
   }
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
-  const system = mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir();
-  const folder = makeDataDir(resolve(options.parent ?? system));
+  const folder = makeDataDir(resolve(options.parent ?? folderOnDisk()));
   removeAtEnd(folder);
-  const mount = mountOf(folder);
-  say(
-    machineLines({
-      machine: await describeMachine(root),
-      fileSystem: `${folder} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY" : ""}`,
-      fsync: measureSync(folder),
-    }),
-  );
+  say(machineLines(await describeSurroundings(folder)));
   say(
     `load      ${options.hosts} HTTPS hosts and tenants, payloads of ${httpsPayloadBytes} bytes, at most ${windowEvents} events under way, ${options.warmupSeconds} s of warm-up, ${options.seconds} s measured\n`,
   );

@@ -1,16 +1,12 @@
-import type { SyncLatency } from "../../src/cli/selftest/machine.ts";
 import { median } from "./histogram.ts";
-import type { Machine } from "./machine.ts";
+import type { Surroundings } from "./machine.ts";
 import type { PhaseResult } from "./phase.ts";
 
 export interface HalfLoad extends PhaseResult {
   targetRate: number;
 }
 
-export interface Results {
-  machine: Machine;
-  fileSystem: string;
-  fsync: SyncLatency;
+export interface Results extends Surroundings {
   ceiling: PhaseResult;
   bare: PhaseResult[];
   full: PhaseResult[];
@@ -142,11 +138,7 @@ export function warnings({ bare, full, half }: Pick<Results, "bare" | "full" | "
   return found;
 }
 
-export function machineLines({
-  machine,
-  fileSystem,
-  fsync,
-}: Pick<Results, "machine" | "fileSystem" | "fsync">): string {
+export function machineLines({ machine, fileSystem, fsync }: Surroundings): string {
   return [
     `hardware  ${machine.hardware}`,
     `versions  ${machine.versions}`,

@@ -1,12 +1,9 @@
 import { rmSync } from "node:fs";
-import os from "node:os";
 import { parseArgs } from "node:util";
-import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
 import { installCleanup } from "../bench/cleanup.ts";
-import { describeMachine } from "../bench/machine.ts";
+import { describeSurroundings, folderOnDisk } from "../bench/machine.ts";
 import { clearProgress, say } from "../bench/output.ts";
 import { machineLines } from "../bench/report.ts";
-import { root } from "../bench/servers.ts";
 import { barLine, judge, loadLines, maxGrowthBytes, tallyLines } from "./report.ts";
 import { type HostileOptions, runHostile } from "./run.ts";
 
@@ -30,7 +27,7 @@ try {
       times: { type: "string", default: "20" },
       warmup: { type: "string", default: "3" },
       source: { type: "boolean", default: false },
-      "data-dir": { type: "string", default: os.tmpdir() },
+      "data-dir": { type: "string", default: folderOnDisk() },
       only: { type: "string", default: "" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -48,13 +45,7 @@ try {
 async function hostile(options: HostileOptions): Promise<number> {
   if (process.platform !== "linux") throw new Error("The memory of the server is read from /proc. Try: on Linux.");
   const { parent, times } = options;
-  say(
-    machineLines({
-      machine: await describeMachine(root),
-      fileSystem: `${parent} on ${mountOf(parent).type}`,
-      fsync: measureSync(parent),
-    }),
-  );
+  say(machineLines(await describeSurroundings(parent)));
   say("");
   const result = await runHostile(options);
   rmSync(result.dataDir, { recursive: true, force: true });

@@ -1,13 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import os from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { measureSync, mountOf } from "../../src/cli/selftest/machine.ts";
 import { installCleanup, removeAtEnd } from "../bench/cleanup.ts";
 import { nowUs, receiverPath, tenantCount } from "../bench/event.ts";
 import { atRate, connectGenerator } from "../bench/generator.ts";
 import { createLedger } from "../bench/ledger.ts";
-import { describeMachine } from "../bench/machine.ts";
+import { describeSurroundings, folderOnDisk } from "../bench/machine.ts";
 import { positive } from "../bench/options.ts";
 import { say } from "../bench/output.ts";
 import { startReceiver } from "../bench/receiver.ts";
@@ -71,11 +69,9 @@ async function soak(args: string[]): Promise<number> {
   if (process.platform !== "linux") throw new Error("The soak reads /proc. Try: on Linux.");
   const minutes = positive("minutes", values.minutes);
   const rate = positive("rate", values.rate);
-  const folder = makeDataDir(resolve(values["data-dir"] ?? os.tmpdir()));
+  const folder = makeDataDir(resolve(values["data-dir"] ?? folderOnDisk()));
   removeAtEnd(folder);
-  const mount = mountOf(folder);
-  const fileSystem = `${folder} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY" : ""}`;
-  say(machineLines({ machine: await describeMachine(root), fileSystem, fsync: measureSync(folder) }));
+  say(machineLines(await describeSurroundings(folder)));
   const server = await startProduct({ dataDir: folder, source: values.source, profileDir: undefined });
   const { bars, samples } = await load(server, folder, minutes, rate);
   say("");

@@ -1,16 +1,14 @@
-import os from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { measureSync, mountOf } from "../../../src/cli/selftest/machine.ts";
 import { endWithUs, installCleanup, removeAtEnd } from "../../bench/cleanup.ts";
 import { nowUs, receiverPath } from "../../bench/event.ts";
 import { atRate } from "../../bench/generator.ts";
-import { describeMachine } from "../../bench/machine.ts";
+import { describeSurroundings, folderOnDisk } from "../../bench/machine.ts";
 import { clearProgress, say } from "../../bench/output.ts";
 import { type PhaseResult, runPhase } from "../../bench/phase.ts";
 import { type Receiver, startReceiver } from "../../bench/receiver.ts";
 import { type Bar, barLine, machineLines } from "../../bench/report.ts";
-import { makeDataDir, root, type Server, startProduct } from "../../bench/servers.ts";
+import { makeDataDir, type Server, startProduct } from "../../bench/servers.ts";
 import { type Api, createApi } from "../../bench/tenants.ts";
 import { type AttackResult, attackLines, judgeAttack, judgeTiming, timingLine } from "./abuse-report.ts";
 import type { Attack } from "./attack.ts";
@@ -64,18 +62,10 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
   if (process.platform !== "linux") throw new Error("The command reads /proc. Try: on Linux.");
   const chosen = attacks.filter(({ name }) => only.has(name));
   if (chosen.length === 0 && !only.has(timing)) throw new Error(`--only knows nothing of "${values.only}".`);
-  const parent = mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir();
+  const parent = folderOnDisk();
   const folder = makeDataDir(parent);
   removeAtEnd(folder);
-  const mount = mountOf(folder);
-  const machine = await describeMachine(root);
-  say(
-    machineLines({
-      machine,
-      fileSystem: `${folder} on ${mount.type}`,
-      fsync: measureSync(folder),
-    }),
-  );
+  say(machineLines(await describeSurroundings(folder)));
 
   const bars: Bar[] = [];
   for (const attack of chosen) {

@@ -1,14 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import os from "node:os";
-import { join, resolve } from "node:path";
-import { measureSync, mountOf } from "../../../src/cli/selftest/machine.ts";
+import { resolve } from "node:path";
 import { installCleanup, removeAtEnd } from "../cleanup.ts";
 import { tenantCount } from "../event.ts";
-import { describeMachine } from "../machine.ts";
+import { describeSurroundings, folderOnDisk } from "../machine.ts";
 import { clearProgress, say } from "../output.ts";
 import { startReceiver } from "../receiver.ts";
 import { machineLines } from "../report.ts";
-import { makeDataDir, root } from "../servers.ts";
+import { makeDataDir } from "../servers.ts";
 import { copyOf, gigabytes, postponeBacklog, provideSeeded, sizeOf } from "./database.ts";
 import { growthTable } from "./growth.ts";
 import { type Load, startLoad } from "./load.ts";
@@ -58,10 +56,8 @@ async function bench(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
   const startedMs = performance.now();
   const parent = chooseFolder(options);
-  const mount = mountOf(parent);
-  const machine = await describeMachine(root);
-  const fileSystem = `${parent} on ${mount.type} (${mount.device})${mount.isInMemory ? ", IN MEMORY: fsync costs nothing" : ""}`;
-  say(machineLines({ machine, fileSystem, fsync: measureSync(parent) }));
+  const surroundings = await describeSurroundings(parent);
+  say(machineLines(surroundings));
   say(
     `settings  defaults of the server; ${options.rate} events/s of 500 bytes by ${tenantCount} accounts beside what is measured`,
   );
@@ -75,7 +71,10 @@ async function bench(options: Options): Promise<number> {
   );
   for (const bar of bars) say(barLine(bar));
   if (options.plot !== undefined) {
-    writeFileSync(options.plot, plotGrowth(results, `${machine.hardware}; ${options.rate} events/s ingested beside`));
+    writeFileSync(
+      options.plot,
+      plotGrowth(results, `${surroundings.machine.hardware}; ${options.rate} events/s ingested beside`),
+    );
     say(`plot      ${options.plot}`);
   }
   if (options.keep) say(`kept      ${parent}`);
@@ -83,14 +82,13 @@ async function bench(options: Options): Promise<number> {
   return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
 }
 
-/** On a real disk: in memory a read and a sync cost nothing. */
 function chooseFolder({ dataDir, keep }: Options): string {
   if (dataDir !== undefined) {
     const folder = resolve(dataDir);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     return folder;
   }
-  const folder = makeDataDir(mountOf(os.tmpdir()).isInMemory ? join(root, "node_modules", ".cache") : os.tmpdir());
+  const folder = makeDataDir(folderOnDisk());
   if (!keep) removeAtEnd(folder);
   return folder;
 }
