@@ -66,6 +66,7 @@ const quickEveryMs = 200;
 export async function runHostile({ times, warmupTurns, source, parent, only }: HostileOptions): Promise<HostileResult> {
   const { catalogue, end: endReceivers } = await startReceivers();
   const receivers = catalogue.receivers.filter(({ title }) => title.includes(only ?? ""));
+  if (receivers.length === 0) throw new Error(`No receiver has "${only}" in its title.`);
   const dataDir = makeDataDir(parent);
   const caFile = join(dataDir, "ca.pem");
   writeFileSync(caFile, catalogue.ca);

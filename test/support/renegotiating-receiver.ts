@@ -9,13 +9,13 @@ export const renegotiations: readonly RenegotiationRow[] = [
   ["is negotiated anew without end is refused", "without end", noResponse("tls", "TLS handshake failed")],
 ];
 
-/** Null where there is none. It ends with its standard input, and so with whoever started it. */
 const node = Bun.which("node");
 
 /** The run-time's own TLS cannot ask for it as a server, that of Node.js can. */
 export const canRenegotiate =
   node !== null && Bun.spawnSync([node, "-p", "process.versions.bun ?? 'node'"]).stdout.toString().trim() === "node";
 
+/** It ends with its standard input, and so with whoever started it. */
 const program = `
 const tls = require("node:tls");
 // Its own defence against clients that ask for it.
@@ -41,7 +41,8 @@ export async function startRenegotiatingReceiver(
   { cert, key }: Certificate,
   how: "once" | "without end",
 ): Promise<{ port: number; close(): void }> {
-  const child = Bun.spawn([node ?? "node", "-e", program], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+  if (node === null) throw new Error("Only the TLS of Node.js can ask for it, and there is none.");
+  const child = Bun.spawn([node, "-e", program], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
   child.stdin.write(JSON.stringify({ cert, key, isEndless: how === "without end" }));
   child.stdin.flush();
   const { value } = await child.stdout.getReader().read();
