@@ -1,11 +1,14 @@
 import { Elysia } from "elysia";
 import { DomainError, notFound, unavailable } from "./errors.ts";
+import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { documentPath } from "./http/document-path.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
+import { refuseMalformed } from "./http/malformed.ts";
 import type { IncomingCall } from "./http/run-endpoint.ts";
 import { inboxPath } from "./inbox/addresses.ts";
+import type { Log } from "./lib/log.ts";
 
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
 export const listenerBodyLimit = 8 * 2 ** 20;
@@ -19,10 +22,18 @@ export const idleTimeoutSeconds = 30;
 /** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
 const streamIdleTimeoutSeconds = 60;
 
+/**
+ * Routes of the runtime for every path that is none of ours. A path that goes through them has its segments as they were
+ * sent, which is how `refuseMalformed` sees them; deeper ones are unknown in any case.
+ */
+const catchAll = Array.from({ length: 8 }, (_, depth) => "/:a/:b/:c/:d/:e/:f/:g/:h".slice(0, 3 * (depth + 1)));
+
 export interface ApiOptions {
   endpoints: readonly ErasedEndpoint[];
   run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
   localMode: boolean;
+  refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
+  log: Log;
   /** The server is stopping: new requests are turned away. */
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
@@ -30,21 +41,29 @@ export interface ApiOptions {
 }
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
-export function createApi({ endpoints, run, localMode, isDraining, idleTimeout = idleTimeoutSeconds }: ApiOptions) {
+export function createApi(options: ApiOptions) {
+  const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
   const api = new Elysia({
-    serve: { maxRequestBodySize: listenerBodyLimit, idleTimeout },
+    serve: {
+      maxRequestBodySize: listenerBodyLimit,
+      idleTimeout,
+      routes: Object.fromEntries(catchAll.map((path) => [path, (request: Request) => api.fetch(request)])),
+      // Without it the runtime prints the error with the source around it, for whoever can provoke one.
+      error: failed,
+    },
     normalize: false,
   });
 
   api.onRequest(({ request }) => {
     if (isDraining()) return shuttingDown();
-    const foreign = localMode ? refuseForeign(request.headers) : null;
-    return foreign ? errorResponse(foreign) : undefined;
+    const refusal =
+      refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
+    return refusal ? errorResponse(refusal) : undefined;
   });
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
   api.onError(({ code, error, request }) => {
-    if (code !== "NOT_FOUND") return errorResponse(error);
+    if (code !== "NOT_FOUND") return failed(error);
     const path = new URL(request.url).pathname;
     // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
     const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
@@ -71,6 +90,14 @@ export function createApi({ endpoints, run, localMode, isDraining, idleTimeout =
     return new Response(await document, { headers: { ...securityHeaders, "Content-Type": "application/json" } });
   });
   return api;
+
+  /** What neither an endpoint nor the runner has caught is a defect. */
+  function failed(error: unknown): Response {
+    log.write("error", "request.failed", {
+      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    });
+    return errorResponse(error);
+  }
 }
 
 export type Api = ReturnType<typeof createApi>;

@@ -41,6 +41,7 @@ import { eventReadRoutes } from "./events/read-routes.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
 import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
@@ -263,6 +264,8 @@ export function createApp(config: Config, deps: AppDeps): App {
     endpoints,
     run,
     localMode: config.localMode,
+    refuseCrossSite: createCrossSiteGuard({ publicUrl: () => baseUrl, port: () => api.server?.port }),
+    log,
     isDraining: () => draining,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });

@@ -15,6 +15,7 @@ const documentation = {
       "A multi-tenant event relay with stored history: it accepts events, stores them and delivers each to every registered webhook, signed and with retries.",
       "Every error body is `{message, code}`: one sentence for people, one stable word for programs. Times are ISO 8601 in UTC with milliseconds. Values of `state` and `status`, and fields of answers, may be added: ignore what you do not know.",
       "An unknown path is 404 with the code `unknown_path`; a method that a path does not have is 405 with `Allow`. A server in local mode answers 403 with the code `local_mode` to everything that does not come from its own machine.",
+      "A `Host` that is none is 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target are 400 with the code `invalid_target`. A request other than GET, HEAD and OPTIONS that a page of another origin sends through a browser (`Origin`, `Sec-Fetch-Site`) is 403 with the code `cross_site`.",
     ].join("\n\n"),
   },
   tags: [

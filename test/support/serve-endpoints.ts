@@ -1,23 +1,32 @@
-import { createApi } from "../../src/api.ts";
+import { type ApiOptions, createApi } from "../../src/api.ts";
 import { createBodyRoom } from "../../src/http/body-room.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
 import { createRunner } from "../../src/http/run-endpoint.ts";
 import { createLog } from "../../src/lib/log.ts";
 
 /** Some endpoints behind the real router and runner, on a free port; everybody may call all of them. */
-export function serveEndpoints(endpoints: readonly ErasedEndpoint[]) {
-  const log: string[] = [];
+export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Partial<ApiOptions> = {}) {
+  const lines: string[] = [];
+  const log = createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void lines.push(line) });
   const run = createRunner({
     authenticate: async () => ({ tenant: undefined, session: undefined }),
     clientAddress: (socketAddress) => socketAddress,
     bodyRoom: createBodyRoom(),
-    log: createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void log.push(line) }),
+    log,
   });
-  const api = createApi({ endpoints, run, localMode: true, isDraining: () => false });
+  const api = createApi({
+    endpoints,
+    run,
+    localMode: true,
+    refuseCrossSite: () => null,
+    log,
+    isDraining: () => false,
+    ...options,
+  });
   api.listen({ hostname: "127.0.0.1", port: 0 });
   return {
     url: `http://127.0.0.1:${api.server?.port}`,
-    log,
+    log: lines,
     stop: async () => void (await api.server?.stop(true)),
   };
 }

@@ -1,0 +1,49 @@
+import { type DomainError, invalid } from "../errors.ts";
+
+/**
+ * A name or an address, and a port (RFC 3986, section 3.2, without what is no host: a user, a path, blanks, a list). Longer
+ * than 255 is no name of the DNS.
+ */
+const hostPattern = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(\d{0,5}))?$/i;
+const longestHost = 255 + ":65535".length;
+
+/** The text of a request's path segments, as the router has found them. */
+type Segments = Readonly<Record<string, string>>;
+
+/**
+ * Says what is wrong with a request before anything reads it. The runtime has no `Request.url` for a Host that is none, or
+ * one that no parser takes; and it writes a backslash of the target as a slash, so that a proxy in front and the router
+ * here would see two different paths (RFC 9112, section 3.2).
+ */
+export function refuseMalformed(request: Request): DomainError | null {
+  const host = request.headers.get("host");
+  if (host === null || !isHost(host)) {
+    return invalid("Host must be one name or address, with or without a port.", "invalid_host");
+  }
+  if (request.method === "CONNECT") {
+    return invalid("CONNECT is for proxies, and this server is none.", "invalid_target");
+  }
+  const { params = {} } = request as Request & { params?: Segments };
+  if (request.url.includes("#") || hasBackslash(request.url, params)) {
+    return invalid("The request target must have no backslash and no #; write them as %5C and %23.", "invalid_target");
+  }
+  return null;
+}
+
+function isHost(host: string): boolean {
+  const parts = host.length > longestHost ? null : hostPattern.exec(host);
+  // The pattern lets names through that are none: 256.256.256.256, [1:2], xn--a.
+  return parts !== null && Number(parts[1] ?? 0) <= 65_535 && URL.canParse(`http://${host}`);
+}
+
+/** In a path only the segments still have it, beside those that were escaped. */
+function hasBackslash(url: string, segments: Segments): boolean {
+  if (url.includes("\\")) return true;
+  let found = 0;
+  for (const segment of Object.values(segments)) if (segment.includes("\\")) found += count(segment, /\\/g);
+  return found > 0 && found > count(pathOf(url), /%5c/gi);
+}
+
+const count = (text: string, pattern: RegExp) => text.match(pattern)?.length ?? 0;
+
+const pathOf = (url: string) => url.split("?", 1)[0] ?? "";
