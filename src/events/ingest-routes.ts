@@ -3,6 +3,7 @@ import type { Tenant } from "../domain.ts";
 import { invalid } from "../errors.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { AcceptRequest } from "../store/store.ts";
+import type { AcceptConditions } from "./ingest.ts";
 import * as model from "./model.ts";
 import { sliceBatch, slicePayload } from "./payload.ts";
 
@@ -13,11 +14,7 @@ export const maxBatchBytes = 5 * 2 ** 20;
 const idempotencyKeyPattern = /^[\x20-\x7e]{1,255}$/;
 
 export interface IngestRouteDeps {
-  ingest(
-    tenant: Tenant,
-    payloads: readonly Uint8Array[],
-    idempotency?: AcceptRequest["idempotency"],
-  ): Promise<readonly string[]>;
+  ingest(tenant: Tenant, payloads: readonly Uint8Array[], conditions: AcceptConditions): Promise<readonly string[]>;
   maxBodyBytes: number;
 }
 
@@ -38,10 +35,9 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         maxBodyBytes,
         responses: model.ingestResponses,
       },
-      async ({ tenant, body, headers }) => {
+      async ({ tenant, body, raw }) => {
         const payload = slicePayload(body);
-        const idempotency = idempotencyOf(headers, "/v1/ingest", body);
-        const [eventId] = await ingest(tenant, [payload], idempotency);
+        const [eventId] = await ingest(tenant, [payload], conditionsOf(raw, "/v1/ingest", body));
         return accepted({ status: "accepted", eventId });
       },
     ),
@@ -58,13 +54,19 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         maxBodyBytes: maxBatchBytes,
         responses: model.batchResponses,
       },
-      async ({ tenant, body, headers }) => {
+      async ({ tenant, body, raw }) => {
         const payloads = sliceBatch(body);
-        const idempotency = idempotencyOf(headers, "/v1/ingest/batch", body);
-        return accepted({ status: "accepted", eventIds: await ingest(tenant, payloads, idempotency) });
+        const eventIds = await ingest(tenant, payloads, conditionsOf(raw, "/v1/ingest/batch", body));
+        return accepted({ status: "accepted", eventIds });
       },
     ),
   ];
+}
+
+/** Until the commit a client can go, or break its request off by what it sends after it: then it gets no 202. */
+function conditionsOf(request: Request, path: string, body: Uint8Array): AcceptConditions {
+  const idempotency = idempotencyOf(request.headers, path, body);
+  return { ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
 }
 
 /** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */

@@ -6,6 +6,9 @@ import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
 /** Told of accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
+/** What has to hold beside the account's own standing. */
+export type AcceptConditions = Pick<AcceptRequest, "idempotency" | "isAbandoned">;
+
 export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;
   dispatcher: Pick<Dispatcher, "offer">;
@@ -23,9 +26,9 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
   return async function ingest(
     tenant: Tenant,
     payloads: readonly Uint8Array[],
-    idempotency?: AcceptRequest["idempotency"],
+    conditions: AcceptConditions = {},
   ): Promise<readonly string[]> {
-    const request = { tenantKey: tenant.key, payloads, ...(idempotency && { idempotency }) };
+    const request = { tenantKey: tenant.key, payloads, ...conditions };
     const accept = () => store.acceptEvents(request);
     const accepted = await (payloads.length > 1 ? batches.run(tenant.key, accept) : accept());
     if (accepted.repeated) return accepted.eventIds;

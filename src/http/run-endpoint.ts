@@ -1,4 +1,4 @@
-import { DomainError } from "../errors.ts";
+import { DomainError, requestAbandoned } from "../errors.ts";
 import type { Log } from "../lib/log.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
@@ -50,6 +50,7 @@ export function createRunner({ authenticate, clientAddress, bodyRoom, log, onAns
     const place = bodyRoom.enter(tenant?.id);
     try {
       const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place);
+      if (endpoint.method !== "GET") await refuseBrokenOff(request);
       const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
       const checked = {
         address,
@@ -75,6 +76,18 @@ export function createRunner({ authenticate, clientAddress, bodyRoom, log, onAns
     const value = bytes.length === 0 && endpoint.bodyOptional ? {} : parseJson(bytes);
     return check(endpoint.body, value, "body");
   }
+}
+
+/**
+ * Refuses a request that what came with it has broken off, before it does anything. The listener takes trailers, an empty
+ * line or a byte too many behind a body for another request, and answers that with an empty 400 and the end of the
+ * connection, which is all that the client sees (RFC 9112, section 7.1.2, would let it leave trailers away). It has read them
+ * when its turn of the loop is over.
+ * @throws invalid `request_abandoned`, which nobody reads
+ */
+async function refuseBrokenOff(request: Request): Promise<void> {
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  if (request.signal.aborted) throw requestAbandoned();
 }
 
 /** The query as an object without a prototype: a parameter may be called `__proto__`. The last of equal names counts. */

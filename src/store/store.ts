@@ -188,6 +188,8 @@ export interface AcceptRequest {
   readonly tenantKey: number;
   readonly payloads: readonly Uint8Array[];
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
+  /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
+  readonly isAbandoned?: (() => boolean) | undefined;
 }
 
 export interface AcceptedEvents {

@@ -39,6 +39,7 @@ describe("the connection ends with", () => {
     [400, "a carriage return in a field", get("X-A: a\rX-B: c\r\n")],
     [400, "a field over two lines", get("X-A: a\r\n b\r\n")],
     [400, "a space before the colon", get("X-A : a\r\n")],
+    [400, "an empty line before the request", `\r\n${get("")}`],
     [400, "no Host", "GET /healthz HTTP/1.1\r\n\r\n"],
     [505, "lines without carriage returns", get("").replaceAll("\r", "")],
     [505, "HTTP/0.9", "GET /healthz\r\n\r\n"],
@@ -63,9 +64,24 @@ describe("the connection ends with", () => {
     expect(answer.received).not.toMatch(/\bat |\.ts|bun|elysia/i);
   });
 
-  test("nothing after an unknown method", async () => {
-    expect(await exchange(get("").replace("GET", "BREW"))).toEqual({ status: 0, received: "" });
+  test.each(["BREW", "get", "Post"])("nothing after the unknown method %s", async (method) => {
+    expect(await exchange(get("").replace("GET", method))).toEqual({ status: 0, received: "" });
   });
+});
+
+test.each([
+  ["100-continue", "HTTP/1.1 100 Continue\r\n\r\n"],
+  // Names of expectations have no case (RFC 9110, section 10.1.1); to the listener these are none, so the client waits.
+  ["100-Continue", ""],
+  ["100-CONTINUE", ""],
+] as const)("before the body of a request with Expect: %s comes %j", async (expectation, interim) => {
+  const peer = await connectRaw(server().url);
+  peer.write(post(`Expect: ${expectation}\r\nContent-Length: 2\r\nConnection: close\r\n`));
+  if (interim !== "") await peer.until((text) => text === interim);
+  peer.write("{}");
+  const received = await peer.closed;
+  expect(received.startsWith(`${interim}HTTP/1.1 400 `)).toBe(true);
+  expect(received).toContain('"code":"field_required"');
 });
 
 test.each([

@@ -306,6 +306,17 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         for (const record of records) expect(Buffer.from(record.payload ?? []).equals(payload)).toBe(true);
       });
 
+      test("stores nothing, and remembers nothing, of a request that nobody waits for any more", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const idempotency = { key: "abandoned", fingerprint: bytes("x") };
+        await expect(world.accept(tenant, { idempotency, isAbandoned: () => true })).rejects.toMatchObject({
+          code: "request_abandoned",
+        });
+        expect(await world.due(tenant)).toEqual([]);
+        const { repeated } = await world.accept(tenant, { idempotency, isAbandoned: () => false });
+        expect(repeated).toBe(false);
+      });
+
       test("without a webhook makes one failed record", async () => {
         const tenant = await world.tenant();
         const { eventIds, deliveries } = await world.accept(tenant);

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq } from "drizzle-orm";
 import type { Attempt, DueDelivery, EventRecord, Webhook } from "../../domain.ts";
-import { DomainError, rateLimited, unavailable } from "../../errors.ts";
+import { DomainError, rateLimited, requestAbandoned, unavailable } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import { plans } from "../../plans.ts";
 import { accountGone, refusalOfIngestion } from "../../standing.ts";
@@ -115,8 +115,9 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
   }
 
   return {
-    acceptEvents: ({ tenantKey, payloads, idempotency }) =>
+    acceptEvents: ({ tenantKey, payloads, idempotency, isAbandoned }) =>
       lane.submit<AcceptedEvents>((tx) => {
+        if (isAbandoned?.()) return refuse(requestAbandoned());
         const page = pages(tx, tenantKey);
         if (page.gone) return refuse(accountGone());
         if (idempotency) {

@@ -68,7 +68,7 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
         return running.ingest(
           tenant,
           bytes,
-          idempotencyKey === null ? undefined : { key: idempotencyKey, fingerprint },
+          idempotencyKey === null ? {} : { idempotency: { key: idempotencyKey, fingerprint } },
         );
       },
       {
