@@ -34,6 +34,8 @@ export interface ApiOptions {
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
+  /** On every answer; see `transportHeadersOf`. */
+  transportHeaders?: Readonly<Record<string, string>>;
   /** The server is stopping: new requests are turned away. */
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
@@ -43,6 +45,7 @@ export interface ApiOptions {
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
+  const { transportHeaders = {} } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -55,10 +58,10 @@ export function createApi(options: ApiOptions) {
   });
 
   api.onRequest(({ request }) => {
-    if (isDraining()) return shuttingDown();
+    if (isDraining()) return withTransport(shuttingDown());
     const refusal =
       refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
-    return refusal ? errorResponse(refusal) : undefined;
+    return refusal ? withTransport(errorResponse(refusal)) : undefined;
   });
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
@@ -67,7 +70,7 @@ export function createApi(options: ApiOptions) {
     const path = new URL(request.url).pathname;
     // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
     const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
-    return errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
+    return withTransport(errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath()));
   });
 
   for (const endpoint of endpoints) {
@@ -78,7 +81,7 @@ export function createApi(options: ApiOptions) {
       ({ request, params, server }) => {
         if (isStream) server?.timeout(request, streamIdleTimeoutSeconds);
         const socketAddress = server?.requestIP(request)?.address ?? "";
-        return run(endpoint, { request, params, socketAddress });
+        return run(endpoint, { request, params, socketAddress }).then(withTransport);
       },
       { config: {}, parse: "none" },
     );
@@ -87,7 +90,8 @@ export function createApi(options: ApiOptions) {
   api.get(documentPath, async () => {
     // Loaded only now: what makes the document takes a part of every start otherwise, and few servers are asked for it.
     document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints));
-    return new Response(await document, { headers: { ...securityHeaders, "Content-Type": "application/json" } });
+    const headers = { ...securityHeaders, "Content-Type": "application/json" };
+    return withTransport(new Response(await document, { headers }));
   });
   return api;
 
@@ -96,7 +100,12 @@ export function createApi(options: ApiOptions) {
     log.write("error", "request.failed", {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });
-    return errorResponse(error);
+    return withTransport(errorResponse(error));
+  }
+
+  function withTransport(response: Response): Response {
+    for (const [name, value] of Object.entries(transportHeaders)) response.headers.set(name, value);
+    return response;
   }
 }
 

@@ -50,6 +50,7 @@ import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createRunner } from "./http/run-endpoint.ts";
+import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
@@ -260,12 +261,14 @@ export function createApp(config: Config, deps: AppDeps): App {
     onAnswer: metrics.answered,
   });
   let draining = false;
+  const transportHeaders = transportHeadersOf(config);
   const api = createApi({
     endpoints,
     run,
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl: () => baseUrl, port: () => api.server?.port }),
     log,
+    transportHeaders,
     isDraining: () => draining,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
@@ -315,7 +318,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       assets: folder,
       prefix: "/assets",
       alwaysStatic: true,
-      headers: assetHeaders,
+      headers: { ...assetHeaders, ...transportHeaders },
       // The plugin's are no valid ones (RFC 9110, section 8.8.3), and nobody asks again for what never changes.
       etag: false,
       silent: true,
@@ -355,7 +358,7 @@ export function createApp(config: Config, deps: AppDeps): App {
         // The framework's defaults would let a second server share the port unnoticed, and show errors as a developer wants them.
         reusePort: false,
         development: false,
-        ...(config.tls && { tls: config.tls }),
+        ...(config.tls && { tls: { ...config.tls, ciphers: tlsSuites } }),
       });
     } catch (error) {
       throw new StartupError(

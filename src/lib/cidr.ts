@@ -51,3 +51,6 @@ export function isLoopbackHost(host: string): boolean {
   if (bare.toLowerCase() === "localhost") return true;
   return parseAddress(bare)?.range() === "loopback";
 }
+
+/** True for a literal address, as the host of a URL has it. */
+export const isAddress = (host: string): boolean => parseAddress(host.replace(/^\[|\]$/g, "")) !== null;
