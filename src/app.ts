@@ -243,7 +243,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock }),
-    ...healthRoutes({ store, hasRoom }),
+    ...healthRoutes({ store, clock, hasRoom }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
