@@ -13,10 +13,14 @@ const chunk = 200;
 const restPerWork = 2;
 
 const pruneEveryMs = 60_000;
+
+/** Each time means a walk through the events of every account that has removed webhooks to be judged. */
+const judgeWebhooksEveryMs = 10 * 60_000;
+
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "releaseSpace">;
+  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "releaseSpace">;
   clock: Clock;
   log: Log;
   /** Records were failed: the replay that they belonged to may have ended with them. */
@@ -25,12 +29,14 @@ export interface JanitorDeps {
 
 /**
  * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
- * removed webhook come first, then the rows of deleted accounts, then what has outlived its use, then the space of it all.
+ * removed webhook come first, then the rows of deleted accounts, then what has outlived its use, then removed webhooks that
+ * nothing names, then the space of it all.
  *
  * `wake` it when a webhook was removed or an account deleted.
  */
 export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loop {
   let pruneIsDue = true;
+  let webhooksAreDue = true;
   let hasFreedSpace = true;
 
   const loop = createLoop({
@@ -51,6 +57,17 @@ export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loo
         // The timer itself says that it is time: by the wall clock it may go off early, by a hair or by a clock set back.
         clock.after(pruneEveryMs, () => {
           pruneIsDue = true;
+          loop.wake();
+        });
+      }
+      if (webhooksAreDue) {
+        if (await store.forgetWebhooks(clock.now(), chunk)) {
+          hasFreedSpace = true;
+          return "more";
+        }
+        webhooksAreDue = false;
+        clock.after(judgeWebhooksEveryMs, () => {
+          webhooksAreDue = true;
           loop.wake();
         });
       }

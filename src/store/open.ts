@@ -24,6 +24,7 @@ import { settlementVerbs } from "./sqlite/settlements.ts";
 import { statVerbs } from "./sqlite/stats.ts";
 import { createTenantPages } from "./sqlite/tenant-page.ts";
 import { tenantVerbs } from "./sqlite/tenants.ts";
+import { webhookUseVerbs } from "./sqlite/webhook-use.ts";
 import { webhookVerbs } from "./sqlite/webhooks.ts";
 import type { Store } from "./store.ts";
 
@@ -94,6 +95,7 @@ export function openStore({
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
     ...maintenanceVerbs(connection),
+    ...webhookUseVerbs(connection),
     ...sandboxVerbs(connection),
   };
 }

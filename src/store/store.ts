@@ -346,6 +346,11 @@ export interface MaintenanceVerbs {
   /** Forgets about `limit` idempotency keys, ended sessions, login addresses and retired keys that have outlived their
    * use; true while there may be more. */
   prune(now: number, limit: number): Promise<boolean>;
+  /**
+   * Looks further for removed webhooks that no record and no attempt names, and forgets about `limit` of them; true while
+   * there may be more.
+   */
+  forgetWebhooks(now: number, limit: number): Promise<boolean>;
   /** Resolves when a small write is on disk. */
   probe(): Promise<void>;
   /** How long the oldest write has been waiting for its commit, in ms; 0 when none waits. */

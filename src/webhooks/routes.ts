@@ -26,6 +26,9 @@ export interface WebhookRouteDeps {
 /** Decisions, section 3. */
 const testsPerMinute = 10;
 
+/** A person changes the list now and then, a deployment once; each change of it is a commit and a message on the stream. */
+const changesPerMinute = 300;
+
 /**
  * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
  * the largest plan, so a webhook's latest 100 are among the account's latest 300; further away are only those that replays
@@ -44,6 +47,7 @@ export function webhookRoutes({
   sendTest,
 }: WebhookRouteDeps): ErasedEndpoint[] {
   const tests = createLimiter({ clock, limit: testsPerMinute, windowMs: 60_000, maxKeys: 10_000 });
+  const changes = createLimiter({ clock, limit: changesPerMinute, windowMs: 60_000, maxKeys: 10_000 });
 
   return [
     endpoint(
@@ -91,10 +95,20 @@ export function webhookRoutes({
         summary: "Replace all webhooks",
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
-          "One bad entry, and nothing changes. The account's own inbox (`GET /v1/inbox`) is a webhook like any other.",
+          "One bad entry, and nothing changes. The account's own inbox (`GET /v1/inbox`) is a webhook like any other. " +
+          `At most ${changesPerMinute} changes a minute.`,
         access: "session",
         body: m.webhookEntries,
         bodyExample: m.webhookEntriesExample,
+        limit({ tenant }) {
+          const turn = changes.take(tenant.id);
+          if (turn.ok) return;
+          throw rateLimited(
+            `An account may change its webhooks ${changesPerMinute} times a minute; wait for Retry-After.`,
+            "too_many_webhook_changes",
+            turn.retryAfterSeconds,
+          );
+        },
         responses: {
           200: { description: "The saved list.", schema: m.savedWebhooks, example: m.webhookEntriesExample },
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),

@@ -11,9 +11,9 @@ afterEach(async () => {
 });
 
 /** A janitor over a store that has `work` steps of each kind to do; it notes what is asked of it. */
-function setUp(work: { fail?: number; erase?: number; prune?: number; release?: number } = {}) {
+function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: number; release?: number } = {}) {
   const clock = createFakeClock();
-  const left = { fail: 0, erase: 0, prune: 0, release: 0, ...work };
+  const left = { fail: 0, erase: 0, prune: 0, forget: 0, release: 0, ...work };
   const asked: string[] = [];
   const broken = new Set<string>();
   const step = (kind: keyof typeof left) => async () => {
@@ -28,6 +28,7 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; release?: 
       failDeliveriesOfRemoved: step("fail"),
       eraseDeleted: step("erase"),
       prune: step("prune"),
+      forgetWebhooks: step("forget"),
       releaseSpace: step("release"),
     },
     clock,
@@ -49,10 +50,10 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; release?: 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("the janitor", () => {
-  test("fails what waits for removed webhooks first, then erases, then prunes, then gives space back", async () => {
-    const { janitor, asked } = setUp({ fail: 2, erase: 2, prune: 2, release: 2 });
+  test("fails what waits for removed webhooks first, then erases, prunes, forgets webhooks and gives space back", async () => {
+    const { janitor, asked } = setUp({ fail: 2, erase: 2, prune: 2, forget: 2, release: 2 });
     await janitor.whenIdle();
-    const firstOf = ["fail", "erase", "prune", "release"].map((kind) => asked.indexOf(kind));
+    const firstOf = ["fail", "erase", "prune", "forget", "release"].map((kind) => asked.indexOf(kind));
     expect(firstOf).toEqual([...firstOf].sort((a, b) => a - b));
     expect(asked.filter((kind) => kind === "prune")).toHaveLength(2);
   });

@@ -35,6 +35,7 @@ import { sandboxStoreContract } from "../contract/sandbox-store.ts";
 import { statStoreContract } from "../contract/stat-store.ts";
 import { storeContract } from "../contract/store.ts";
 import { webhookHealthContract } from "../contract/webhook-health.ts";
+import { webhookRowsContract } from "../contract/webhook-rows.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
 
@@ -58,6 +59,7 @@ function sqliteBackend(): TestBackend {
 storeContract("SQLite", sqliteBackend);
 statStoreContract("SQLite", sqliteBackend);
 webhookHealthContract("SQLite", sqliteBackend);
+webhookRowsContract("SQLite", sqliteBackend);
 billingStoreContract("SQLite", sqliteBackend);
 sandboxStoreContract("SQLite", sqliteBackend);
 inboxStoreContract("SQLite", sqliteBackend);
@@ -252,6 +254,42 @@ describe("the migration that makes events lean", () => {
   });
 });
 
+describe("a database from before webhooks were forgotten", () => {
+  test("loses the rows of removed webhooks that nothing names, in steps, and keeps the others", async () => {
+    const clock = createFakeClock();
+    const { store, path } = sqliteStore({ clock });
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example/kept"] }), clock.now());
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    for (let event = 0; event < 2_100; event += 700) {
+      await store.acceptEvents({ tenantKey: tenant.key, payloads: Array.from({ length: 700 }, () => bytes("{}")) });
+    }
+    await store.replaceWebhooks(tenant.key, [{ id: "wh_b", url: "https://b.example/kept", name: "" }], 1, clock.now());
+    await accept();
+    await store.replaceWebhooks(tenant.key, [{ id: "wh_c", url: "https://c.example/now", name: "" }], 1, clock.now());
+    while (await store.failDeliveriesOfRemoved(1_000));
+    const client = new Database(path, { strict: true });
+    client.run("update webhook set used = null");
+    client.run(
+      `insert into webhook (id, tenant_key, url, name, position, created_at, removed_at, drained)
+       select 'wh_' || value, ${tenant.key}, 'https://' || value || '.example/gone', '', 0, 1, 1, 1
+       from json_each('[${Array.from({ length: 500 }, (_, n) => n)}]')`,
+    );
+    clock.advance(120_000);
+    let steps = 0;
+    while (await store.forgetWebhooks(clock.now(), 200)) steps += 1;
+    expect(steps).toBeGreaterThan(5);
+    const urls = client.query<{ url: string }, []>("select url from webhook order by key").all();
+    expect(urls.map(({ url }) => url)).toEqual([
+      "https://a.example/kept",
+      "https://b.example/kept",
+      "https://c.example/now",
+    ]);
+    // What is known now needs no other walk.
+    expect(await store.forgetWebhooks(clock.now(), 200)).toBe(false);
+    client.close();
+  });
+});
+
 describe("query plans", () => {
   /** A tenant with a record that has been delivered. */
   function openWithOneRecord(): Database {
@@ -323,6 +361,16 @@ describe("query plans", () => {
   ])("%s is read without a look at those that were removed", (_, prepare) => {
     const plans = plansOf((client) => prepare(connectionTo(client))).filter((plan) => plan.includes(" webhook "));
     expect(new Set(plans)).toEqual(new Set(["SEARCH webhook USING INDEX webhook_registered (tenant_key=?)"]));
+  });
+
+  test("the webhooks of a filter are found without a walk through all that the account ever had", () => {
+    const plans = plansOf((client) => {
+      createQueries(drizzle({ client })).webhookKeys({ tenantKey: 1, idOrUrl: "https://a.example" });
+    });
+    expect(plans).toEqual([
+      "SEARCH webhook USING COVERING INDEX webhook_by_id (tenant_key=? AND id=?)",
+      "SEARCH webhook USING COVERING INDEX webhook_by_url (tenant_key=? AND url=?)",
+    ]);
   });
 
   test.each([

@@ -19,6 +19,7 @@ const failAfter: readonly string[] = [
   "rememberLogin",
   "prune",
   "eraseDeleted",
+  "forgetWebhooks",
   "releaseSpace",
   "completeResponseBody",
 ] satisfies (keyof Store)[];

@@ -10,6 +10,7 @@ import { type LaneTransaction, refuse } from "./lane.ts";
 import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import * as t from "./schema.ts";
 import { type TenantPage, utcMonth } from "./tenant-page.ts";
+import { createWebhookUse } from "./webhook-use.ts";
 
 /** Decisions, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
@@ -43,6 +44,8 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
      values (?1, ?2, ?3, 2, 1, 0, 0, ?4, '${noWebhookReason}')`,
   );
 
+  const use = createWebhookUse(client);
+
   function store(tx: LaneTransaction, page: TenantPage, payload: Uint8Array, deliveries: DueDelivery[]): string {
     const tenantKey = page.tenant.key;
     const seq = tx.nextEventSeq();
@@ -58,6 +61,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       const deliveryKey = rowKeys.nextDelivery();
       // Due by the clock, not by the ingestion time, which runs ahead when the clock has stepped back.
       insertPending.run(deliveryKey, tenantKey, seq, webhook.key, tx.now);
+      use.recordAdded(page, webhook);
       page.pending += 1;
       deliveries.push(freshDelivery(deliveryKey, page, webhook, seq, eventId, payload));
     }
@@ -103,12 +107,14 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     return found?.tenantKey === tenantKey ? found : null;
   }
 
-  function filterOf(query: PageQuery): RecordFilter {
+  async function filterOf(query: PageQuery): Promise<RecordFilter> {
     const { tenantKey, state, webhookId, from, to } = query;
     return {
       tenantKey,
       ...(state !== undefined && { state: stateNumber[state] }),
-      ...(webhookId !== undefined && { webhookKeys: queries.webhookKeys({ tenantKey, idOrUrl: webhookId }) }),
+      ...(webhookId !== undefined && {
+        webhookKeys: await reader.run("webhookKeys", { tenantKey, idOrUrl: webhookId }),
+      }),
       ...(from !== undefined && { fromSeq: firstSeqAt(from) }),
       ...(to !== undefined && { toSeq: firstSeqAt(to + 1) - 1 }),
     };
@@ -139,7 +145,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       }, payloads.length >= heavyEvents),
 
     async page(query) {
-      const filter = filterOf(query);
+      const filter = await filterOf(query);
       const offset = query.page * query.size;
       const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
       const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };

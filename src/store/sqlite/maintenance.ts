@@ -25,7 +25,7 @@ export function maintenanceVerbs({
   client,
   lane,
   reader,
-}: Connection): MaintenanceVerbs & Pick<TenantVerbs, "eraseDeleted"> {
+}: Connection): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, []>(
     "select key from tenant where deleted_at is not null order by deleted_at limit 1",
   );

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gte, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain.ts";
 import * as t from "./schema.ts";
@@ -184,14 +184,41 @@ export function createQueries(db: BunSQLiteDatabase) {
 
     /** Keys of the webhooks of a tenant, also removed ones, that have this id or this URL. */
     webhookKeys({ tenantKey, idOrUrl }: { tenantKey: number; idOrUrl: string }): number[] {
-      return db
-        .select({ key: t.webhook.key })
-        .from(t.webhook)
-        .where(
-          and(eq(t.webhook.tenantKey, tenantKey), sql`(${t.webhook.id} = ${idOrUrl} or ${t.webhook.url} = ${idOrUrl})`),
-        )
+      const { key, tenantKey: owner, id, url } = t.webhook;
+      const keysWhere = (column: typeof id | typeof url) =>
+        db
+          .select({ key })
+          .from(t.webhook)
+          .where(and(eq(owner, tenantKey), eq(column, idOrUrl)))
+          .all();
+      // Two seeks: with an "or" of them, SQLite walks through all the webhooks that the account ever had.
+      return [...keysWhere(id), ...keysWhere(url)].map((webhook) => webhook.key);
+    },
+
+    /** The webhooks that the next events of a tenant name, in records and attempts; `lastSeq` null: there are no more. */
+    namedWebhooks({ tenantKey, afterSeq, events }: { tenantKey: number; afterSeq: number; events: number }) {
+      const { eventSeq, webhookKey } = t.delivery;
+      const seqs = db
+        .selectDistinct({ seq: eventSeq })
+        .from(t.delivery)
+        .where(and(eq(t.delivery.tenantKey, tenantKey), gt(eventSeq, afterSeq)))
+        .orderBy(asc(eventSeq))
+        .limit(events)
         .all()
-        .map(({ key }) => key);
+        .map(({ seq }) => seq);
+      const last = seqs.at(-1) ?? afterSeq;
+      const inRecords = db
+        .selectDistinct({ key: webhookKey })
+        .from(t.delivery)
+        .where(and(eq(t.delivery.tenantKey, tenantKey), gt(eventSeq, afterSeq), lte(eventSeq, last)))
+        .all();
+      const inAttempts = db
+        .selectDistinct({ key: t.attempt.webhookKey })
+        .from(t.attempt)
+        .where(sql`${t.attempt.eventSeq} in (select value from json_each(${JSON.stringify(seqs)}))`)
+        .all();
+      const webhookKeys = [...inRecords, ...inAttempts].flatMap(({ key }) => (key === null ? [] : [key]));
+      return { webhookKeys, lastSeq: seqs.length < events ? null : last };
     },
   };
 }

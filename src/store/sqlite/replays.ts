@@ -8,6 +8,7 @@ import { type LaneTransaction, refuse } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
+import { createWebhookUse } from "./webhook-use.ts";
 
 interface ReplayRow {
   key: number;
@@ -39,6 +40,7 @@ interface RecordState {
   webhookKey: number | null;
   state: number;
   run: number;
+  attempts: number;
   replayKey: number | null;
 }
 
@@ -91,7 +93,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
      order by event_seq limit ?5`,
   );
   const recordsOf = client.prepare<RecordState, [number, number]>(
-    `select key, webhook_key as webhookKey, state, run, replay_key as replayKey
+    `select key, webhook_key as webhookKey, state, run, attempts, replay_key as replayKey
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
   const requeue = client.prepare(
@@ -106,6 +108,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
        ?6, ?7)`,
   );
+  const use = createWebhookUse(client);
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
   const advance = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
@@ -127,10 +130,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
     let queued = 0;
     let skipped = 0;
     let added = 0;
-    for (const { key: webhookKey, url } of page.webhooks) {
+    for (const webhook of page.webhooks) {
+      const { key: webhookKey, url } = webhook;
       const record = records.find((candidate) => candidate.webhookKey === webhookKey);
       if (!record) {
         insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, webhookKey, url, tx.now, replay.key);
+        use.recordAdded(page, webhook);
         page.pending += 1;
         added += 1;
       } else if (replay.kind === "failed" && record.state === stateDelivered) {
@@ -152,6 +157,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
       // A failed record of a URL that is gone makes room for the records of webhooks that had none of this event.
       if (added > 0) {
         deleteRecord.run(record.key);
+        if (record.webhookKey !== null && record.attempts === 0) use.recordReplaced(record.webhookKey);
         page.failed -= 1;
       } else {
         skipped += 1;

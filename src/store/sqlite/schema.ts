@@ -143,7 +143,10 @@ export const loginAddress = sqliteTable(
   (t) => [primaryKey({ columns: [t.tenantKey, t.address] }), index("login_address_by_time").on(t.lastLoginAt)],
 );
 
-/** A removed webhook keeps its row: its records still name the URL. Registering the URL again makes a new row. */
+/**
+ * A removed webhook keeps its row as long as a record or an attempt names it, for they show its URL; one that was never used
+ * goes at once. Registering the URL again makes a new row.
+ */
 export const webhook = sqliteTable(
   "webhook",
   {
@@ -159,8 +162,14 @@ export const webhook = sqliteTable(
     removedAt: integer("removed_at"),
     /** Removed, and no record waits for it any more. */
     drained: integer("drained", { mode: "boolean" }).notNull().default(false),
+    /** Whether it ever had a record; null: to be found out (`webhook-use.ts`). */
+    used: integer("used", { mode: "boolean" }),
   },
   (t) => [
+    // Lists filtered by a webhook name it in either way, also a removed one.
+    index("webhook_by_url").on(t.tenantKey, t.url),
+    index("webhook_by_id").on(t.tenantKey, t.id),
+    index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and ${t.drained} = 0`),
     index("webhook_by_tenant").on(t.tenantKey, t.position),
     // Removed ones stay, so an account that changes its list often has many; reading the list must not walk through them.

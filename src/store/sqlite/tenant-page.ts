@@ -29,12 +29,17 @@ export interface TenantPage extends Counters {
   /** The tenant was deleted, or never was; then `tenant` and `webhooks` say nothing. */
   gone: boolean;
   tenant: Tenant;
-  webhooks: Webhook[];
+  webhooks: RegisteredWebhook[];
+}
+
+export interface RegisteredWebhook extends Webhook {
+  /** Whether it ever had a record, as the column has it: 1, 0, or null when nobody knows. */
+  readonly used: number | null;
 }
 
 interface Kept {
   readonly tenant: Tenant;
-  readonly webhooks: Webhook[];
+  readonly webhooks: RegisteredWebhook[];
 }
 
 interface OpenPage {
@@ -103,8 +108,8 @@ export function createTenantPages(client: Database): TenantPages {
     `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
      from tenant_usage where tenant_key = ?1`,
   );
-  const readWebhooks = client.prepare<Webhook, [number]>(
-    "select key, id, url, name from webhook where tenant_key = ?1 and removed_at is null order by position",
+  const readWebhooks = client.prepare<RegisteredWebhook, [number]>(
+    "select key, id, url, name, used from webhook where tenant_key = ?1 and removed_at is null order by position",
   );
   const writeCounters = client.prepare(
     `update tenant_usage set month = ?2, events_in_month = ?3, events = ?4, pending = ?5, delivered = ?6, failed = ?7

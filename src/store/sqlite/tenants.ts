@@ -99,7 +99,7 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
           .run();
         webhooks.forEach((webhook, position) => {
           db.insert(t.webhook)
-            .values({ ...webhook, tenantKey, position, createdAt: now })
+            .values({ ...webhook, tenantKey, position, createdAt: now, used: false })
             .run();
         });
         if (verification) {

@@ -6,7 +6,7 @@ import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
-import { webhooksOf } from "./tenant-page.ts";
+import { type RegisteredWebhook, webhooksOf } from "./tenant-page.ts";
 
 export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
@@ -32,9 +32,13 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
         if (webhooks.length > limit) return refuse(tooManyWebhooks(webhooks.length, limit));
         const wanted = new Set(webhooks.map(({ url }) => url));
         const removed = page.webhooks.filter(({ url }) => !wanted.has(url)).map(({ key }) => key);
-        for (const key of removed) db.update(t.webhook).set({ removedAt: now }).where(eq(t.webhook.key, key)).run();
+        for (const { key, used } of page.webhooks.filter(({ url }) => !wanted.has(url))) {
+          // What no record names is of no use to anybody: lists that go to and fro would leave a row each time.
+          if (used === 0) db.delete(t.webhook).where(eq(t.webhook.key, key)).run();
+          else db.update(t.webhook).set({ removedAt: now }).where(eq(t.webhook.key, key)).run();
+        }
         const staying = new Map(page.webhooks.map((webhook) => [webhook.url, webhook]));
-        const saved = webhooks.map(({ id, url, name }, position): Webhook => {
+        const listed = webhooks.map(({ id, url, name }, position): RegisteredWebhook => {
           const stays = staying.get(url);
           if (stays) {
             db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, stays.key)).run();
@@ -42,13 +46,13 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
           }
           const { key } = db
             .insert(t.webhook)
-            .values({ id, tenantKey, url, name, position, createdAt: now })
+            .values({ id, tenantKey, url, name, position, createdAt: now, used: false })
             .returning({ key: t.webhook.key })
             .get();
-          return { key, id, url, name };
+          return { key, id, url, name, used: 0 };
         });
-        page.webhooks = saved;
-        return { saved, removed };
+        page.webhooks = listed;
+        return { saved: listed.map(({ used: _, ...webhook }) => webhook), removed };
       }),
   };
 }

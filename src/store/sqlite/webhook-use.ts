@@ -1,0 +1,95 @@
+import type { Database } from "bun:sqlite";
+import type { MaintenanceVerbs } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import type { RegisteredWebhook, TenantPage } from "./tenant-page.ts";
+
+/**
+ * Which webhooks are named by records, so that the row of a removed one goes when nothing needs its URL. Thirty seconds of
+ * a list that went to and fro between two long URLs had left 52,912 rows and 194 MB for ever.
+ *
+ *   registered, used = 0 ──first record──▶ used = 1 ──removed──▶ kept for its records and attempts
+ *        └──removed──▶ the row goes                      └── a replay replaced a record that had no attempt: used = null
+ *
+ * What is null, as all are in a database from before, `forgetWebhooks` judges by a walk through the account's events.
+ */
+export interface WebhookUse {
+  /** A record of this webhook was added. It is a write only for the first one. */
+  recordAdded(page: TenantPage, webhook: RegisteredWebhook): void;
+  /** A record of this webhook was deleted, and with it perhaps the last thing that named the webhook. */
+  recordReplaced(webhookKey: number): void;
+}
+
+export function createWebhookUse(client: Database): WebhookUse {
+  const mark = client.prepare("update webhook set used = 1 where key = ?1");
+  const doubt = client.prepare("update webhook set used = null where key = ?1 and used = 1");
+  return {
+    recordAdded(page, { key, used }) {
+      if (used === 1) return;
+      mark.run(key);
+      page.webhooks = page.webhooks.map((webhook) => (webhook.key === key ? { ...webhook, used: 1 } : webhook));
+    },
+    recordReplaced: (webhookKey) => void doubt.run(webhookKey),
+  };
+}
+
+/** Events that are looked through in one go: some 10 ms of the reader. */
+const eventsInOneLook = 1_000;
+
+/** Outcomes of attempts that were under way as the webhook was removed are in the log by then. */
+const graceMs = 60_000;
+
+/** One account's webhooks while they are judged. After a restart it begins anew. */
+interface Walk {
+  readonly tenantKey: number;
+  /** Later ones are judged by the next walk. */
+  readonly upToKey: number;
+  /** The last event that was looked through; null: all were. */
+  cursorSeq: number | null;
+  readonly named: Set<number>;
+}
+
+export function webhookUseVerbs({
+  client,
+  lane,
+  reader,
+}: Pick<Connection, "client" | "lane" | "reader">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
+  const toJudge = "removed_at is not null and used is null and drained = 1 and removed_at <= ?1";
+  const nextWalk = client.prepare<{ tenantKey: number; upToKey: number }, [number]>(
+    `select tenant_key as tenantKey, (select max(key) from webhook) as upToKey from webhook
+     where ${toJudge} order by tenant_key limit 1`,
+  );
+  const someToJudge = client.prepare<{ key: number }, [number, number, number, number]>(
+    `select key from webhook where ${toJudge} and tenant_key = ?2 and key <= ?3 order by key limit ?4`,
+  );
+  const keep = client.prepare("update webhook set used = 1 where key = ?1");
+  const forget = client.prepare("delete from webhook where key = ?1");
+  let walk: Walk | null = null;
+
+  /** @returns false when none is left to judge */
+  function judge({ tenantKey, upToKey, named }: Walk, removedBy: number, limit: number): Promise<boolean> {
+    return lane.submit<boolean>(() => {
+      const webhooks = someToJudge.all(removedBy, tenantKey, upToKey, limit);
+      for (const { key } of webhooks) (named.has(key) ? keep : forget).run(key);
+      return webhooks.length === limit;
+    });
+  }
+
+  return {
+    async forgetWebhooks(now, limit) {
+      if (!walk) {
+        const next = nextWalk.get(now - graceMs);
+        if (!next) return false;
+        walk = { ...next, cursorSeq: 0, named: new Set() };
+      }
+      const { tenantKey, cursorSeq: afterSeq } = walk;
+      if (afterSeq !== null) {
+        const found = await reader.run("namedWebhooks", { tenantKey, afterSeq, events: eventsInOneLook });
+        for (const key of found.webhookKeys) walk.named.add(key);
+        walk.cursorSeq = found.lastSeq;
+      } else if (!(await judge(walk, now - graceMs, limit))) {
+        walk = null;
+      }
+      return true;
+    },
+  };
+}
