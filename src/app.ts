@@ -23,6 +23,7 @@ import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
 import { deriveSecret, openDataDir } from "./data-dir.ts";
+import { createAccountPace } from "./delivery/account-pace.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
@@ -158,7 +159,9 @@ export function createApp(config: Config, deps: AppDeps): App {
     announce: announcer.attempted,
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
-  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency: config.webhookConcurrency });
+  const pace = createAccountPace(clock, config.deliveryRates);
+  const { webhookConcurrency } = config;
+  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace });
   const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log });
   const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
   /** The dispatcher as the features see it: what they remove, the janitor clears up. */
@@ -201,7 +204,11 @@ export function createApp(config: Config, deps: AppDeps): App {
       calendar: createBillingCalendar(config.billingTimeZone),
       prices,
       baseUrl: () => baseUrl,
-      announce: (tenant) => announceChange(hub, tenant, "billing"),
+      announce(tenant) {
+        // A payment may have brought another plan.
+        deliveries.adoptPlan(tenant);
+        announceChange(hub, tenant, "billing");
+      },
       removeTenant: (tenant) => accounts.remove(tenant),
     });
   const accounts = createAccounts({
@@ -235,7 +242,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       policyOf: (tenant) => allowInbox(policy, inboxAddresses.urlOf(tenant.id)),
       deliveries,
       hub,
-      sendTest: createTestDelivery({ signers, sender, clock }),
+      sendTest: createTestDelivery({ signers, sender, clock, pace }),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Tier } from "./domain.ts";
 import { StartupError } from "./errors.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { clientSettings, type Setting, settings } from "./settings.ts";
@@ -20,6 +21,8 @@ export interface Config {
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
   readonly webhookConcurrency: number;
+  /** Attempts a second of an account by its plan; null: no limit, as everywhere in local mode. */
+  readonly deliveryRates: Readonly<Record<Tier, number | null>>;
   readonly payments: PaymentSettings;
   /** IANA name of the zone in which billing days and months are counted. */
   readonly billingTimeZone: string;
@@ -91,6 +94,7 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
   }
   return Object.freeze({
     ...plain,
+    ...(localMode && { deliveryRates: { free: null, pro: null, business: null, enterprise: null } }),
     tls:
       tlsCert === null || tlsKey === null
         ? null

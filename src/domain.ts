@@ -37,6 +37,9 @@ export function statusOf(tenant: Tenant): TenantStatus {
   return tenant.enforcedTier === tenant.tier ? "active" : "pending_verification";
 }
 
+/** The plan whose limits hold for an account. */
+export const tierInForce = ({ enforcedTier }: Pick<Tenant, "enforcedTier">): Tier => enforcedTier ?? "free";
+
 /** An endpoint of the tenant. A removed one stays as a row, because its records still name its URL. */
 export interface Webhook {
   readonly key: number;
@@ -91,6 +94,8 @@ export interface DueDelivery {
   readonly deliveryKey: number;
   readonly tenantKey: number;
   readonly tenantId: string;
+  /** The plan whose limits hold for the account. */
+  readonly tier: Tier;
   readonly webhookKey: number;
   readonly url: string;
   readonly eventSeq: number;

@@ -1,5 +1,7 @@
+import type { Tier } from "./domain.ts";
 import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
 import { parseDuration } from "./lib/duration.ts";
+import { tiersAscending } from "./plans.ts";
 
 export interface Setting<T> {
   env: string;
@@ -66,6 +68,22 @@ function timeZone(text: string): string | null {
 function nairaInKobo(text: string): number | null {
   const [, naira, kobo = ""] = /^(\d{1,9})(?:\.(\d{1,2}))?$/.exec(text) ?? [];
   return naira === undefined ? null : Number(naira) * 100 + Number(kobo.padEnd(2, "0"));
+}
+
+const defaultDeliveryRates = "free=100,pro=1000,business=2500,enterprise=none";
+const highestRate = 100_000;
+
+/** `free=100,pro=none`: each plan at most once; null: no limit. */
+function ratesOf(text: string): Record<string, number | null> | null {
+  const rates: Record<string, number | null> = {};
+  for (const entry of text.split(",")) {
+    const [tier = "", given = "", ...rest] = entry.trim().split("=");
+    const rate = given === "none" ? null : wholeNumber(given, 1, highestRate);
+    const isNew = tiersAscending.some((known) => known === tier) && !Object.hasOwn(rates, tier);
+    if (rest.length > 0 || !isNew || (rate === null && given !== "none")) return null;
+    rates[tier] = rate;
+  }
+  return rates;
 }
 
 const largestBody = 4 * 2 ** 20;
@@ -193,6 +211,16 @@ export const settings = {
     doc: "Most deliveries to one webhook at the same time.",
     example: "16",
     parse: (text) => wholeNumber(text, 1, 512),
+  }),
+  deliveryRates: setting({
+    env: "POSTRIDER_DELIVERY_RATE",
+    default: defaultDeliveryRates,
+    doc: "Most delivery attempts a second of an account by its plan, in public mode; `none`: no limit. After a pause ten seconds' worth go at once. What is above waits. A plan that is left out keeps its default.",
+    example: "free=50,pro=1000,enterprise=none",
+    parse: (text) => {
+      const given = ratesOf(text);
+      return given && ({ ...ratesOf(defaultDeliveryRates), ...given } as Record<Tier, number | null>);
+    },
   }),
   payments: setting({
     env: "POSTRIDER_PAYMENTS",

@@ -192,6 +192,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     };
     const result = await payments.upgrade(tenant, { tier, login });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
+    deliveries.adoptPlan(result.tenant);
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);
     const message = result.confirm
@@ -243,6 +244,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async setTier(tenant, tier) {
       const changed = await store.setTier(tenant.key, tier);
+      deliveries.adoptPlan(changed);
       log.write("info", "account.tier_set", { tenant: tenant.id, tier });
       announceChange(hub, changed, "tier");
       return changed;

@@ -1,3 +1,5 @@
+import type { Tenant } from "../domain.ts";
+
 /** What the rest of the program may tell the dispatcher; `dispatcher.ts` is the one that listens. */
 export interface DeliveryControl {
   /** These webhooks have something due in the table. */
@@ -9,4 +11,6 @@ export interface DeliveryControl {
   /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */
   pauseTenant(tenantKey: number): void;
   resumeTenant(tenantKey: number): void;
+  /** The account may have another plan now; its rate holds at once. */
+  adoptPlan(tenant: Tenant): void;
 }

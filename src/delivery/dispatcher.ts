@@ -1,7 +1,8 @@
-import type { DueDelivery } from "../domain.ts";
+import { type DueDelivery, tierInForce } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
+import type { AccountPace } from "./account-pace.ts";
 import { createAdmission } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { Delivered, Route } from "./deliver.ts";
@@ -60,9 +61,10 @@ export interface DispatcherDeps {
   deliver(delivery: DueDelivery, route: Route): Promise<Delivered>;
   /** Most attempts to one webhook at once (`POSTRIDER_WEBHOOK_CONCURRENCY`). */
   webhookConcurrency: number;
+  pace: AccountPace;
 }
 
-export function createDispatcher({ store, clock, log, deliver, webhookConcurrency }: DispatcherDeps): Dispatcher {
+export function createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace }: DispatcherDeps): Dispatcher {
   const admission = createAdmission(clock);
   const queues = new Map<number, WebhookQueue>();
   const paused = new Set<number>();
@@ -111,16 +113,18 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
       return;
     }
-    ready.add(queue);
+    if (pace.tokens(queue) > 0) ready.add(queue);
+    else pace.hold(queue);
   }
 
   let pumping = false;
   function pump(): void {
     if (pumping || stopping || !started || stalls > 0) return;
     pumping = true;
+    pace.release(makeReady);
     ready.serve(serve);
     pumping = false;
-    alarm.arm(ready.nextTurnAt());
+    alarm.arm(earlier(ready.nextTurnAt(), pace.nextAt()));
     if (idleWaiters.length > 0 && isIdle()) {
       for (const resolve of idleWaiters.splice(0)) resolve();
     }
@@ -128,7 +132,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
   function serve(queue: WebhookQueue): boolean {
-    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now());
+    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && pace.tokens(queue) > 0;
     if (starts) {
       if (queue.wantsLoad(clock.now())) load(queue);
       const delivery = queue.next();
@@ -140,6 +144,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   function begin(queue: WebhookQueue, delivery: DueDelivery): void {
     window.letGo(delivery);
+    pace.take(queue.tenantKey, queue.tier);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
     deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
@@ -184,12 +189,15 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     loads += 1;
     const now = clock.now();
     const hasMemory = !window.isFull && loads <= maxLargeLoads;
-    const batch = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
+    const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
+    // What could not go out would wait in memory, where it takes the place of others.
+    const batch = Math.max(1, Math.min(most, pace.tokens(queue)));
     store
       .dueDeliveries(queue.webhookKey, now, queue.heldCount + batch)
       .then(
         (found) => {
           for (const delivery of found.due) {
+            queue.tier = delivery.tier;
             if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) window.hold(delivery);
           }
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
@@ -208,7 +216,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .catch(() => {});
   }
 
-  const isIdle = () => started && loads === 0 && admission.inFlight === 0 && window.deliveries === 0 && ready.isEmpty();
+  const isIdle = () =>
+    started && loads === 0 && admission.inFlight === 0 && window.deliveries === 0 && ready.isEmpty() && pace.isEmpty();
 
   /** Drops what waits in memory for a webhook; the records stay in the table. */
   function drop(queue: WebhookQueue): void {
@@ -255,7 +264,11 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
         if (hindsight.isOutdated(offered)) continue;
         const delivery = withoutRequest(offered);
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
-        const hasRoom = window.hasRoomFor(delivery) && queue.heldCount < windowPerWebhook;
+        queue.tier = delivery.tier;
+        const waiting = queue.heldCount - queue.inFlight;
+        // What finds no token waits in the table; here it would take the place of others.
+        const mayHold = queue.heldCount < windowPerWebhook && waiting < pace.tokens(queue);
+        const hasRoom = window.hasRoomFor(delivery) && mayHold;
         if (hasRoom && queue.addFresh(delivery)) {
           window.hold(delivery);
           makeReady(queue);
@@ -307,6 +320,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       discoverLater();
     },
 
+    adoptPlan(tenant) {
+      for (const queue of queuesOf(tenant.key)) queue.tier = tierInForce(tenant);
+      pace.releaseAccount(tenant.key, makeReady);
+      pump();
+    },
+
     stall(stalled) {
       stalls += stalled ? 1 : -1;
       pump();
@@ -336,5 +355,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
   };
 }
+
+const earlier = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : Math.min(a, b));
 
 const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

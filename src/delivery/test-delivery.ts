@@ -1,6 +1,7 @@
-import type { Attempt, DueDelivery, Tenant, Webhook } from "../domain.ts";
+import { type Attempt, type DueDelivery, type Tenant, tierInForce, type Webhook } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
+import type { AccountPace } from "./account-pace.ts";
 import { buildRequest } from "./request.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
@@ -15,10 +16,11 @@ export interface TestDeliveryDeps {
   signers: Signers;
   sender: Sender;
   clock: Clock;
+  pace: Pick<AccountPace, "take">;
 }
 
 /** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
-export function createTestDelivery({ signers, sender, clock }: TestDeliveryDeps) {
+export function createTestDelivery({ signers, sender, clock, pace }: TestDeliveryDeps) {
   return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
@@ -26,6 +28,7 @@ export function createTestDelivery({ signers, sender, clock }: TestDeliveryDeps)
       deliveryKey: 0,
       tenantKey: tenant.key,
       tenantId: tenant.id,
+      tier: tierInForce(tenant),
       webhookKey: webhook.key,
       url: webhook.url,
       eventSeq,
@@ -38,6 +41,8 @@ export function createTestDelivery({ signers, sender, clock }: TestDeliveryDeps)
       replayGroupId: null,
     };
     const material = await signers.materialFor(tenant.key, tenant.id);
+    // A test goes at once, somebody waits for it; the account's deliveries wait for its token instead.
+    pace.take(tenant.key, delivery.tier);
     const reply = await sender.send({ delivery, material, now });
     const verdict = judge(reply, webhook.url);
     if (reply.kind === "responded") await reply.body.done;

@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../domain.ts";
+import type { DueDelivery, Tier } from "../domain.ts";
 import type { Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
@@ -13,6 +13,10 @@ export interface WebhookQueue {
   loading: boolean;
   /** It stands among those that are ready; `ready-webhooks.ts` says so. */
   isReady: boolean;
+  /** It waits for its account's next tokens; `account-pace.ts` says so. */
+  isHeld: boolean;
+  /** The plan that holds for its account; null until a delivery told it. */
+  tier: Tier | null;
   removed: boolean;
   inFlight: number;
   readonly standing: Standing;
@@ -81,6 +85,8 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     alarmAt: null,
     loading: false,
     isReady: false,
+    isHeld: false,
+    tier: null,
     removed: false,
     inFlight: 0,
     get standing() {

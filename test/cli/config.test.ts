@@ -33,6 +33,7 @@ describe("loadConfig", () => {
       maxBodyBytes: 256 * 1024,
       minFreeDiskBytes: 256 * 2 ** 20,
       webhookConcurrency: 16,
+      deliveryRates: { free: null, pro: null, business: null, enterprise: null },
       payments: { kind: "sandbox" },
       billingTimeZone: "Africa/Lagos",
       proPriceKobo: 1_500_000,
@@ -41,6 +42,19 @@ describe("loadConfig", () => {
       logFormat: "auto",
       localMode: true,
     });
+  });
+
+  test("in public mode the deliveries of an account have a rate by its plan; in local mode they never do", () => {
+    const rates = (env: Record<string, string> = {}) =>
+      load({ POSTRIDER_PUBLIC_URL: "https://relay.example.com", ...env }).deliveryRates;
+    expect(rates()).toEqual({ free: 100, pro: 1_000, business: 2_500, enterprise: null });
+    expect(rates({ POSTRIDER_DELIVERY_RATE: "pro=none, free=7" })).toEqual({
+      free: 7,
+      pro: null,
+      business: 2_500,
+      enterprise: null,
+    });
+    expect(load({ POSTRIDER_DELIVERY_RATE: "free=7" }).deliveryRates.free).toBeNull();
   });
 
   test("a flag stands above the environment, which stands above the default", () => {
@@ -99,6 +113,14 @@ describe("a malformed setting names itself and shows a valid value", () => {
     ["POSTRIDER_MIN_FREE_DISK", "much"],
     ["POSTRIDER_WEBHOOK_CONCURRENCY", "0"],
     ["POSTRIDER_WEBHOOK_CONCURRENCY", "513"],
+    ["POSTRIDER_DELIVERY_RATE", ""],
+    ["POSTRIDER_DELIVERY_RATE", "100"],
+    ["POSTRIDER_DELIVERY_RATE", "free=0"],
+    ["POSTRIDER_DELIVERY_RATE", "free=1.5"],
+    ["POSTRIDER_DELIVERY_RATE", "free=10,free=20"],
+    ["POSTRIDER_DELIVERY_RATE", "gold=10"],
+    ["POSTRIDER_DELIVERY_RATE", "free=10=20"],
+    ["POSTRIDER_DELIVERY_RATE", "free=10,"],
     ["POSTRIDER_PAYMENTS", "stripe"],
     ["POSTRIDER_PAYSTACK_URL", "http://api.paystack.co"],
     ["POSTRIDER_PAYSTACK_URL", "https://user@api.paystack.co"],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createAccountPace } from "../../src/delivery/account-pace.ts";
 import { silentYoungLimit, unprovenYoungMs } from "../../src/delivery/admission.ts";
 import type { Delivered, Route } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
@@ -14,6 +15,7 @@ const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): Due
   deliveryKey,
   tenantKey: webhookKey,
   tenantId: `t${webhookKey}`,
+  tier: "free",
   webhookKey,
   url: `https://shop.example/${webhookKey}`,
   eventSeq: deliveryKey,
@@ -65,6 +67,7 @@ function setUp({
     clock,
     log: silentLog,
     webhookConcurrency: concurrency,
+    pace: createAccountPace(clock, { free: null, pro: null, business: null, enterprise: null }),
     deliver: (delivery, route) =>
       new Promise((resolve) => {
         startedKeys.push(delivery.deliveryKey);

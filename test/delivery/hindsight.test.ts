@@ -6,6 +6,7 @@ const deliveryOf = (given: Partial<DueDelivery>): DueDelivery => ({
   deliveryKey: 1,
   tenantKey: 2,
   tenantId: "t2",
+  tier: "free",
   webhookKey: 3,
   url: "https://shop.example/",
   eventSeq: 1,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createAccountPace } from "../../src/delivery/account-pace.ts";
 import type { Delivered } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
 import { createWebhookQueue } from "../../src/delivery/webhook-queue.ts";
@@ -13,6 +14,7 @@ const delivery = (run: number): DueDelivery => ({
   deliveryKey: 1,
   tenantKey: 1,
   tenantId: "t1",
+  tier: "free",
   webhookKey,
   url: "https://example.com/",
   eventSeq: 1,
@@ -69,6 +71,7 @@ test("a replay that is committed between an attempt's settlement and its end is 
     clock: systemClock,
     log: createLog({ level: "error", format: "json", now: () => 0, out() {} }),
     webhookConcurrency: 16,
+    pace: createAccountPace(systemClock, { free: null, pro: null, business: null, enterprise: null }),
     deliver({ run }) {
       runs.push(run);
       const attempt = Promise.withResolvers<Delivered>();

@@ -36,6 +36,7 @@ function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {
     deliveryKey,
     tenantKey: tenant.key,
     tenantId: tenant.id,
+    tier: "free",
     webhookKey: 1,
     url: "https://relay.example:8443/inbox/x",
     eventSeq,

@@ -9,6 +9,7 @@ export const dueDelivery = (changes: Partial<DueDelivery> = {}): DueDelivery => 
   deliveryKey: 1,
   tenantKey: 1,
   tenantId: "t0000000000001",
+  tier: "free",
   webhookKey: 1,
   url: "https://shop.example/hook",
   eventSeq,

@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../../domain.ts";
+import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { DeliveryVerbs, DueLane, Settled, Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -31,8 +31,8 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
     where webhook.removed_at is null and tenant.deleted_at is null`);
 
   // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
-  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; url: string }, [number]>(`
-    select tenant.key as tenantKey, tenant.id as tenantId, webhook.url
+  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; tier: Tier; url: string }, [number]>(`
+    select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
     from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.key = ?1
       and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);

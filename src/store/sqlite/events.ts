@@ -1,5 +1,5 @@
 import { and, asc, desc, eq } from "drizzle-orm";
-import type { Attempt, DueDelivery, EventRecord, Webhook } from "../../domain.ts";
+import { type Attempt, type DueDelivery, type EventRecord, tierInForce, type Webhook } from "../../domain.ts";
 import { DomainError, rateLimited, requestAbandoned, unavailable } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import { plans } from "../../plans.ts";
@@ -221,12 +221,17 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
         .orderBy(desc(t.delivery.key))
         .limit(1)
         .get();
-      const owner = db.select({ id: t.tenant.id }).from(t.tenant).where(eq(t.tenant.key, tenantKey)).get();
+      const owner = db
+        .select({ id: t.tenant.id, enforcedTier: t.tenant.enforcedTier })
+        .from(t.tenant)
+        .where(eq(t.tenant.key, tenantKey))
+        .get();
       if (!newest || !owner) return null;
       return {
         deliveryKey: newest.key,
         tenantKey,
         tenantId: owner.id,
+        tier: tierInForce(owner),
         webhookKey: 0,
         url: newest.url ?? "",
         eventSeq: found.seq,
@@ -304,6 +309,7 @@ function freshDelivery(
     deliveryKey,
     tenantKey: page.tenant.key,
     tenantId: page.tenant.id,
+    tier: tierInForce(page.tenant),
     webhookKey: webhook.key,
     url: webhook.url,
     eventSeq,

@@ -38,7 +38,7 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
   const webhooks = new Map<number, WebhookRow>();
   const registered = new Map<number, Set<number>>();
   const deletedTenants = new Set<number>();
-  const attempts: { event_seq: number; url: string; number: number }[] = [];
+  const attempts: { event_seq: number; webhook_key: number; url: string; number: number }[] = [];
   const registeredOf = (tenantKey: number) => registered.get(tenantKey) ?? new Set<number>();
 
   const sentInRun = new Map<string, Sent[]>();
@@ -108,6 +108,22 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
     expect(isReplaceable, "final", () => `record ${JSON.stringify(was)} has vanished`);
   }
 
+  function listed(is: WebhookRow): void {
+    const own = registeredOf(is.tenant_key);
+    if (is.removed_at === null) own.add(is.key);
+    else own.delete(is.key);
+    registered.set(is.tenant_key, own);
+    webhooks.set(is.key, is);
+  }
+
+  function forgotten({ key, tenant_key }: WebhookRow): void {
+    registeredOf(tenant_key).delete(key);
+    webhooks.delete(key);
+    if (deletedTenants.has(tenant_key)) return;
+    const isNamed = [...records.values(), ...attempts].some(({ webhook_key }) => webhook_key === key);
+    expect(!isNamed, "named", () => `webhook ${key} was forgotten`);
+  }
+
   for (const entry of readWitness(client)) {
     if (entry.of === "event") {
       const expected = registeredOf(entry.is.tenant_key).size || 1;
@@ -119,11 +135,8 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
       if (entry.is) records.set(entry.is.key, entry.is);
       else if (entry.was) records.delete(entry.was.key);
     } else if (entry.of === "webhook") {
-      const own = registeredOf(entry.is.tenant_key);
-      if (entry.is.removed_at === null) own.add(entry.is.key);
-      else own.delete(entry.is.key);
-      registered.set(entry.is.tenant_key, own);
-      webhooks.set(entry.is.key, entry.is);
+      if (entry.is) listed(entry.is);
+      else if (entry.was) forgotten(entry.was);
     } else if (entry.of === "attempt") {
       const { event_seq, webhook_key, number, started_at, status_code } = entry.is;
       const made = `${event_seq} ${webhook_key} ${started_at} ${status_code}`;
@@ -131,7 +144,9 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
       expect(left > 0, "log", () => `the log has an attempt that was not made: ${JSON.stringify(entry.is)}`);
       unlogged.set(made, left - 1);
       if (deletedTenants.has(entry.is.tenant_key)) broken("silenced", "an attempt was logged for a deleted account");
-      attempts.push({ event_seq, number, url: webhooks.get(webhook_key)?.url ?? "" });
+      const url = webhooks.get(webhook_key)?.url;
+      if (url === undefined) broken("named", `an attempt names webhook ${webhook_key}`);
+      attempts.push({ event_seq, number, webhook_key, url: url ?? "" });
     } else if (entry.of === "replay") {
       replays.changed(entry.was, entry.is);
     } else if (entry.is.deleted_at !== null) {

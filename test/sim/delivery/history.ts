@@ -13,6 +13,7 @@ import { createLedger, type Ledger } from "./ledger.ts";
 import { createListener, type Listener } from "./listener.ts";
 import { createLiveChecks } from "./live-checks.ts";
 import { createNetwork, moods, type Network } from "./network.ts";
+import { createPaceModel } from "./pace.ts";
 
 export interface HistoryCounts {
   events: number;
@@ -76,6 +77,8 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
   const disk = createDisk(random);
   const scheduleMs = random.pick(schedules);
   const webhookConcurrency = random.pick([1, 2, 3, 16]);
+  // Seldom so slow that a backlog has to wait for its tokens.
+  const pace = createPaceModel(clock, random.pick([null, null, 5, 40]));
   const lengthMs = random.between(1, 4) * minuteMs;
   const isQuiet = () => clock.monotonicMs() >= lengthMs;
   const later = (delayMs: number, action: () => void) => clock.after(delayMs, action);
@@ -103,10 +106,18 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     findings,
     scheduleMs,
     webhookConcurrency,
+    pace,
     underWay: network.underWay,
     steppedBackMs: () => stepsBackMs,
   });
-  const idle = createIdleChecks({ clock, client, findings, underWay: network.underWay, steppedAheadMs: () => aheadMs });
+  const idle = createIdleChecks({
+    clock,
+    client,
+    findings,
+    underWay: network.underWay,
+    pace,
+    steppedAheadMs: () => aheadMs,
+  });
   /** After a while of which nothing is known, the program may still be in a pause that it takes after a failure. */
   let troubleUntil = 0;
   const expectTrouble = (forMs: number) => {
@@ -148,6 +159,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     findings,
     scheduleMs,
     webhookConcurrency,
+    deliveryRates: pace.rates,
     isQuiet,
     watch: {
       settled: live.settled,
@@ -160,6 +172,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
       },
     },
     onEnd() {
+      pace.forget();
       for (const listener of listeners) listener.cutOff();
       ledger.readBack();
     },

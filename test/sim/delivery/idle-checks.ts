@@ -2,12 +2,14 @@ import type { Database } from "bun:sqlite";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { Findings } from "./invariants.ts";
 import type { Sent } from "./network.ts";
+import type { PaceModel } from "./pace.ts";
 
 export interface IdleCheckDeps {
   clock: FakeClock;
   client: Database;
   findings: Findings;
   underWay(): readonly Sent[];
+  pace: PaceModel;
   /** By how much the wall clock was set ahead a moment ago: what has become due by that may be noticed a little later. */
   steppedAheadMs(): number;
 }
@@ -26,9 +28,9 @@ const nextTurnMs = 1;
  * What must hold whenever nothing is under way but what waits for the clock: then whatever could be done has been begun.
  * A wake-up that is lost shows at once here, not only at the end.
  */
-export function createIdleChecks({ clock, client, findings, underWay, steppedAheadMs }: IdleCheckDeps) {
-  const selectDue = client.prepare<{ webhookKey: number }, [number]>(
-    `select distinct delivery.webhook_key as webhookKey from delivery
+export function createIdleChecks({ clock, client, findings, underWay, pace, steppedAheadMs }: IdleCheckDeps) {
+  const selectDue = client.prepare<{ webhookKey: number; tenantKey: number }, [number]>(
+    `select distinct delivery.webhook_key as webhookKey, delivery.tenant_key as tenantKey from delivery
      join webhook on webhook.key = delivery.webhook_key join tenant on tenant.key = delivery.tenant_key
      where state = 0 and next_attempt_at <= ?1 and removed_at is null and deleted_at is null
        and operator_suspended_at is null`,
@@ -65,7 +67,9 @@ export function createIdleChecks({ clock, client, findings, underWay, steppedAhe
     look(): void {
       const busy = new Set(underWay().map(({ delivery }) => delivery.webhookKey));
       const isTurnComing = (clock.nextTimerMs ?? Number.POSITIVE_INFINITY) <= nextTurnMs;
-      const due = selectDue.all(clock.now() - steppedAheadMs()).map(({ webhookKey }) => webhookKey);
+      const due = selectDue
+        .all(clock.now() - steppedAheadMs())
+        .flatMap(({ webhookKey, tenantKey }) => (pace.isSpent(tenantKey) ? [] : [webhookKey]));
       for (const [webhookKey, ms] of ages(waits, new Set(due.filter((key) => !busy.has(key))))) {
         findings.expect(
           ms <= servedAfterMs && isTurnComing,

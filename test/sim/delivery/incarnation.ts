@@ -1,5 +1,6 @@
 import { createAccounts } from "../../../src/accounts/accounts.ts";
 import { createSigningKeys } from "../../../src/accounts/signing-keys.ts";
+import { createAccountPace, type DeliveryRates } from "../../../src/delivery/account-pace.ts";
 import { createAnnouncer } from "../../../src/delivery/announce.ts";
 import { createDeliver } from "../../../src/delivery/deliver.ts";
 import type { DeliveryControl } from "../../../src/delivery/deliveries.ts";
@@ -39,6 +40,7 @@ export interface IncarnationDeps extends LifeDeps {
   network: Network;
   scheduleMs: readonly number[];
   webhookConcurrency: number;
+  deliveryRates: DeliveryRates;
   /** Told what the program does, at the moment in which it does it. */
   watch: Watch;
 }
@@ -171,6 +173,7 @@ export function createIncarnation(deps: IncarnationDeps) {
       return deliver(delivery, route).finally(() => preparing.delete(delivery));
     },
     webhookConcurrency: deps.webhookConcurrency,
+    pace: createAccountPace(clock, deps.deliveryRates),
   });
   const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log, chunk: 10 });
   const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });

@@ -22,6 +22,8 @@ export const invariants = {
   silenced:
     "No attempt starts for an account after its deletion or suspension was answered, and deletion aborts those in flight",
   concurrency: "No webhook has more attempts under way than the limit",
+  paced: "No account has more attempts than its rate and its burst allow",
+  named: "A webhook is remembered as long as a record or an attempt names it",
   genuine: "What is sent is an accepted event of that account, to that account's webhook, byte for byte",
   log: "The attempts of a record are numbered 1 to n without a gap; each was made, and none is missing that the program survived",
   replays: "A replay queues each record that it selects once, counts how each of its runs ended, and completes once",

@@ -7,6 +7,7 @@ import type { FakeClock } from "../../support/fake-clock.ts";
 import type { Findings } from "./invariants.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Sent } from "./network.ts";
+import type { PaceModel } from "./pace.ts";
 
 export interface LiveCheckDeps {
   clock: FakeClock;
@@ -16,6 +17,7 @@ export interface LiveCheckDeps {
   findings: Findings;
   scheduleMs: readonly number[];
   webhookConcurrency: number;
+  pace: PaceModel;
   underWay(): readonly Sent[];
   /** How far the wall clock was ever set back: a time that was read before may seem to lie ahead. */
   steppedBackMs(): number;
@@ -74,6 +76,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     expect(!ledger.pausedAccounts.has(tenantKey), "silenced", () => `${what}: suspended`);
     const beside = deps.underWay().filter((other) => other.delivery.webhookKey === webhookKey).length;
     expect(beside < webhookConcurrency, "concurrency", () => `${beside} beside ${what}`);
+    expect(deps.pace.take(tenantKey), "paced", () => what);
 
     const event = selectEvent.get(delivery.eventSeq);
     const webhook = selectWebhook.get(webhookKey);

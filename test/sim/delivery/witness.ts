@@ -7,7 +7,7 @@ export type Entry =
   | { n: number; of: "event"; was: null; is: EventRow }
   | { n: number; of: "delivery"; was: DeliveryRow | null; is: DeliveryRow | null }
   | { n: number; of: "attempt"; was: null; is: AttemptRow }
-  | { n: number; of: "webhook"; was: WebhookRow | null; is: WebhookRow }
+  | { n: number; of: "webhook"; was: WebhookRow | null; is: WebhookRow | null }
   | { n: number; of: "replay"; was: ReplayRow | null; is: ReplayRow }
   | { n: number; of: "tenant"; was: TenantRow; is: TenantRow };
 
@@ -106,6 +106,7 @@ const events: readonly { of: keyof typeof columns; on: string; was: boolean; is:
   { of: "attempt", on: "insert", was: false, is: true },
   { of: "webhook", on: "insert", was: false, is: true },
   { of: "webhook", on: "update of removed_at", was: true, is: true },
+  { of: "webhook", on: "delete", was: true, is: false },
   { of: "replay", on: "insert", was: false, is: true },
   { of: "replay", on: "update", was: true, is: true },
   { of: "tenant", on: "update of deleted_at", was: true, is: true },
