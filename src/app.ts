@@ -246,7 +246,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
-    ...replayRoutes({ store, clock, hub, deliveries, replayer }),
+    ...replayRoutes({ store, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock }),

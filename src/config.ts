@@ -23,6 +23,8 @@ export interface Config {
   readonly webhookConcurrency: number;
   /** Attempts a second of an account by its plan; null: no limit, as everywhere in local mode. */
   readonly deliveryRates: Readonly<Record<Tier, number | null>>;
+  /** Bulk replays that an account may start in 24 hours; null: any number, as always in local mode. */
+  readonly bulkReplaysPerDay: number | null;
   readonly payments: PaymentSettings;
   /** IANA name of the zone in which billing days and months are counted. */
   readonly billingTimeZone: string;
@@ -94,7 +96,10 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
   }
   return Object.freeze({
     ...plain,
-    ...(localMode && { deliveryRates: { free: null, pro: null, business: null, enterprise: null } }),
+    ...(localMode && {
+      deliveryRates: { free: null, pro: null, business: null, enterprise: null },
+      bulkReplaysPerDay: null,
+    }),
     tls:
       tlsCert === null || tlsKey === null
         ? null
@@ -150,7 +155,7 @@ function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap
 }
 
 /** Settings that may be absent wrap their value, so that null can mean "not valid". */
-const isOptional = (value: unknown): value is { value: string | null } =>
+const isOptional = (value: unknown): value is { value: string | number | null } =>
   typeof value === "object" && value !== null && "value" in value;
 
 /** A shell may have set what the server reads and what its clients read: neither is a slip of the hand in the other. */

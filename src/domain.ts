@@ -83,6 +83,8 @@ export interface EventRecord {
   /** The very bytes that the tenant submitted; null when a list was asked for without them. */
   readonly payload: Uint8Array | null;
   readonly attempts: number;
+  /** Of these, those that are no longer in the log. */
+  readonly attemptsForgotten: number;
   readonly lastAttemptAt: number | null;
   readonly nextAttemptAt: number | null;
   readonly replayGroupId: string | null;

@@ -201,7 +201,7 @@ export const settings = {
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
-    doc: "Below this much free disk no events are accepted (503); 0 switches the floor off.",
+    doc: "Below this much free disk no events are accepted and nothing is replayed (503), and answers of receivers are not kept; 0 switches the floor off.",
     example: "1GiB",
     parse: byteSize,
   }),
@@ -220,6 +220,16 @@ export const settings = {
     parse: (text) => {
       const given = ratesOf(text);
       return given && ({ ...ratesOf(defaultDeliveryRates), ...given } as Record<Tier, number | null>);
+    },
+  }),
+  bulkReplaysPerDay: setting({
+    env: "POSTRIDER_REPLAYS_PER_DAY",
+    default: "100",
+    doc: "Most bulk replays that an account may start in 24 hours, in public mode; `none`: any number.",
+    example: "100",
+    parse: (text): { value: number | null } | null => {
+      const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
+      return value === null && text !== "none" ? null : { value };
     },
   }),
   payments: setting({

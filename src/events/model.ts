@@ -5,6 +5,7 @@ import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
+import { keptAttempts } from "../store/store.ts";
 import { attemptBody } from "../webhooks/model.ts";
 
 /** Bodies, queries and answers of ingestion and of the events endpoints. */
@@ -176,6 +177,15 @@ export const recordBody = v.object({
     v.description("The payload as it was submitted; null only in a list with `payload=false`."),
   ),
   attempts: v.pipe(v.number(), v.integer()),
+  attemptsForgotten: v.optional(
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        `Of these, those before the latest ${keptAttempts}, which are listed no more; absent when there is none.`,
+      ),
+    ),
+  ),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
   replayGroupId: v.nullable(v.string()),

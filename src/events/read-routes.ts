@@ -4,7 +4,7 @@ import { invalid, notFound } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
-import type { Store } from "../store/store.ts";
+import { keptAttempts, type Store } from "../store/store.ts";
 import { attemptExample, toAttemptBody } from "../webhooks/model.ts";
 import * as m from "./model.ts";
 import { pageJson, recordsJson } from "./record.ts";
@@ -111,7 +111,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         params: m.eventPath,
         responses: {
           200: {
-            description: "Every attempt, those of replays too.",
+            description: `The latest ${keptAttempts} attempts of each record, those of replays too; its \`attemptsForgotten\` counts those before.`,
             schema: m.attemptsBody,
             example: [attemptExample],
           },

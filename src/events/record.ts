@@ -20,6 +20,7 @@ export function recordJson(record: EventRecord, tenantId: string): string {
   });
   const after = JSON.stringify({
     attempts: record.attempts,
+    ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     replayGroupId: record.replayGroupId,

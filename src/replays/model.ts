@@ -170,7 +170,7 @@ export const bulkResponses = {
   402: paymentRequired,
   403: suspended,
   429: failure(
-    "One bulk replay of the account runs and ten wait.",
+    "One bulk replay of the account runs and ten wait; or, with `too_many_replays_today`, it has started as many in 24 hours as it may (in public mode).",
     "too_many_replays",
     "The account has 11 replays that have not ended; wait until one has, or cancel one.",
   ),

@@ -14,6 +14,8 @@ export interface ReplayDeps {
   hub: Pick<Hub, "publish">;
   replayer: { wake(): void };
   clock: Pick<Clock, "now">;
+  /** Bulk replays that an account may start in 24 hours; null: any number. */
+  bulkReplaysPerDay: number | null;
 }
 
 /** What a bulk replay selects; `from` and `to` are ingestion times, both inclusive. */
@@ -27,12 +29,16 @@ export interface BulkSelection {
 const maxUnfinished = 11;
 
 /** Delivers stored events again. */
-export function createReplays({ store, deliveries, hub, replayer, clock }: ReplayDeps) {
+export function createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay }: ReplayDeps) {
+  const limits = { unfinished: maxUnfinished, perDay: bulkReplaysPerDay };
   const announce = (tenant: Tenant, replay: Replay) =>
     hub.publish(tenant.id, "replay.progressed", () => toReplayBody(replay));
 
   return {
-    /** @throws payment_required, forbidden (the account, or `event_of_another_account`), not_found `event_not_found` */
+    /**
+     * @throws payment_required, forbidden (the account, or `event_of_another_account`), not_found `event_not_found`,
+     * unavailable `storage_full`
+     */
     async replayEvent(tenant: Tenant, eventId: string, label: string): Promise<Replay> {
       refuseWithoutStanding(tenant);
       const owner = await store.eventOwner(eventId);
@@ -47,11 +53,14 @@ export function createReplays({ store, deliveries, hub, replayer, clock }: Repla
       return replay;
     },
 
-    /** @throws payment_required, forbidden (the account), rate_limited `too_many_replays` */
+    /**
+     * @throws payment_required, forbidden (the account), rate_limited `too_many_replays` or `too_many_replays_today`,
+     * unavailable `storage_full`
+     */
     async startBulk(tenant: Tenant, selection: BulkSelection, label: string): Promise<Replay> {
       refuseWithoutStanding(tenant);
       const order = { id: newId("rpl"), label, ...selection };
-      const replay = await store.startReplay(tenant.key, order, clock.now(), { unfinished: maxUnfinished });
+      const replay = await store.startReplay(tenant.key, order, clock.now(), limits);
       announce(tenant, replay);
       replayer.wake();
       return replay;

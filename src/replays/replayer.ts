@@ -25,13 +25,18 @@ export interface ReplayerDeps {
  * Queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
  * how far each one is, in the transaction that queues: after a restart it goes on where it was.
  *
+ * Below the floor of the disk a replay stands, and goes on within a second of there being room.
+ *
  * `wake` it when a replay was started or an account may go on (the operator resumed it).
  */
 export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100 }: ReplayerDeps): Loop {
+  /** What stands in the log: a disk without room would fill it with one line a second. */
+  let lastFailure = "";
   return createLoop({
     clock,
     async step() {
       const queued = await store.queueReplayBatch(chunk, clock.now());
+      lastFailure = "";
       if (queued === null) return "rest";
       if (queued.webhookKeys.length > 0) deliveries.wake(queued.webhookKeys);
       hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
@@ -40,6 +45,8 @@ export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100
     onFailure(error) {
       const isTemporary = error instanceof DomainError && error.kind === "unavailable";
       const message = error instanceof Error ? error.message : String(error);
+      if (message === lastFailure) return;
+      lastFailure = message;
       log.write(isTemporary ? "warn" : "error", "replay.not_queued", { error: message });
     },
   });

@@ -270,6 +270,12 @@ export interface Settled {
   readonly attemptKey: number | null;
 }
 
+/**
+ * Attempts of one record in the log. A schedule makes eight; replays of one event, again and again, made as many as there
+ * was disk.
+ */
+export const keptAttempts = 100;
+
 export interface DeliveryVerbs {
   /**
    * Every registered webhook with pending deliveries, whenever they are due, without a walk through them. Those of an
@@ -287,12 +293,13 @@ export interface DeliveryVerbs {
   ): Promise<{ due: DueDelivery[]; nextDueAt: number | null }>;
   /**
    * Logs the attempt and moves the record on, if the run is still the current one. A retry for a removed webhook fails.
-   * A deleted tenant is `gone`.
+   * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. Below the floor of the disk the
+   * body of the answer is left out.
    */
   settle(settlement: Settlement): Promise<Settled>;
   /**
    * Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. Does nothing when
-   * the attempt or its tenant is gone.
+   * the attempt or its tenant is gone, or below the floor of the disk.
    */
   completeResponseBody(attemptKey: number, responseBody: Uint8Array): Promise<void>;
   /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
@@ -314,6 +321,14 @@ export interface NewReplay {
   readonly to?: number;
 }
 
+/** How many bulk replays an account may have. */
+export interface ReplayLimits {
+  /** Waiting and running. */
+  readonly unfinished: number;
+  /** Begun within 24 hours, cancelled ones too; null: any number. */
+  readonly perDay: number | null;
+}
+
 /** What a replay put into the queue: the lanes to wake and the replay as it stands. */
 export interface Requeued {
   readonly replay: Replay;
@@ -321,15 +336,19 @@ export interface Requeued {
 }
 
 export interface ReplayVerbs {
-  /** Queues one event again, at once. @throws not_found `event_not_found` */
+  /** Queues one event again, at once. @throws not_found `event_not_found`, unavailable `storage_full` */
   replayEvent(tenantKey: number, replay: NewReplay, now: number): Promise<Requeued>;
-  /** Fixes the selection of a bulk replay and lets it wait for its turn. @throws rate_limited `too_many_replays` */
-  startReplay(tenantKey: number, replay: NewReplay, now: number, limits: { unfinished: number }): Promise<Replay>;
+  /**
+   * Fixes the selection of a bulk replay and lets it wait for its turn.
+   * @throws rate_limited `too_many_replays`, `too_many_replays_today`, unavailable `storage_full`
+   */
+  startReplay(tenantKey: number, replay: NewReplay, now: number, limits: ReplayLimits): Promise<Replay>;
   /** How many events a replay would select. */
   previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number>;
   /**
    * Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none.
    * Those of an account that the operator has suspended wait; those of a deleted one are cancelled.
+   * @throws unavailable `storage_full`: nothing is queued below the floor of the disk
    */
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
   replays(tenantKey: number, range: { offset: number; limit: number }): Promise<{ replays: Replay[]; total: number }>;

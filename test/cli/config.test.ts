@@ -34,6 +34,7 @@ describe("loadConfig", () => {
       minFreeDiskBytes: 256 * 2 ** 20,
       webhookConcurrency: 16,
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
+      bulkReplaysPerDay: null,
       payments: { kind: "sandbox" },
       billingTimeZone: "Africa/Lagos",
       proPriceKobo: 1_500_000,

@@ -298,6 +298,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
             errorReason: null,
             payload: expect.anything(),
             attempts: 0,
+            attemptsForgotten: 0,
             lastAttemptAt: null,
             nextAttemptAt: world.clock.now(),
             replayGroupId: null,
@@ -1102,7 +1103,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
 
       test("as many as allowed wait or run", async () => {
         const tenant = await world.tenant();
-        const start = () => world.store.startReplay(tenant.key, newReplay("all"), world.clock.now(), { unfinished: 2 });
+        const limits = { unfinished: 2, perDay: null };
+        const start = () => world.store.startReplay(tenant.key, newReplay("all"), world.clock.now(), limits);
         await start();
         await start();
         expect(await refusalOf(start())).toBe("rate_limited too_many_replays");

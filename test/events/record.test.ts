@@ -10,6 +10,7 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   errorReason: null,
   payload: new TextEncoder().encode("{}"),
   attempts: 1,
+  attemptsForgotten: 0,
   lastAttemptAt: Date.UTC(2026, 2, 1, 12, 34, 57),
   nextAttemptAt: null,
   replayGroupId: null,

@@ -46,6 +46,7 @@ function setUp() {
     hub: { publish: (_tenantId, kind) => void moved.push(kind) },
     replayer: { wake: () => void moved.push("replayer") },
     clock: { now: () => 0 },
+    bulkReplaysPerDay: null,
   });
   return { replays, moved };
 }

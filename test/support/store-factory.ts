@@ -169,7 +169,7 @@ export function createWorld(backend: TestBackend) {
     },
 
     startReplay: (tenant: Tenant, kind: ReplayKind, given: Partial<NewReplay> = {}) =>
-      store.startReplay(tenant.key, newReplay(kind, given), clock.now(), { unfinished: 11 }),
+      store.startReplay(tenant.key, newReplay(kind, given), clock.now(), { unfinished: 11, perDay: null }),
     replayEvent: (tenant: Tenant, eventId: string) =>
       store.replayEvent(tenant.key, newReplay("single", { eventId }), clock.now()),
     /** Queues all that waits to be replayed; the replays in the order in which their batches came. */

@@ -1,13 +1,17 @@
 import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import type { DeliveryVerbs, DueLane, Settled, Settlement } from "../store.ts";
+import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
 
 export const webhookRemovedReason = "The webhook was removed before the delivery succeeded";
+
+/** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
+const forgottenAtOnce = 10;
 
 /** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
 const pendingWebhooks = `
@@ -20,7 +24,7 @@ const pendingWebhooks = `
  * The queue. These statements run for every delivery, so they are prepared SQL with positional parameters; the rest of
  * the store goes through the query builder.
  */
-export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): DeliveryVerbs {
+export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): DeliveryVerbs {
   const { client, lane, pages, rowKeys } = connection;
 
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
@@ -85,6 +89,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
      values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12)`,
   );
 
+  // The index has them in the order in which they were logged, so the walk ends as soon as it has found the oldest ones.
+  const deleteOldAttempts = client.prepare(
+    `delete from attempt where key in (
+       select key from attempt where event_seq = ?1 and webhook_key = ?2
+         and number <= (select attempts from delivery where key = ?3) - ${keptAttempts}
+       order by key limit ${forgottenAtOnce})`,
+  );
+  const countForgotten = client.prepare(
+    "update delivery set attempts_forgotten = attempts_forgotten + ?2 where key = ?1",
+  );
+
   const updateBody = client.prepare(
     `update attempt set response_body = ?2
      where key = ?1 and exists (select 1 from tenant where tenant.key = attempt.tenant_key and deleted_at is null)`,
@@ -127,9 +142,13 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
       attempt.durationMs,
       attempt.statusCode,
       attempt.error,
-      attempt.responseBody,
+      hasRoom() ? attempt.responseBody : null,
       delivery.replayKey,
     );
+    if (delivery.attempts >= keptAttempts) {
+      const { changes } = deleteOldAttempts.run(delivery.eventSeq, delivery.webhookKey, countedBy);
+      if (changes > 0) countForgotten.run(countedBy, changes);
+    }
     return key;
   }
 
@@ -213,7 +232,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger): Del
 
     completeResponseBody: (attemptKey, responseBody) =>
       lane.submit<void>(() => {
-        updateBody.run(attemptKey, responseBody);
+        if (hasRoom()) updateBody.run(attemptKey, responseBody);
       }),
 
     failDeliveriesOfRemoved: (limit) =>

@@ -26,12 +26,12 @@ const heavyEvents = 50;
 
 export const noWebhookReason = "No webhook was registered when the event arrived";
 
-export interface EventOptions {
-  /** False when the disk is below its floor: then nothing more is accepted. */
+export interface DiskFloor {
+  /** False when the disk is below it: then nothing more is accepted, replayed or kept that can be done without. */
   hasRoom(): boolean;
 }
 
-export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): EventVerbs {
+export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): EventVerbs {
   const { client, db, lane, pages, rowKeys, queries, reader } = connection;
 
   const insertEvent = client.prepare("insert into event (seq, tenant_key, id_tail, payload) values (?1, ?2, ?3, ?4)");
@@ -287,7 +287,8 @@ function refusalOfQuota(page: TenantPage, events: number, now: number): DomainEr
   );
 }
 
-const noRoom = () =>
+/** The disk is below its floor. */
+export const noRoom = () =>
   unavailable("The disk of the server is almost full; repeat the request later.", "storage_full", 30);
 
 const idempotencyConflict = () =>
@@ -332,6 +333,7 @@ function toRecord(row: RecordRow): EventRecord {
     errorReason: row.errorReason,
     payload: row.payload ?? null,
     attempts: row.attempts,
+    attemptsForgotten: row.attemptsForgotten,
     lastAttemptAt: row.lastAttemptAt,
     nextAttemptAt: row.nextAttemptAt,
     replayGroupId: row.replayGroupId,

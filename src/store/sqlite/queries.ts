@@ -21,6 +21,7 @@ export interface RecordRow {
   state: number;
   run: number;
   attempts: number;
+  attemptsForgotten: number;
   lastAttemptAt: number | null;
   nextAttemptAt: number | null;
   errorReason: string | null;
@@ -73,6 +74,7 @@ export const recordColumns = {
   state: t.delivery.state,
   run: t.delivery.run,
   attempts: t.delivery.attempts,
+  attemptsForgotten: t.delivery.attemptsForgotten,
   lastAttemptAt: t.delivery.lastAttemptAt,
   nextAttemptAt: t.delivery.nextAttemptAt,
   errorReason: t.delivery.errorReason,

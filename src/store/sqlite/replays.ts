@@ -4,6 +4,7 @@ import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import { accountGone } from "../../standing.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { type DiskFloor, noRoom } from "./events.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
@@ -51,7 +52,7 @@ interface RecordState {
  *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
  *      └──────────────────────┴──────────────────────┴── cancel ──▶ cancelled
  */
-export function replayVerbs(connection: Connection, ledger: ReplayLedger): ReplayVerbs {
+export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): ReplayVerbs {
   const { client, lane, pages, rowKeys, reader } = connection;
 
   const insert = client.prepare(
@@ -68,6 +69,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
   const counted = client.prepare<{ n: number }, [number]>("select count(*) as n from replay where tenant_key = ?1");
   const unfinished = client.prepare<{ n: number }, [number]>(
     "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing', 'queued') and kind <> 'single'",
+  );
+  const bulkBegun = client.prepare<{ createdAt: number }, [number, number, number]>(
+    `select created_at as createdAt from replay where tenant_key = ?1 and kind in ('timeline', 'all', 'failed') and created_at > ?2
+     order by created_at desc limit 1 offset ?3`,
   );
   // The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end:
   // the next one would overtake them. Among those with something to queue, the one served least of late.
@@ -194,6 +199,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
         if (page.gone) return refuse(accountGone());
         const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
         if (seq === null) return refuse(notFound("The account has no event with this eventId.", "event_not_found"));
+        if (!hasRoom()) return refuse(noRoom());
         const key = Number(
           insert.run(replay.id, tenantKey, "single", replay.label, "queued", seq, seq, seq, 1, now).lastInsertRowid,
         );
@@ -210,6 +216,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
       return lane.submit<Replay>((tx) => {
         if (pages(tx, tenantKey).gone) return refuse(accountGone());
         if ((unfinished.get(tenantKey)?.n ?? 0) >= limits.unfinished) return refuse(tooManyReplays(limits.unfinished));
+        // Ahead of all that has failed so far, also when the clock has stepped back since.
+        const createdAt = Math.max(now, tx.orderedNow);
+        const { perDay } = limits;
+        const first = perDay === null ? null : bulkBegun.get(tenantKey, createdAt - dayMs, perDay - 1);
+        if (perDay !== null && first) return refuse(tooManyToday(perDay, first.createdAt + dayMs - createdAt));
+        if (!hasRoom()) return refuse(noRoom());
         const { lastInsertRowid } = insert.run(
           replay.id,
           tenantKey,
@@ -220,8 +232,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
           toSeq,
           Math.max(0, fromSeq - 1),
           selected,
-          // Ahead of all that has failed so far, also when the clock has stepped back since.
-          Math.max(now, tx.orderedNow),
+          createdAt,
         );
         return toReplay(byKey.get(Number(lastInsertRowid)));
       });
@@ -243,6 +254,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger): Repla
           advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
           return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
         }
+        if (!hasRoom()) return refuse(noRoom());
         const events =
           replay.kind === "failed"
             ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
@@ -304,6 +316,15 @@ const tooManyReplays = (limit: number) =>
     `The account has ${limit} replays that have not ended; wait until one has, or cancel one.`,
     "too_many_replays",
     10,
+  );
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+const tooManyToday = (limit: number, waitMs: number) =>
+  rateLimited(
+    `An account may start ${limit} bulk replays in 24 hours; wait for Retry-After, or replay single events.`,
+    "too_many_replays_today",
+    waitMs / 1000,
   );
 
 const statusOf: Record<ReplayRow["phase"], ReplayStatus> = {

@@ -222,6 +222,8 @@ export const delivery = sqliteTable(
     errorReason: text("error_reason"),
     /** The replay that began the current run. */
     replayKey: integer("replay_key"),
+    /** Its attempts that the log no longer has; `attempts` counts them too. */
+    attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
   },
   (t) => [
     // `key` orders the records of one event, `webhookKey` lets a filtered walk stay inside the index.
@@ -235,7 +237,7 @@ export const delivery = sqliteTable(
   ],
 );
 
-/** The log of attempts. It outlives the record, when a replay replaces that. */
+/** The log of attempts, of each record the latest ones. It outlives the record, when a replay replaces that. */
 export const attempt = sqliteTable(
   "attempt",
   {
@@ -288,6 +290,8 @@ export const replay = sqliteTable(
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),
     index("replay_by_tenant").on(t.tenantKey, t.key),
+    // Not "<> 'single'": whoever looks for the next turn by that would walk through this one instead of its own.
+    index("replay_of_day").on(t.tenantKey, t.createdAt).where(sql`${t.kind} in ('timeline', 'all', 'failed')`),
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
     check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
   ],

@@ -231,7 +231,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     hub,
     dispatcher,
     signingKeys: createSigningKeys({ store, clock, vault, signers }),
-    replays: createReplays({ store, deliveries, hub, replayer, clock }),
+    replays: createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay: null }),
     ingest: createIngest({ store, dispatcher, announce: announcer.accepted }),
 
     /** `PUT /v1/tenants/webhooks`, as its route does it. */
