@@ -12,6 +12,7 @@ export interface AttackResult {
   readonly tally: Tally;
   readonly residentBefore: number;
   readonly residentPeak: number;
+  readonly diskGrowth: number;
   /** The server answered a request of the healthy tenant's after the attack. */
   readonly recoveredMs: number;
 }
@@ -24,7 +25,7 @@ const maxTimingShare = 0.05;
 const maxRecoveryMs = 1_000;
 
 export function judgeAttack(result: AttackResult): Bar[] {
-  const { attack, alone, beside, tally, residentBefore, residentPeak, recoveredMs } = result;
+  const { attack, alone, beside, tally, residentBefore, residentPeak, diskGrowth, recoveredMs } = result;
   const limitMs = Math.max(maxP99Ms, alone.endToEndP99Ms * maxP99Ratio);
   const { lost, wrong, refused } = beside;
   const strange = Object.keys(tally).filter((what) => !attack.expected.map(String).includes(what) && tally[what] !== 0);
@@ -48,6 +49,16 @@ export function judgeAttack(result: AttackResult): Bar[] {
       measured: mb(growth),
       wanted: `under ${mb(attack.growthBytes)}: ${attack.growthReason}`,
     },
+    ...(attack.diskBytes === undefined
+      ? []
+      : [
+          {
+            name: `${attack.name}: growth of the data directory`,
+            passed: diskGrowth < attack.diskBytes,
+            measured: mb(diskGrowth),
+            wanted: `under ${mb(attack.diskBytes)}: ${attack.diskReason}`,
+          },
+        ]),
     {
       name: `${attack.name}: answers`,
       passed: strange.length === 0 && Object.keys(tally).length > 0,

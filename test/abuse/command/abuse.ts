@@ -1,5 +1,8 @@
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import type { Tier } from "../../../src/domain.ts";
+import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { endWithUs, installCleanup, removeAtEnd } from "../../bench/cleanup.ts";
 import { nowUs, receiverPath } from "../../bench/event.ts";
 import { atRate } from "../../bench/generator.ts";
@@ -70,7 +73,8 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
   const bars: Bar[] = [];
   for (const attack of chosen) {
     const count = 1 + attack.accounts;
-    const result = await withServer(parent, attack.guessesPasswords ? 0 : count, async (target) => {
+    const seeds = attack.guessesPasswords ? 0 : count;
+    const result = await withServer(parent, { seeds, ...(attack.tier && { tier: attack.tier }) }, async (target) => {
       const { api, dataDir, seeded } = target;
       return measure(attack, target, attack.guessesPasswords ? await makeAccounts(api, dataDir, count) : seeded);
     });
@@ -78,7 +82,7 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
     bars.push(...judgeAttack(result));
   }
   if (only.has(timing)) {
-    for (const result of await withServer(parent, 0, timeLogins)) {
+    for (const result of await withServer(parent, { seeds: 0 }, timeLogins)) {
       say(timingLine(result));
       bars.push(judgeTiming(result));
     }
@@ -95,10 +99,14 @@ interface Running {
   seeded: readonly Account[];
 }
 
-async function withServer<T>(parent: string, seeds: number, act: (target: Running) => Promise<T>): Promise<T> {
+async function withServer<T>(
+  parent: string,
+  { seeds, tier }: { seeds: number; tier?: Tier },
+  act: (target: Running) => Promise<T>,
+): Promise<T> {
   const dataDir = makeDataDir(parent);
   removeAtEnd(dataDir);
-  const seeded = await seedAccounts(dataDir, seeds);
+  const seeded = await seedAccounts(dataDir, seeds, tier);
   const server = await startProduct({ dataDir, source: values.source, env: targetSettings });
   try {
     return await act({ server, api: createApi(server.port), dataDir, seeded });
@@ -107,7 +115,11 @@ async function withServer<T>(parent: string, seeds: number, act: (target: Runnin
   }
 }
 
-async function measure(attack: Attack, { server, api }: Running, made: readonly Account[]): Promise<AttackResult> {
+async function measure(
+  attack: Attack,
+  { server, api, dataDir }: Running,
+  made: readonly Account[],
+): Promise<AttackResult> {
   const [healthy, ...accounts] = made;
   if (healthy === undefined) throw new Error("No account was made.");
   const receiver = startReceiver();
@@ -123,6 +135,7 @@ async function measure(attack: Attack, { server, api }: Running, made: readonly 
 
   const alone = await run("alone", Number(values["alone-seconds"]));
   const residentBefore = server.meter.residentBytes();
+  const diskBefore = bytesOf(dataDir);
   server.meter.takePhasePeak();
   const startedUs = nowUs();
   const attacker = startAttacker(attack, { port: server.port, accounts });
@@ -131,9 +144,16 @@ async function measure(attack: Attack, { server, api }: Running, made: readonly 
   const tally = await attacker.end();
   const seconds = (nowUs() - startedUs) / 1e6;
   residentPeak = Math.max(residentPeak, server.meter.takePhasePeak());
+  const diskGrowth = bytesOf(dataDir) - diskBefore;
   const recoveredMs = await deliverOne(receiver, api, healthy);
   receiver.close();
-  return { attack, seconds, alone, beside, tally, residentBefore, residentPeak, recoveredMs };
+  return { attack, seconds, alone, beside, tally, residentBefore, residentPeak, diskGrowth, recoveredMs };
+}
+
+/** The database and its log. */
+function bytesOf(dataDir: string): number {
+  const path = join(dataDir, "data", databaseFile);
+  return [path, `${path}-wal`].reduce((sum, file) => sum + (existsSync(file) ? statSync(file).size : 0), 0);
 }
 
 function startAttacker(attack: Attack, target: { port: number; accounts: readonly Account[] }) {

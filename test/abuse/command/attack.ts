@@ -1,3 +1,4 @@
+import type { Tier } from "../../../src/domain.ts";
 import type { AttackTarget, Tally } from "./target.ts";
 
 /** One attack, run by a process of its own, so that it costs the server and not those who measure. */
@@ -7,6 +8,8 @@ export interface Attack {
   readonly load: string;
   /** Accounts of the attacker. */
   readonly accounts: number;
+  /** The plan of its accounts. @default "enterprise" */
+  readonly tier?: Tier;
   /** Its accounts have real passwords. A hundred of them take the server seconds to make. */
   readonly guessesPasswords?: boolean;
   /** Seconds at least, when that is more than what was asked for. */
@@ -18,6 +21,9 @@ export interface Attack {
   /** The server's memory may grow by this much, and why. */
   readonly growthBytes: number;
   readonly growthReason: string;
+  /** The data directory may grow by this much, and why; absent: nobody looks. */
+  readonly diskBytes?: number;
+  readonly diskReason?: string;
   run(target: AttackTarget, tally: Tally, isOver: () => boolean): Promise<void>;
 }
 
@@ -33,6 +39,23 @@ export async function inParallel(
       while (!isOver()) await act(n++);
     }),
   );
+}
+
+/** One request that has to succeed: it sets the scene. */
+export async function ask<T>(
+  { port }: AttackTarget,
+  method: string,
+  path: string,
+  token: string,
+  body: unknown,
+): Promise<T> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}` },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
 }
 
 export interface Call {

@@ -1,20 +1,8 @@
 import { startReceiver } from "../../bench/receiver.ts";
-import { type Attack, call, inParallel } from "./attack.ts";
-import type { AttackTarget } from "./target.ts";
+import { type Attack, ask, call, inParallel } from "./attack.ts";
 
 const replayingAccounts = 10;
 const eventsOfEach = 1_000;
-const puts = 100_000;
-
-async function ask<T>({ port }: AttackTarget, method: string, path: string, token: string, body: unknown): Promise<T> {
-  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}` },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as T;
-}
 
 export const stormAttacks: readonly Attack[] = [
   {
@@ -44,30 +32,6 @@ export const stormAttacks: readonly Attack[] = [
         await call(target, tally, "POST", `/v1/events/replays/${isSingle ? "single" : "all"}`, { token, body });
       });
       receiver.close();
-    },
-  },
-  {
-    name: "webhook-puts",
-    load: `${puts} lists of webhooks from one account over 32 connections, each with another URL, read back every 100th time`,
-    accounts: 1,
-    seconds: 60,
-    isFinite: true,
-    expected: [200],
-    growthBytes: 150e6,
-    growthReason: "the account has one webhook at any time; removed ones are rows on disk only",
-    async run(target, tally) {
-      const token = target.accounts[0]?.session ?? "";
-      let left = puts;
-      await inParallel(
-        32,
-        () => left <= 0,
-        async (n) => {
-          left -= 1;
-          const body = JSON.stringify([{ webhook_url: `http://127.0.0.1:9000/${n}`, name: `hook ${n}` }]);
-          await call(target, tally, "PUT", "/v1/tenants/webhooks", { token, body });
-          if (n % 100 === 0) await call(target, {}, "GET", "/v1/tenants/webhooks", { token });
-        },
-      );
     },
   },
   {

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDataDir } from "../../../src/data-dir.ts";
+import type { Tier } from "../../../src/domain.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Api } from "../../bench/tenants.ts";
@@ -34,18 +35,21 @@ export const targetSettings: Readonly<Record<string, string>> = {
 const concurrency = 4;
 
 /**
- * Accounts straight in the store, before a server opens it, for attacks by many that never log in.
+ * Accounts straight in the store, before a server opens it, for attacks by many that never log in. The first one is the
+ * healthy tenant's.
  * @param dataDir that of the server to come
+ * @param tier of the others
  */
-export async function seedAccounts(dataDir: string, count: number): Promise<Account[]> {
+export async function seedAccounts(dataDir: string, count: number, tier: Tier = "enterprise"): Promise<Account[]> {
   const path = join(dataDir, "data");
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const opened = openDataDir(path);
   const store = openStore({ dataDir: path, clock: systemClock });
   try {
     return await Promise.all(
-      Array.from({ length: count }, async () => {
-        const { tenant, apiKey } = await seedTenantIn({ store, dataDir: path }, { tier: "enterprise" });
+      Array.from({ length: count }, async (_, n) => {
+        const plan = n === 0 ? "enterprise" : tier;
+        const { tenant, apiKey } = await seedTenantIn({ store, dataDir: path }, { tier: plan });
         return { id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
       }),
     );
