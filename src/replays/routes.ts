@@ -1,5 +1,5 @@
 import { invalidRequest } from "../accounts/model.ts";
-import type { Replay } from "../domain.ts";
+import type { Replay, Tenant } from "../domain.ts";
 import { rateLimited } from "../errors.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -16,12 +16,25 @@ export interface ReplayRouteDeps extends ReplayDeps {
 /** Decisions, section 3. */
 const singleReplaysPerMinute = 600;
 
+/** A label is kept with its replay, however long it is: 600 of 60 KB in a minute would be 50 GB a day. */
+const labelBytesOfOne = 1024;
+
 const tag = "Replays";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, clock } = deps;
   const replays = createReplays(deps);
   const singles = createLimiter({ clock, limit: singleReplaysPerMinute, windowMs: 60_000, maxKeys: 10_000 });
+
+  function takeSingle({ id }: Tenant): void {
+    const turn = singles.take(id);
+    if (turn.ok) return;
+    throw rateLimited(
+      `An account may replay ${singleReplaysPerMinute} single events a minute; wait for Retry-After, or use a bulk replay.`,
+      "too_many_single_replays",
+      turn.retryAfterSeconds,
+    );
+  }
 
   return [
     endpoint(
@@ -30,22 +43,16 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/single",
         tag,
         summary: "Deliver one event again",
-        description: `To every webhook that is registered now. At most ${singleReplaysPerMinute} a minute.`,
+        description: `To every webhook that is registered now. At most ${singleReplaysPerMinute} a minute; each whole KiB of a label counts as one more.`,
         access: "session",
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
-        limit({ tenant }) {
-          const turn = singles.take(tenant.id);
-          if (turn.ok) return;
-          throw rateLimited(
-            `An account may replay ${singleReplaysPerMinute} single events a minute; wait for Retry-After, or use a bulk replay.`,
-            "too_many_single_replays",
-            turn.retryAfterSeconds,
-          );
-        },
+        limit: ({ tenant }) => takeSingle(tenant),
         responses: m.singleResponses,
       },
       async ({ tenant, body }) => {
+        const labelBytes = Buffer.byteLength(body.replayGroupId);
+        for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) takeSingle(tenant);
         const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId);
         return accepted({ status: "initiated" }, locationOf(replay));
       },

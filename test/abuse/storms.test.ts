@@ -66,6 +66,19 @@ test("of 700 single replays 600 are made; the others leave no trace and say when
   expect(target.received).toHaveLength(record.attempts);
 }, 20_000);
 
+test("of single replays with labels of 60 KB ten are made in a minute", async () => {
+  const account = await server().account();
+  const target = hooks.hook();
+  await register(account, target.url);
+  const eventId = await ingestOne(account);
+  const label = "x".repeat(60_000);
+  const answers = await storm(20, () => account.post("/v1/events/replays/single", { eventId, replayGroupId: label }));
+  const taken = tally(answers)[202] ?? 0;
+  expect(taken).toBeGreaterThanOrEqual(8);
+  expect(taken).toBeLessThanOrEqual(10);
+  expect((await account.get("/v1/events/replays?size=1")).body.total).toBe(taken);
+}, 20_000);
+
 test("of 100 bulk replays eleven are taken, and cancelling them makes room", async () => {
   const account = await server().account();
   const held = hooks.hook(() => {});
