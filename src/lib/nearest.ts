@@ -1,0 +1,33 @@
+/** The candidate that a slip of the hand most likely meant; null when none is near. */
+export function nearest(given: string, candidates: readonly string[]): string | null {
+  let best: { candidate: string; distance: number } | null = null;
+  for (const candidate of candidates) {
+    const distance = editDistance(given, candidate);
+    if (best === null || distance < best.distance) best = { candidate, distance };
+  }
+  if (best === null) return null;
+  // Beyond a third of the letters it is another word, not a slip; two are always forgiven (`serv`, `ls`).
+  return best.distance <= Math.max(2, Math.floor(best.candidate.length / 3)) ? best.candidate : null;
+}
+
+/** Fewest insertions, deletions, replacements and swaps of neighbours (optimal string alignment) from one to the other. */
+export function editDistance(from: string, to: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const isSame = from[i - 1] === to[j - 1];
+      let cost = Math.min(at(previous, j) + 1, at(row, j - 1) + 1, at(previous, j - 1) + (isSame ? 0 : 1));
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) {
+        cost = Math.min(cost, at(beforePrevious, j - 2) + 1);
+      }
+      row.push(cost);
+    }
+    beforePrevious = previous;
+    previous = row;
+  }
+  return at(previous, to.length);
+}
+
+const at = (row: readonly number[], index: number) => row[index] ?? 0;
