@@ -38,6 +38,16 @@ const options = [
   "--asset=dist/web",
 ];
 
+/** What `/metrics` says of the build; outside of a clone nobody knows it. */
+function commitOption(): string[] {
+  const { exitCode, stdout } = Bun.spawnSync(["git", "rev-parse", "--short=12", "HEAD"], {
+    cwd: root,
+    stderr: "ignore",
+  });
+  const commit = exitCode === 0 ? stdout.toString().trim() : "unknown";
+  return ["--define", `POSTRIDER_BUILD_COMMIT=${JSON.stringify(commit)}`];
+}
+
 /** A worker is an entry point of its own: nothing imports it. */
 function entryPoints(): string[] {
   const source = join(root, "src");
@@ -50,7 +60,13 @@ function entryPoints(): string[] {
 async function compile(outfile: string, target?: string): Promise<void> {
   const startedAt = performance.now();
   rmSync(outfile, { force: true });
-  const command = [process.execPath, ...options, ...(target ? [`--target=${target}`] : []), ...entryPoints()];
+  const command = [
+    process.execPath,
+    ...options,
+    ...commitOption(),
+    ...(target ? [`--target=${target}`] : []),
+    ...entryPoints(),
+  ];
   const build = Bun.spawn([...command, "--outfile", outfile], { cwd: root, stdout: "pipe", stderr: "pipe" });
   const said = await Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
   const size = statSync(outfile, { throwIfNoEntry: false })?.size ?? 0;

@@ -40,12 +40,14 @@ export interface ApiOptions {
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
+  /** For metrics: of every answer that no endpoint gives, its code. */
+  onRefusal?(code: string): void;
 }
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
-  const { transportHeaders = {} } = options;
+  const { transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -61,7 +63,7 @@ export function createApi(options: ApiOptions) {
     if (isDraining()) return withTransport(shuttingDown());
     const refusal =
       refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
-    return refusal ? withTransport(errorResponse(refusal)) : undefined;
+    return refusal ? refuse(refusal) : undefined;
   });
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
@@ -70,7 +72,7 @@ export function createApi(options: ApiOptions) {
     const path = new URL(request.url).pathname;
     // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
     const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
-    return withTransport(errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath()));
+    return refuse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
   });
 
   for (const endpoint of endpoints) {
@@ -100,6 +102,11 @@ export function createApi(options: ApiOptions) {
     log.write("error", "request.failed", {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });
+    return withTransport(errorResponse(error));
+  }
+
+  function refuse(error: DomainError): Response {
+    onRefusal?.(error.code);
     return withTransport(errorResponse(error));
   }
 

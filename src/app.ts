@@ -28,19 +28,21 @@ import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import type { DeliveryControl } from "./delivery/deliveries.ts";
 import { createDispatcher } from "./delivery/dispatcher.ts";
+import { createFailureLog } from "./delivery/failure-log.ts";
 import { createRetryPolicy } from "./delivery/retry.ts";
 import { createSender } from "./delivery/sender.ts";
 import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
-import { StartupError } from "./errors.ts";
+import { StartupError, unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { createConnectionShedder } from "./http/connection-shedder.ts";
 import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
 import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
@@ -51,23 +53,28 @@ import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createRunner } from "./http/run-endpoint.ts";
 import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
+import { createProxyWarning } from "./http/untrusted-proxy.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
 import { createInboxSender } from "./inbox/sender.ts";
+import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
+import { createDescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
+import { createIdClockWatch } from "./maintenance/id-clock-watch.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { createStorageWatch } from "./maintenance/storage-watch.ts";
 import { ownListenersOf } from "./own-listeners.ts";
 import { pricesOf } from "./plans.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { withKeyCache } from "./store/key-cache.ts";
-import { openStore } from "./store/open.ts";
+import { openStore, storageSizes } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { createHub } from "./stream/hub.ts";
 import { streamRoutes } from "./stream/routes.ts";
@@ -111,24 +118,52 @@ const drainMs = 8000;
  * @throws StartupError with what to do
  */
 export function createApp(config: Config, deps: AppDeps): App {
-  const { clock, log, random = Math.random, maxPageCount, idleTimeout } = deps;
+  const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true } = deps;
   const dataDir = openDataDir(config.dataDir);
+  const log = createBoundedLog({
+    log: deps.log,
+    clock,
+    // Each of them is an act of the operator, and who does what is never too much.
+    always: (event) => event === "operator.acted",
+    onLeftOut: () => metrics.lineLeftOut(),
+  });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
+  const minFreeBytes = config.minFreeDiskBytes;
+  const disk = createDiskWatch({ folder: dataDir.path, minFreeBytes, clock, log });
+  const { hasRoom } = disk;
+  const shedder = createConnectionShedder({
+    port: () => api.server?.port ?? 0,
+    closeIdle: () => api.server?.closeIdleConnections() ?? 0,
+  });
+  const descriptors = createDescriptorWatch({
+    clock,
+    log,
+    shed(count) {
+      const closed = shedder.shed(count);
+      metrics.connectionsShed(closed);
+      return closed;
+    },
+  });
+  let { operatorToken } = dataDir.secrets;
   const metrics = createMetrics({
     queueDepth: () => store.queueDepth(),
     now: () => clock.now(),
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,
+    disk: () => ({ freeBytes: disk.freeBytes(), floorBytes: minFreeBytes }),
+    storage: () => storageSizes(dataDir.path),
+    descriptors: descriptors.count,
   });
+  const storage = createStorageWatch({ clock, log, onFailure: metrics.storageFailed });
   const store = openStoreIn(dataDir);
   const hub = createHub({ clock, log });
   const vault = createVault(dataDir.secrets.masterKey);
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
-  const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
+  const failureLog = createFailureLog({ clock, log, store });
+  const announcer = createAnnouncer({ hub, stats, metrics, log, failureLog, replayProgress });
 
   /** Known as soon as the port is. */
   let baseUrl = config.publicUrl ?? "";
@@ -183,7 +218,7 @@ export function createApp(config: Config, deps: AppDeps): App {
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
-  const login = createLogin({ store, clock, passwords, log });
+  const login = createLogin({ store, clock, passwords, log, onFailure: () => metrics.loginFailed("account") });
   const settings = { signup: config.signup, localMode: config.localMode };
   const own = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
   const sandbox = own?.sandbox ?? null;
@@ -242,23 +277,36 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...replayRoutes({ store, clock, hub, deliveries, replayer }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
-    ...operatorRoutes({ accounts, store, clock }),
+    ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
     ...healthRoutes({ store, clock, hasRoom }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
   ];
 
+  metrics.expect(endpoints);
+  const addressOf = createClientAddress(config.trustedProxies);
+  const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const run = createRunner({
     authenticate: createAuthenticate({
       sessions,
       authenticateApiKey: createApiKeyAuthentication({ store, clock, keyUse }),
-      operatorToken: dataDir.secrets.operatorToken,
+      operatorToken: () => operatorToken,
+      metricsToken: config.metricsToken,
+      onWrongToken(access, address) {
+        metrics.loginFailed("operator");
+        log.write("warn", "operator.refused", { address, access });
+      },
     }),
-    clientAddress: createClientAddress(config.trustedProxies),
+    clientAddress(socketAddress, headers) {
+      warnOfProxy(socketAddress, headers);
+      return addressOf(socketAddress, headers);
+    },
     bodyRoom: createBodyRoom(),
     log,
     onAnswer: metrics.answered,
+    onRefusal: metrics.refused,
+    monotonicMs: clock.monotonicMs,
   });
   let draining = false;
   const transportHeaders = transportHeadersOf(config);
@@ -270,6 +318,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     log,
     transportHeaders,
     isDraining: () => draining,
+    onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
 
@@ -290,6 +339,8 @@ export function createApp(config: Config, deps: AppDeps): App {
       replayer.start();
       janitor.start();
       payments?.biller.start();
+      descriptors.start();
+      if (config.foreignVariables.length > 0) warnOfForeignVariables();
       const url = baseUrl;
       log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
       return { url, port };
@@ -305,12 +356,32 @@ export function createApp(config: Config, deps: AppDeps): App {
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await api.server?.stop(false);
+      descriptors.stop();
       await store.close();
       dataDir.release();
       log.write("info", "server.stopped", { brokenOff: left });
       return left === 0;
     },
   };
+
+  function warnOfForeignVariables(): void {
+    log.write("warn", "config.foreign_variables", {
+      names: config.foreignVariables.join(", "),
+      message:
+        "They look like settings, but a container platform has put them there for a service of this name, so they " +
+        "are passed over. Try: enableServiceLinks: false, or another name for the service.",
+    });
+  }
+
+  function rotateToken(): string {
+    try {
+      operatorToken = dataDir.rotateOperatorToken();
+    } catch (error) {
+      log.write("error", "operator.token_not_written", { error: String(error) });
+      throw unavailable("The data directory does not take a new token; the old one holds.", "storage_unavailable", 30);
+    }
+    return operatorToken;
+  }
 
   /** The page itself is a route of ours, because files go out without its headers. */
   function assetsOf(folder: string) {
@@ -339,7 +410,12 @@ export function createApp(config: Config, deps: AppDeps): App {
         dataDir: path,
         clock,
         hasRoom,
-        onCommit: metrics.committed,
+        onCommit(commit) {
+          metrics.committed(commit);
+          storage.committed();
+        },
+        onFailure: storage.failed,
+        onAhead: createIdClockWatch(log, clock.now),
         warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });

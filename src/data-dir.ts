@@ -44,6 +44,11 @@ export interface DataDir {
   readonly secrets: Secrets;
   /** Says to others where this server listens. Only commands on this machine miss it when it cannot be written. */
   announce(server: ServerFile, warn: (message: string) => void): void;
+  /**
+   * Replaces the operator token, on disk first, and returns the new one. `secrets` keeps the one of the start.
+   * @throws the system's error when it cannot be written; then the old one holds
+   */
+  rotateOperatorToken(): string;
   /** Lets the next server in. */
   release(): void;
 }
@@ -73,7 +78,7 @@ export function openDataDir(folder: string): DataDir {
         "hex",
       ),
       sessionSecret: readSecret(path, sessionSecretFile, () => randomBytes(32).toString("hex")),
-      operatorToken: readSecret(path, operatorTokenFile, () => `svc_op_${randomBytes(24).toString("hex")}`),
+      operatorToken: readSecret(path, operatorTokenFile, newOperatorToken),
     };
     if (secrets.masterKey.length !== 32) {
       throw new StartupError(
@@ -90,6 +95,7 @@ export function openDataDir(folder: string): DataDir {
           warn(`${join(path, serverFile)} cannot be written: ${describe(error)}`);
         }
       },
+      rotateOperatorToken: () => writeOperatorToken(path),
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -100,6 +106,35 @@ export function openDataDir(folder: string): DataDir {
     throw error;
   }
 }
+
+/**
+ * Replaces the operator token of a folder on which no server runs.
+ * @throws StartupError when there is none, when a server holds the folder, or when it cannot be written
+ */
+export function rotateOperatorTokenIn(folder: string): void {
+  const path = resolve(folder);
+  if (!existsSync(join(path, operatorTokenFile))) {
+    throw new StartupError(`There is no operator token in ${path}. Try: name the server's folder with --data-dir.`);
+  }
+  const lock = takeLock(path);
+  try {
+    writeOperatorToken(path);
+  } catch (error) {
+    throw new StartupError(
+      `${join(path, operatorTokenFile)} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`,
+    );
+  } finally {
+    lock.close();
+  }
+}
+
+function writeOperatorToken(folder: string): string {
+  const token = newOperatorToken();
+  writeDurably(folder, operatorTokenFile, `${token}\n`);
+  return token;
+}
+
+const newOperatorToken = () => `svc_op_${randomBytes(24).toString("hex")}`;
 
 /**
  * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes

@@ -3,6 +3,7 @@ import type { Command } from "./command.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { rotateTokenCommand } from "./operator.ts";
 import { crashCommand } from "./selftest/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full.ts";
 import { sendCommand } from "./send/send.ts";
@@ -17,6 +18,7 @@ export const commands: readonly Command[] = [
   listenCommand,
   sendCommand,
   ...tenantCommands,
+  rotateTokenCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,

@@ -133,6 +133,7 @@ const security: Record<Access, Record<string, never[]>[]> = {
   session: [{ session: [] }],
   api_key: [{ apiKey: [] }],
   operator: [],
+  metrics: [],
 };
 
 /** `GET /v1/events/:id/attempts` → `getEventsByIdAttempts`. */

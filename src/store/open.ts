@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../lib/clock.ts";
@@ -33,6 +34,8 @@ export interface StoreOptions {
   /** False when the disk is below its floor: then no more events are accepted. */
   hasRoom?(): boolean;
   onCommit?: LaneOptions["onCommit"];
+  onFailure?: LaneOptions["onFailure"];
+  onAhead?: LaneOptions["onAhead"];
   warn?(message: string): void;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
@@ -44,12 +47,20 @@ export interface StoreOptions {
   secondThread?: boolean;
 }
 
+/** How much room the store takes in a folder. What is not there takes none. */
+export function storageSizes(dataDir: string): { databaseBytes: number; logBytes: number } {
+  const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
+  return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };
+}
+
 /** Opens the store in a folder, or makes a new one. @throws StartupError with what to do */
 export function openStore({
   dataDir,
   clock,
   hasRoom = () => true,
   onCommit,
+  onFailure,
+  onAhead,
   warn,
   maxPageCount,
   commit,
@@ -60,7 +71,7 @@ export function openStore({
   const db = drizzle({ client });
   const queries = createQueries(db);
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
-  const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader) : null;
+  const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
   const lane = createLane({
     client,
     clock,
@@ -68,6 +79,8 @@ export function openStore({
     rests,
     betweenBatches: () => checkpointer?.look(),
     ...(onCommit && { onCommit }),
+    ...(onFailure && { onFailure }),
+    ...(onAhead && { onAhead }),
     ...(commit && { commit }),
   });
   const connection: Connection = {

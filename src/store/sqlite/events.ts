@@ -128,9 +128,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
           if (earlier) return earlier;
         }
         const refusal =
-          refusalOfIngestion(page.tenant) ??
-          refusalOfQuota(page, payloads.length, tx.now) ??
-          (hasRoom() ? null : noRoom());
+          refusalOfIngestion(page.tenant) ?? refusalOfQuota(page, payloads.length, tx) ?? (hasRoom() ? null : noRoom());
         if (refusal) return refuse(refusal);
         const deliveries: DueDelivery[] = [];
         const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
@@ -262,12 +260,13 @@ function openMonth(page: TenantPage, at: number): void {
 }
 
 /** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
-function refusalOfQuota(page: TenantPage, events: number, now: number): DomainError | null {
-  openMonth(page, now);
+function refusalOfQuota(page: TenantPage, events: number, { now, orderedNow }: LaneTransaction): DomainError | null {
+  // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
+  openMonth(page, orderedNow);
   const quota = plans[page.tenant.enforcedTier ?? "free"].eventsPerMonth;
   if (page.eventsInMonth + events <= quota) return null;
   const left = quota - page.eventsInMonth;
-  const date = new Date(now);
+  const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   return rateLimited(
     `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,

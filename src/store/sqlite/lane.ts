@@ -92,6 +92,10 @@ export interface LaneOptions {
   nextSeq(lastSeq: number, now: number): number;
   /** For metrics: after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
+  /** Told of every statement that failed, whatever became of it; of a batch that is tried again one by one, too. */
+  onFailure?(failure: { operation: string; error: unknown }): void;
+  /** For each transaction: by how much the times of ids are ahead of the clock, as they are after it was set back; else 0. */
+  onAhead?(aheadMs: number): void;
   /** After every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
   /** Runs instead of the commit statement, which it is given; tests make it fail. */
@@ -105,6 +109,8 @@ export function createLane({
   clock,
   nextSeq,
   onCommit,
+  onFailure,
+  onAhead,
   betweenBatches,
   commit,
   rests = true,
@@ -139,6 +145,7 @@ export function createLane({
     const beforeCommit: (() => void)[] = [];
     const now = clock.now();
     const nextSeqNow = nextSeq(lastSeq, now);
+    onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
     // The mark keeps the time as well, in the numbers that no event got.
     const written: Written = { outcomes: [], seq: nextSeqNow - 1 };
     const tx: LaneTransaction = {
@@ -150,15 +157,18 @@ export function createLane({
       },
       beforeCommit: (action) => void beforeCommit.push(action),
     };
-    rollBack();
-    begin.run();
+    let operation = "begin";
     try {
+      rollBack();
+      begin.run();
+      operation = "write";
       for (const { job } of jobs) {
         const result = job(tx);
         written.outcomes.push(result instanceof Refusal ? { error: result.error } : { result });
       }
       for (const action of beforeCommit) action();
       mark.run(batch + 1, written.seq);
+      operation = "commit";
       try {
         runCommit();
       } catch (error) {
@@ -168,6 +178,7 @@ export function createLane({
       keep(written);
       return written;
     } catch (error) {
+      onFailure?.({ operation, error: error instanceof UnknownCommit ? error.cause : error });
       rollBack();
       throw error;
     }
