@@ -42,12 +42,13 @@ export function runningServer(dataDir: string): ServerFile | null {
   return server !== null && isAlive(server) ? server : null;
 }
 
-/** Numbers only, where a container gives its user no name. */
+/** By number where it has no name, as in a container; the run-time then calls every user "unknown". */
 function userName(): string {
   try {
-    return encodeURIComponent(userInfo().username);
+    const { username, uid } = userInfo();
+    return /^[\w.@-]+$/.test(username) && username !== "unknown" ? username : `uid-${uid}`;
   } catch {
-    return String(process.getuid?.() ?? "unknown");
+    return `uid-${process.getuid?.()}`;
   }
 }
 

@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { refusalCodes } from "../../src/http/refusal-codes.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { type ClockNews, createSteadyClock } from "../../src/lib/steady-clock.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
-import { batchOf, closedPort, ingestOne, outcome, register, until } from "./support.ts";
+import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "./support.ts";
 
 /** What goes wrong is in the log, once and with its cause; and what the operator can read of it in the metrics. */
 provenSections.add("decisions 13");
@@ -200,6 +202,52 @@ describe("a storage that is full", () => {
     expect(await metric(server, 'postrider_refusals_total{code="storage_full"}')).toBe(20);
     await server.stop();
   }, 15_000);
+});
+
+describe("a clock that is 40 days ahead for a while", () => {
+  const aheadMs = 40 * 24 * 3_600_000;
+
+  test("is in no id, and takes nobody's session or quota away", async () => {
+    let stepped = 0;
+    const source = { ...systemClock, now: () => systemClock.now() + stepped };
+    const news: ClockNews[] = [];
+    const uptimeMs = systemClock.monotonicMs;
+    const server = await startTestApp({
+      clock: createSteadyClock({ source, uptimeMs, tell: (one) => void news.push(one) }),
+    });
+    const tenant = await server.account();
+    const ids = [await ingestOne(tenant)];
+    stepped = aheadMs;
+    ids.push(await ingestOne(tenant));
+    stepped = 0;
+    ids.push(await ingestOne(tenant));
+
+    const { events } = (await tenant.get("/v1/events")).body;
+    expect(events.map(({ eventId }: RecordBody) => eventId).reverse()).toEqual(ids);
+    expect([...ids].sort()).toEqual(ids);
+    for (const { ingestionTimestamp } of events) {
+      expect(Math.abs(Date.parse(ingestionTimestamp) - Date.now())).toBeLessThan(60_000);
+    }
+    expect((await tenant.get("/v1/tenants/me")).body.events_this_month).toBe(3);
+    expect(news.map(({ kind }) => kind)).toEqual(["ahead", "ahead_over"]);
+    expect(linesOf(server, "clock.behind_ids")).toEqual([]);
+    await server.stop();
+  });
+
+  test("is named when it was believed by an earlier run: until when ids are ahead", async () => {
+    let stepped = aheadMs;
+    const clock = { ...systemClock, now: () => systemClock.now() + stepped };
+    const server = await startTestApp({ clock });
+    const tenant = await server.account();
+    await ingestOne(tenant);
+    stepped = 0;
+    await ingestOne(tenant);
+    await ingestOne(tenant);
+    const [line, ...more] = linesOf(server, "clock.behind_ids");
+    expect(more).toEqual([]);
+    expect(Math.abs(Date.parse(String(line?.until)) - Date.now() - aheadMs)).toBeLessThan(60_000);
+    await server.stop();
+  });
 });
 
 describe("a webhook that is dead", () => {

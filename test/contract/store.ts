@@ -386,6 +386,15 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 10_000 });
       });
 
+      test("and then the quota begins anew after the month in which events count", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        world.clock.advance(Date.UTC(2026, 3, 1) - world.clock.now());
+        await world.acceptMany(tenant, 10_000);
+        world.clock.advance(-1_000);
+        const refused = await world.accept(tenant).catch((error: { retryAfterSeconds: number }) => error);
+        expect(refused).toMatchObject({ retryAfterSeconds: 30 * 24 * 3_600 + 1 });
+      });
+
       test("events that arrive together share the quota", async () => {
         const tenant = await world.tenant({ tier: "free" });
         await world.acceptMany(tenant, 9_998);
