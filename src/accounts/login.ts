@@ -128,7 +128,7 @@ export function createLogin({ store, clock, passwords, log, onFailure }: LoginDe
    */
   function tellFailure(tenant: Tenant | null, address: string): void {
     onFailure();
-    log.write("warn", "login.failed", { address, tenantId: tenant?.id ?? null });
+    log.write("info", "login.failed", { address, tenantId: tenant?.id ?? null });
   }
 
   return {

@@ -50,8 +50,8 @@ describe("failed logins and wrong operator tokens", () => {
 
     const failed = linesOf(server(), "login.failed");
     expect(failed.map(({ level, address, tenantId }) => [level, address, tenantId])).toEqual([
-      ["warn", "203.0.113.9", tenant.id],
-      ["warn", "2001:db8::7", null],
+      ["info", "203.0.113.9", tenant.id],
+      ["info", "2001:db8::7", null],
     ]);
     const refused = linesOf(server(), "operator.refused");
     expect(refused.map(({ level, address, access }) => [level, address, access])).toEqual([
