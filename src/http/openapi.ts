@@ -16,6 +16,7 @@ const documentation = {
       "Every error body is `{message, code}`: one sentence for people, one stable word for programs. Times are ISO 8601 in UTC with milliseconds. Values of `state` and `status`, and fields of answers, may be added: ignore what you do not know.",
       "An unknown path is 404 with the code `unknown_path`; a method that a path does not have is 405 with `Allow`. A server in local mode answers 403 with the code `local_mode` to everything that does not come from its own machine.",
       "A `Host` that is none is 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target are 400 with the code `invalid_target`. A request other than GET, HEAD and OPTIONS that a page of another origin sends through a browser (`Origin`, `Sec-Fetch-Site`) is 403 with the code `cross_site`.",
+      "Every answer of an endpoint carries `Request-Id`, which names the request in the operator's log; tell it when you report a failure. A request's own `X-Request-Id` is kept beside it in the log and not sent back.",
     ].join("\n\n"),
   },
   tags: [
