@@ -32,6 +32,8 @@ interface Trace {
   readonly id: string;
   code: string | null;
   tenantId: string | null;
+  /** Of the answer's body; null for a stream, which has no end yet, and for an error. */
+  bytes: number | null;
   address: string;
 }
 
@@ -44,12 +46,14 @@ export function createRunner(deps: RunnerDeps) {
   const nextRequestId = createRequestIds();
 
   return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
-    const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, address: call.socketAddress };
+    const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, bytes: null, address: call.socketAddress };
     const isLogged = log.enabled("debug");
     const startedAt = isLogged ? monotonicMs() : 0;
     let response: Response;
     try {
-      response = toResponse(await answer(endpoint, call, trace), trace.id);
+      const reply = await answer(endpoint, call, trace);
+      if (isLogged) trace.bytes = bytesOf(reply);
+      response = toResponse(reply, trace.id);
     } catch (error) {
       trace.code = error instanceof DomainError ? error.code : "internal_error";
       if (!(error instanceof DomainError)) {
@@ -77,6 +81,7 @@ export function createRunner(deps: RunnerDeps) {
       code: trace.code,
       ms: Math.round(ms * 10) / 10,
       requestBytes: Number(request.headers.get("content-length")) || 0,
+      responseBytes: trace.bytes,
       tenantId: trace.tenantId,
       address: trace.address,
     });
@@ -142,6 +147,12 @@ function queryOf(url: string): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
   if (at >= 0) for (const [name, value] of new URLSearchParams(url.slice(at + 1))) query[name] = value;
   return query;
+}
+
+/** For the level debug: what is JSON is written twice for it. */
+function bytesOf({ json, text = "" }: Reply): number | null {
+  const body = json === undefined ? text : JSON.stringify(json);
+  return typeof body === "string" ? Buffer.byteLength(body) : null;
 }
 
 function toResponse({ status, json, text, headers }: Reply, requestId: string): Response {

@@ -139,6 +139,18 @@ describe("the access log", () => {
     expect(server().log.join("\n")).not.toContain("qu3ry");
   });
 
+  test("tells how much was read and answered", async () => {
+    const tenant = await server().account();
+    const { text, headers } = await tenant.ingest({ total: 1 });
+    const requestId = headers.get("request-id");
+    const [line] = linesOf(server(), "request.answered").filter((one) => one.requestId === requestId);
+    expect(line).toMatchObject({
+      status: 202,
+      requestBytes: '{"payload":{"total":1}}'.length,
+      responseBytes: text.length,
+    });
+  });
+
   test("ids differ, and a client's own is never taken for ours", async () => {
     const ask = (id: string) => server().request("GET", "/healthz", { headers: { "X-Request-Id": id } });
     const answers = [await ask("a"), await ask("a"), await ask("x".repeat(10_000)), await ask('a" b')];
