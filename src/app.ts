@@ -120,7 +120,6 @@ const drainMs = 8000;
 export function createApp(config: Config, deps: AppDeps): App {
   const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true } = deps;
-  const dataDir = openDataDir(config.dataDir);
   const log = createBoundedLog({
     log: deps.log,
     clock,
@@ -129,6 +128,8 @@ export function createApp(config: Config, deps: AppDeps): App {
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
+  const dataDir = openDataDir(config.dataDir, warn);
+  const vault = createVault(dataDir.secrets.masterKey);
   const minFreeBytes = config.minFreeDiskBytes;
   const disk = createDiskWatch({ folder: dataDir.path, minFreeBytes, clock, log });
   const { hasRoom } = disk;
@@ -158,7 +159,6 @@ export function createApp(config: Config, deps: AppDeps): App {
   const storage = createStorageWatch({ clock, log, onFailure: metrics.storageFailed });
   const store = openStoreIn(dataDir);
   const hub = createHub({ clock, log });
-  const vault = createVault(dataDir.secrets.masterKey);
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
@@ -409,6 +409,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       const opened = openStore({
         dataDir: path,
         clock,
+        vault,
         hasRoom,
         onCommit(commit) {
           metrics.committed(commit);

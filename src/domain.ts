@@ -55,6 +55,9 @@ export interface ApiKey {
   readonly expiresAt: number | null;
 }
 
+/** What a key of an account is encrypted for, so that it does not open in another account's row. */
+export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
+
 /**
  * One event for one webhook: the public "event record" and the row of the queue.
  *

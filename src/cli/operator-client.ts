@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { operatorUserHeader } from "../accounts/operator-user-header.ts";
 import { operatorTokenFile, readServerFile, type ServerFile } from "../data-dir.ts";
 import { StartupError } from "../errors.ts";
+import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
 
 /** Speaks to the server that runs on a data directory, with that directory's operator token. */
@@ -71,7 +71,7 @@ function isAlive({ pid }: ServerFile): boolean {
 function readToken(dataDir: string): string {
   const path = join(dataDir, operatorTokenFile);
   try {
-    return readFileSync(path, "utf8").trim();
+    return readPrivate(path).trim();
   } catch {
     throw new StartupError(`${path} cannot be read. Try: run the command as the user that runs the server.`);
   }

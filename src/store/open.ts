@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../lib/clock.ts";
 import { nextEventSeq } from "../lib/id.ts";
+import type { Vault } from "../lib/vault.ts";
 import { billingVerbs } from "./sqlite/billing.ts";
 import { createBillingRows } from "./sqlite/billing-rows.ts";
 import { chargeVerbs } from "./sqlite/charges.ts";
@@ -14,6 +15,7 @@ import { eventVerbs } from "./sqlite/events.ts";
 import { inboxVerbs } from "./sqlite/inbox.ts";
 import { createLane, type LaneOptions } from "./sqlite/lane.ts";
 import { maintenanceVerbs } from "./sqlite/maintenance.ts";
+import { createMasterKeyCheck } from "./sqlite/master-key.ts";
 import { canCheckpointElsewhere, databaseFile, openDatabase } from "./sqlite/open.ts";
 import { createQueries } from "./sqlite/queries.ts";
 import { createReader, createSameThreadReader } from "./sqlite/reader.ts";
@@ -31,6 +33,8 @@ import type { Store } from "./store.ts";
 export interface StoreOptions {
   dataDir: string;
   clock: Clock;
+  /** Has to open what is sealed in the store; without one that is not looked at. */
+  vault?: Vault;
   /** False when the disk is below its floor: then no more events are accepted. */
   hasRoom?(): boolean;
   onCommit?: LaneOptions["onCommit"];
@@ -57,6 +61,7 @@ export function storageSizes(dataDir: string): { databaseBytes: number; logBytes
 export function openStore({
   dataDir,
   clock,
+  vault,
   hasRoom = () => true,
   onCommit,
   onFailure,
@@ -67,7 +72,12 @@ export function openStore({
   rests = true,
   secondThread = true,
 }: StoreOptions): Store {
-  const client = openDatabase({ dataDir, ...(warn && { warn }), ...(maxPageCount !== undefined && { maxPageCount }) });
+  const client = openDatabase({
+    dataDir,
+    ...(warn && { warn }),
+    ...(vault && { vault }),
+    ...(maxPageCount !== undefined && { maxPageCount }),
+  });
   const db = drizzle({ client });
   const queries = createQueries(db);
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
@@ -106,7 +116,7 @@ export function openStore({
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
-    ...maintenanceVerbs(connection),
+    ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...sandboxVerbs(connection),
   };
 }

@@ -346,7 +346,7 @@ export interface MaintenanceVerbs {
   /** Forgets about `limit` idempotency keys, ended sessions, login addresses and retired keys that have outlived their
    * use; true while there may be more. */
   prune(now: number, limit: number): Promise<boolean>;
-  /** Resolves when a small write is on disk. */
+  /** Resolves when a small write is on disk. @throws unavailable also when the master key does not open what is sealed */
   probe(): Promise<void>;
   /** How long the oldest write has been waiting for its commit, in ms; 0 when none waits. */
   writeLagMs(): number;

@@ -22,7 +22,7 @@ const dayMs = 86_400_000;
 
 /** Tables without rows of a tenant that never had to do with payments. */
 const ofNoTenant =
-  /^(lane|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
+  /^(lane|vault_check|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
 
 /** The text of `src/store/store.ts` as tests. A backend of the store is one that passes them. */
 export function storeContract(name: string, newBackend: () => TestBackend): void {

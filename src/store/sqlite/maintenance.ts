@@ -1,7 +1,10 @@
 import type { Database } from "bun:sqlite";
+import { unavailable } from "../../errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { idempotencyLifetimeMs } from "./events.ts";
+import { refuse } from "./lane.ts";
+import type { MasterKeyCheck } from "./master-key.ts";
 
 /** Decisions, section 4: an address counts as known for 30 days after a login. */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
@@ -21,11 +24,10 @@ const tenantTables = [
   "tenant_usage",
 ] as const;
 
-export function maintenanceVerbs({
-  client,
-  lane,
-  reader,
-}: Connection): MaintenanceVerbs & Pick<TenantVerbs, "eraseDeleted"> {
+export function maintenanceVerbs(
+  { client, lane, reader }: Connection,
+  masterKey?: MasterKeyCheck,
+): MaintenanceVerbs & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, []>(
     "select key from tenant where deleted_at is not null order by deleted_at limit 1",
   );
@@ -105,7 +107,7 @@ export function maintenanceVerbs({
         return free > 0;
       }),
 
-    probe: () => lane.submit<void>(() => {}),
+    probe: () => lane.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
 
     writeLagMs: () => lane.lagMs(),
 
@@ -115,6 +117,8 @@ export function maintenanceVerbs({
     },
   };
 }
+
+const masterKeyUseless = () => unavailable("The master key does not open what is stored.", "storage_unavailable", 30);
 
 function deleteUpTo(client: Database, table: string, column: string) {
   return client.prepare(

@@ -3,6 +3,8 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import type { Vault } from "../../lib/vault.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate } from "./migrations.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -41,15 +43,18 @@ export interface OpenOptions {
   warn?(message: string): void;
   /** Most pages of the database; tests fill a "disk" with it. */
   maxPageCount?: number;
+  /** Has to open what is sealed in the database; without one that is not looked at. */
+  vault?: Vault;
 }
 
 export const databaseFile = "postrider.db";
 
 /**
  * Opens the database, or creates it, and brings its schema to today's.
- * @throws StartupError when the file belongs to a newer program, the folder cannot be written, or SQLite is too old.
+ * @throws StartupError when the file belongs to a newer program or to another master key, the folder cannot be written, or
+ * SQLite is too old.
  */
-export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Database {
+export function openDatabase({ dataDir, warn, maxPageCount, vault }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
@@ -70,7 +75,10 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
     applyPragmas(client);
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
+    const masterKey = vault && createMasterKeyCheck(client, vault);
+    masterKey?.verify();
     migrate(client);
+    masterKey?.remember();
   } catch (error) {
     client.close();
     throw isDiskFull(error) ? fullDisk(path) : error;
