@@ -86,6 +86,8 @@ export interface EventRecord {
   readonly lastAttemptAt: number | null;
   readonly nextAttemptAt: number | null;
   readonly replayGroupId: string | null;
+  /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */
+  readonly unreadable?: true;
 }
 
 /** A delivery whose time has come, with all that one attempt needs. */

@@ -173,12 +173,20 @@ export const recordBody = v.object({
   errorReason: v.nullable(v.string()),
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
-    v.description("The payload as it was submitted; null only in a list with `payload=false`."),
+    v.description("The payload as it was submitted; null only in a list with `payload=false`, and with `unreadable`."),
   ),
   attempts: v.pipe(v.number(), v.integer()),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
   replayGroupId: v.nullable(v.string()),
+  unreadable: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description(
+        "Only when it is so: the record lies on a damaged page of the storage. `originalPayload` is null, and what else is lost is empty; of the id the end may be zeros.",
+      ),
+    ),
+  ),
 });
 
 export const recordExample = {

@@ -23,6 +23,7 @@ export function recordJson(record: EventRecord, tenantId: string): string {
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     replayGroupId: record.replayGroupId,
+    ...(record.unreadable && { unreadable: true }),
   });
   const payload = record.payload === null ? "null" : utf8.decode(record.payload);
   return `${before.slice(0, -1)},"originalPayload":${payload},${after.slice(1)}`;

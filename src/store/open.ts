@@ -10,6 +10,7 @@ import { chargeVerbs } from "./sqlite/charges.ts";
 import { createCheckpointer } from "./sqlite/checkpointer.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { credentialVerbs } from "./sqlite/credentials.ts";
+import { createDamageReport } from "./sqlite/damage.ts";
 import { deliveryVerbs } from "./sqlite/deliveries.ts";
 import { eventVerbs } from "./sqlite/events.ts";
 import { inboxVerbs } from "./sqlite/inbox.ts";
@@ -102,6 +103,7 @@ export function openStore({
     billing: createBillingRows(client),
     queries,
     reader,
+    reportDamage: createDamageReport(warn),
   };
   const ledger = createReplayLedger(client);
   return {

@@ -6,6 +6,7 @@ import { plans } from "../../plans.ts";
 import { accountGone, refusalOfIngestion } from "../../standing.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import * as t from "./schema.ts";
@@ -33,7 +34,9 @@ export interface EventOptions {
 export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): EventVerbs {
   const { client, db, lane, pages, rowKeys, queries, reader } = connection;
 
-  const insertEvent = client.prepare("insert into event (seq, tenant_key, id_tail, payload) values (?1, ?2, ?3, ?4)");
+  const insertEvent = client.prepare(
+    "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
+  );
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
      values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
@@ -48,7 +51,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     const seq = tx.nextEventSeq();
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
-    insertEvent.run(seq, tenantKey, tail, payload);
+    insertEvent.run(seq, tenantKey, tail, payload, checksumOf(payload));
     countEvent(page, ingestedAtMs(seq));
     if (page.webhooks.length === 0) {
       insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.orderedNow);
@@ -90,17 +93,28 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
       .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey));
 
-  /** The event with this id, whosever it is. */
-  function findEvent(eventId: string) {
+  /** The event with this id, whosever it is. Its payload is left where it is. */
+  function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
     const id = parseEventId(eventId);
     if (!id) return null;
-    const found = db.select().from(t.event).where(eq(t.event.seq, id.seq)).get();
+    const { seq, tenantKey, idTail } = t.event;
+    const found = db.select({ seq, tenantKey, idTail }).from(t.event).where(eq(seq, id.seq)).get();
     return found && encodeEventId(found.seq, found.idTail) === eventId ? found : null;
   }
 
   function ownEvent(tenantKey: number, eventId: string) {
     const found = findEvent(eventId);
     return found?.tenantKey === tenantKey ? found : null;
+  }
+
+  /** As `ownEvent`; of an event that is damaged it is told by its deliveries whose it is. */
+  function ownSeq(tenantKey: number, eventId: string): number | null {
+    try {
+      return ownEvent(tenantKey, eventId)?.seq ?? null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return parseEventId(eventId)?.seq ?? null;
+    }
   }
 
   function filterOf(query: PageQuery): RecordFilter {
@@ -136,44 +150,44 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
         return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
       }, payloads.length >= heavyEvents),
 
-    async page(query) {
-      const filter = filterOf(query);
-      const offset = query.page * query.size;
-      const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
-      const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
-      if (isFiltered) {
-        const [rows, counted] = await Promise.all([
-          reader.run("page", paged),
-          reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
-        ]);
-        const totalIsExact = counted <= filteredCountLimit;
-        return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
-      }
-      const usage = usageOf(query.tenantKey);
-      const total =
-        query.state === undefined
-          ? usage.pending + usage.delivered + usage.failed
-          : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
-      // A page behind the last one is empty whatever it would cost to walk there.
-      if (offset >= total) return { records: [], total, totalIsExact: true };
-      // Newer records than those counted do not move a page that is found from the oldest.
-      const counted = { ...paged, total };
-      const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
-      return { records: rows.map(toRecord), total, totalIsExact: true };
-    },
+    page: (query) =>
+      readOrRefuse(async () => {
+        const filter = filterOf(query);
+        const offset = query.page * query.size;
+        const isFiltered =
+          filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
+        const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
+        if (isFiltered) {
+          const [rows, counted] = await Promise.all([
+            reader.run("page", paged),
+            reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
+          ]);
+          const totalIsExact = counted <= filteredCountLimit;
+          return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
+        }
+        const usage = usageOf(query.tenantKey);
+        const total =
+          query.state === undefined
+            ? usage.pending + usage.delivered + usage.failed
+            : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
+        // A page behind the last one is empty whatever it would cost to walk there.
+        if (offset >= total) return { records: [], total, totalIsExact: true };
+        // Newer records than those counted do not move a page that is found from the oldest.
+        const counted = { ...paged, total };
+        const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
+        return { records: rows.map(toRecord), total, totalIsExact: true };
+      }),
 
-    async records(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return [];
-      return recordsOf()
-        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
-        .orderBy(asc(t.delivery.key))
-        .all()
-        .map(toRecord);
-    },
+    records: (tenantKey, eventId) =>
+      readOrRefuse(() => {
+        const eventSeq = ownSeq(tenantKey, eventId);
+        if (eventSeq === null) return [];
+        // The very id that was asked for, should its end be lost.
+        return queries.recordsOf({ tenantKey, eventSeq }).map((row) => ({ ...toRecord(row), eventId }));
+      }),
 
     async eventOwner(eventId) {
-      const found = findEvent(eventId);
+      const found = await readOrRefuse(() => findEvent(eventId));
       if (!found) return null;
       const owner = db
         .select({ deletedAt: t.tenant.deletedAt })
@@ -182,55 +196,58 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       return owner.get()?.deletedAt === null ? found.tenantKey : null;
     },
 
-    async attempts(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return null;
-      return db
-        .select({
-          targetWebhook: t.webhook.url,
-          number: t.attempt.number,
-          startedAt: t.attempt.startedAt,
-          durationMs: t.attempt.durationMs,
-          statusCode: t.attempt.statusCode,
-          error: t.attempt.error,
-          responseBody: t.attempt.responseBody,
-          replayGroupId: t.replay.label,
-        })
-        .from(t.attempt)
-        .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
-        .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
-        .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
-        .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
-        .all()
-        .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
-    },
+    attempts: (tenantKey, eventId) =>
+      readOrRefuse(() => {
+        const found = ownEvent(tenantKey, eventId);
+        if (!found) return null;
+        return db
+          .select({
+            targetWebhook: t.webhook.url,
+            number: t.attempt.number,
+            startedAt: t.attempt.startedAt,
+            durationMs: t.attempt.durationMs,
+            statusCode: t.attempt.statusCode,
+            error: t.attempt.error,
+            responseBody: t.attempt.responseBody,
+            replayGroupId: t.replay.label,
+          })
+          .from(t.attempt)
+          .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
+          .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
+          .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
+          .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
+          .all()
+          .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
+      }),
 
-    async previewDelivery(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return null;
-      const newest = recordsOf()
-        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
-        .orderBy(desc(t.delivery.key))
-        .limit(1)
-        .get();
-      const owner = db.select({ id: t.tenant.id }).from(t.tenant).where(eq(t.tenant.key, tenantKey)).get();
-      if (!newest || !owner) return null;
-      return {
-        deliveryKey: newest.key,
-        tenantKey,
-        tenantId: owner.id,
-        webhookKey: 0,
-        url: newest.url ?? "",
-        eventSeq: found.seq,
-        eventId,
-        payload: found.payload,
-        run: newest.run,
-        attemptsInRun: 0,
-        attempts: newest.attempts,
-        replayKey: null,
-        replayGroupId: newest.replayGroupId,
-      };
-    },
+    previewDelivery: (tenantKey, eventId) =>
+      readOrRefuse(() => {
+        const found = ownEvent(tenantKey, eventId);
+        if (!found) return null;
+        const newest = recordsOf()
+          .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
+          .orderBy(desc(t.delivery.key))
+          .limit(1)
+          .get();
+        const owner = db.select({ id: t.tenant.id }).from(t.tenant).where(eq(t.tenant.key, tenantKey)).get();
+        if (!newest || !owner) return null;
+        if (!isWhole(newest.payload, newest.checksum)) throw storageDamaged();
+        return {
+          deliveryKey: newest.key,
+          tenantKey,
+          tenantId: owner.id,
+          webhookKey: 0,
+          url: newest.url ?? "",
+          eventSeq: found.seq,
+          eventId,
+          payload: newest.payload,
+          run: newest.run,
+          attemptsInRun: 0,
+          attempts: newest.attempts,
+          replayKey: null,
+          replayGroupId: newest.replayGroupId,
+        };
+      }),
   };
 
   function usageOf(tenantKey: number) {
@@ -322,5 +339,6 @@ function toRecord(row: RecordRow): EventRecord {
     lastAttemptAt: row.lastAttemptAt,
     nextAttemptAt: row.nextAttemptAt,
     replayGroupId: row.replayGroupId,
+    ...(row.unreadable && { unreadable: true }),
   };
 }

@@ -3,6 +3,7 @@ import { type DomainError, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { isDamage, storageDamaged } from "./damage.ts";
 
 /**
  * The write lane: the one place that commits. What arrives while a batch is being written goes into the next one, so the
@@ -353,5 +354,5 @@ function translate(error: unknown): unknown {
   if (code.startsWith("SQLITE_IOERR") || code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_READONLY")) {
     return laneStopped();
   }
-  return error;
+  return isDamage(error) ? storageDamaged() : error;
 }

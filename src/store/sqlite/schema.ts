@@ -191,6 +191,8 @@ export const event = sqliteTable("event", {
   tenantKey: integer("tenant_key").notNull(),
   idTail: blob("id_tail", { mode: "buffer" }).notNull(),
   payload: blob("payload", { mode: "buffer" }).notNull(),
+  /** CRC-32 of the payload (`damage.ts`); null in events of earlier programs. */
+  checksum: integer("checksum"),
 });
 
 export const statePending = 0;
