@@ -56,7 +56,20 @@ function end(code: number): void {
   setImmediate(() => process.stdout.write("", () => process.stderr.write("", () => process.exit(code))));
 }
 
-main().then(end, (error: unknown) => {
-  process.stderr.write(`postrider: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`);
-  end(1);
-});
+/** EX_SOFTWARE, as `exitCode.crashed`: nothing of the program is loaded yet that could be at fault. */
+const crashedCode = 70;
+
+/** A defect ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
+function crash(error: unknown): void {
+  const message = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ");
+  process.stderr.write(
+    `postrider: It ended because of a defect (${message}); what it had acknowledged is stored. Try: start it again, and ` +
+      "report this line, with the stack that POSTRIDER_LOG_LEVEL=debug adds, if it comes back.\n",
+  );
+  if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  end(crashedCode);
+}
+
+process.on("uncaughtException", crash);
+process.on("unhandledRejection", crash);
+main().then(end, crash);
