@@ -48,9 +48,11 @@ import { findDashboard } from "./http/dashboard-files.ts";
 import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
+import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
+import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
 import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
 import { createProxyWarning } from "./http/untrusted-proxy.ts";
@@ -256,6 +258,10 @@ export function createApp(config: Config, deps: AppDeps): App {
   const signingKeys = createSigningKeys({ store, clock, vault, signers });
   const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
 
+  const readiness = createReadiness({ store, hasRoom, clock });
+  const { host, healthPort } = config;
+  const beacon = healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock });
+
   const dashboard = findDashboard();
   const endpoints = [
     ...aboutRoutes({ config, prices, baseUrl: () => baseUrl }),
@@ -278,7 +284,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
-    ...healthRoutes({ store, clock, hasRoom }),
+    ...healthRoutes({ readiness }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -331,6 +337,11 @@ export function createApp(config: Config, deps: AppDeps): App {
       if (dashboard) api.use(await assetsOf(dashboard.assetsFolder));
       const { hostname, port } = listen();
       ownListeners.push(...ownListenersOf(config, port));
+      if (beacon) {
+        const probes = await beacon.start();
+        ownListeners.push(...ownListenersOf({ ...config, publicUrl: null }, probes));
+        log.write("info", "server.probes", { host, port: probes });
+      }
       const scheme = config.tls ? "https" : "http";
       baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
       listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
@@ -348,6 +359,7 @@ export function createApp(config: Config, deps: AppDeps): App {
 
     async stop() {
       draining = true;
+      beacon?.drain();
       await Promise.all([own?.callbackSender.stop(), payments?.biller.stop()]);
       await replayer.stop();
       await janitor.stop();
@@ -358,6 +370,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       await api.server?.stop(false);
       descriptors.stop();
       await store.close();
+      beacon?.stop();
       dataDir.release();
       log.write("info", "server.stopped", { brokenOff: left });
       return left === 0;

@@ -9,6 +9,8 @@ import { clientSettings, metricsToken, type Setting, settings } from "./settings
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** Of the probes alone; null: they have none of their own. */
+  readonly healthPort: number | null;
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** Null: `http://localhost:<port>` of the listener. */
   readonly publicUrl: string | null;
@@ -170,7 +172,7 @@ function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap
 }
 
 /** Settings that may be absent wrap their value, so that null can mean "not valid". */
-const isOptional = (value: unknown): value is { value: string | null } =>
+const isOptional = (value: unknown): value is { value: unknown } =>
   typeof value === "object" && value !== null && "value" in value;
 
 /** A container platform describes its services in variables: of one called "postrider" they look like settings. */

@@ -97,6 +97,17 @@ export const settings = {
     example: "8080",
     parse: (text) => wholeNumber(text, 0, 65_535),
   }),
+  healthPort: setting({
+    env: "POSTRIDER_HEALTH_PORT",
+    default: "",
+    doc: "Port on which a thread of its own answers `/healthz` and `/readyz` at once, over plain HTTP, whatever the disk does; none when empty.",
+    example: "8081",
+    parse: (text) => {
+      if (text === "") return { value: null };
+      const value = wholeNumber(text, 0, 65_535);
+      return value === null ? null : { value };
+    },
+  }),
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
     default: "",

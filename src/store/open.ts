@@ -83,12 +83,14 @@ export function openStore({
   const queries = createQueries(db);
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
   const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
+  const reportDamage = createDamageReport(warn);
   const lane = createLane({
     client,
     clock,
     nextSeq: nextEventSeq,
     rests,
     betweenBatches: () => checkpointer?.look(),
+    onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
     ...(onCommit && { onCommit }),
     ...(onFailure && { onFailure }),
     ...(onAhead && { onAhead }),
@@ -103,7 +105,7 @@ export function openStore({
     billing: createBillingRows(client),
     queries,
     reader,
-    reportDamage: createDamageReport(warn),
+    reportDamage,
   };
   const ledger = createReplayLedger(client);
   return {

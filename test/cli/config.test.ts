@@ -24,6 +24,7 @@ describe("loadConfig", () => {
     expect(load()).toEqual({
       host: "127.0.0.1",
       port: 8080,
+      healthPort: null,
       tls: null,
       publicUrl: null,
       dataDir: "./postrider-data",

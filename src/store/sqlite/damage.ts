@@ -28,12 +28,14 @@ export function unlessDamaged<T>(read: () => T): T | null {
   }
 }
 
-/** As `read`, but damage is an answer that says so. @throws unavailable `storage_damaged` */
-export async function readOrRefuse<T>(read: () => T | Promise<T>): Promise<T> {
+/** As `read`, but damage is reported, and an answer that says so. @throws unavailable `storage_damaged` */
+export async function readOrRefuse<T>(report: () => void, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    throw isDamage(error) ? storageDamaged() : error;
+    if (!isDamage(error)) throw error;
+    report();
+    throw storageDamaged();
   }
 }
 

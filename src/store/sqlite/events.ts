@@ -32,7 +32,7 @@ export interface EventOptions {
 }
 
 export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): EventVerbs {
-  const { client, db, lane, pages, rowKeys, queries, reader } = connection;
+  const { client, db, lane, pages, rowKeys, queries, reader, reportDamage } = connection;
 
   const insertEvent = client.prepare(
     "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
@@ -117,6 +117,10 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     }
   }
 
+  const eventDamaged = (eventId: string) => () => reportDamage(`A part of the event ${eventId}`);
+  const listDamaged = (tenantKey: number) => () =>
+    reportDamage(`The list of events of the account with the key ${tenantKey}`);
+
   function filterOf(query: PageQuery): RecordFilter {
     const { tenantKey, state, webhookId, from, to } = query;
     return {
@@ -151,7 +155,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       }, payloads.length >= heavyEvents),
 
     page: (query) =>
-      readOrRefuse(async () => {
+      readOrRefuse(listDamaged(query.tenantKey), async () => {
         const filter = filterOf(query);
         const offset = query.page * query.size;
         const isFiltered =
@@ -179,7 +183,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       }),
 
     records: (tenantKey, eventId) =>
-      readOrRefuse(() => {
+      readOrRefuse(eventDamaged(eventId), () => {
         const eventSeq = ownSeq(tenantKey, eventId);
         if (eventSeq === null) return [];
         // The very id that was asked for, should its end be lost.
@@ -187,7 +191,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       }),
 
     async eventOwner(eventId) {
-      const found = await readOrRefuse(() => findEvent(eventId));
+      const found = await readOrRefuse(eventDamaged(eventId), () => findEvent(eventId));
       if (!found) return null;
       const owner = db
         .select({ deletedAt: t.tenant.deletedAt })
@@ -197,7 +201,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
     },
 
     attempts: (tenantKey, eventId) =>
-      readOrRefuse(() => {
+      readOrRefuse(eventDamaged(eventId), () => {
         const found = ownEvent(tenantKey, eventId);
         if (!found) return null;
         return db
@@ -221,7 +225,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
       }),
 
     previewDelivery: (tenantKey, eventId) =>
-      readOrRefuse(() => {
+      readOrRefuse(eventDamaged(eventId), () => {
         const found = ownEvent(tenantKey, eventId);
         if (!found) return null;
         const newest = recordsOf()

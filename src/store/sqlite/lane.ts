@@ -99,6 +99,8 @@ export interface LaneOptions {
   onAhead?(aheadMs: number): void;
   /** After every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
+  /** A job met a damaged page; its submitter is told as well. */
+  onDamage?(error: Error): void;
   /** Runs instead of the commit statement, which it is given; tests make it fail. */
   commit?(commit: () => void): void;
   /** False: no pause between commits, so that no real time passes in a simulation. @default true */
@@ -113,6 +115,7 @@ export function createLane({
   onFailure,
   onAhead,
   betweenBatches,
+  onDamage,
   commit,
   rests = true,
 }: LaneOptions): Lane {
@@ -204,6 +207,7 @@ export function createLane({
     try {
       written = transact(jobs);
     } catch (error) {
+      if (jobs.length === 1 && error instanceof Error && isDamage(error)) onDamage?.(error);
       if (error instanceof UnknownCommit) void recover(jobs, error);
       else if (jobs.length === 1) jobs[0]?.reject(translate(error));
       else for (const job of jobs) writeAlone(job);
