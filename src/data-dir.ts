@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./errors.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
-import { closeFile, closeFolder, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
 /** What the program keeps beside its database: generated on the first start, readable by its user only. */
@@ -165,7 +165,12 @@ export function readServerFile(folder: string): ServerFile | null {
 function closeToOthers(path: string, warn: (message: string) => void): void {
   const names = [...ownFiles, ...databaseFiles];
   closeFolder(path, (name) => names.some((own) => name.startsWith(own)), warn);
-  for (const name of names) closeFile(join(path, name), databaseFiles.includes(name), warn);
+  for (const name of names) closeFile(join(path, name), linkPolicyOf(name), warn);
+}
+
+function linkPolicyOf(name: string): LinkPolicy {
+  if (name === serverFile) return "replaced";
+  return databaseFiles.includes(name) ? "followed" : "refused";
 }
 
 /** Only the master key cannot be replaced: what is in the database opens with no other. */

@@ -44,11 +44,15 @@ export function closeFolder(path: string, isOurs: (name: string) => boolean, war
   close(path, found, 0o700, warn);
 }
 
-/** As `closeFolder`, for a file; one that is not there is passed over. @param mayBeLink it may lie elsewhere */
-export function closeFile(path: string, mayBeLink: boolean, warn: (message: string) => void): void {
+/** What becomes of a file that is a symbolic link; one that will be replaced is left as it is. */
+export type LinkPolicy = "refused" | "followed" | "replaced";
+
+/** As `closeFolder`, for a file; one that is not there is passed over. */
+export function closeFile(path: string, links: LinkPolicy, warn: (message: string) => void): void {
   const itself = lstatSync(path, { throwIfNoEntry: false });
   if (!itself || !hasOwners) return;
-  if (itself.isSymbolicLink() && !mayBeLink) {
+  if (itself.isSymbolicLink() && links === "replaced") return;
+  if (itself.isSymbolicLink() && links === "refused") {
     throw new StartupError(
       `${path} is a symbolic link, which is not followed: whoever can change it would choose what is read or written. ` +
         "Try: put the file itself in its place.",

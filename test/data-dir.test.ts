@@ -206,10 +206,11 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     mkdirSync(join(folder, "elsewhere"));
     const target = join(folder, "elsewhere", "file");
     writeFileSync(target, "theirs");
-    const dataDir = openDataDir(folder);
+    chmodSync(target, 0o644);
     symlinkSync(target, join(folder, name));
+    const dataDir = openDataDir(folder);
     dataDir.announce({ pid: 1, url: "http://127.0.0.1:1" }, (warning) => expect(warning).toBe("none"));
-    expect(readFileSync(target, "utf8")).toBe("theirs");
+    expect([readFileSync(target, "utf8"), modeOf(target)]).toEqual(["theirs", 0o644]);
     expect(modeOf(join(folder, "server.json"))).toBe(0o600);
     dataDir.release();
   });
