@@ -1,4 +1,4 @@
-import type { EndSignal, Io } from "./cli/io.ts";
+import { type EndSignal, exitCode, type Io } from "./cli/io.ts";
 import { askOnTerminal, askSecretly, createProgressLine } from "./cli/terminal.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
@@ -56,9 +56,6 @@ function end(code: number): void {
   setImmediate(() => process.stdout.write("", () => process.stderr.write("", () => process.exit(code))));
 }
 
-/** EX_SOFTWARE, as `exitCode.crashed`: nothing of the program is loaded yet that could be at fault. */
-const crashedCode = 70;
-
 /** A defect ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
 function crash(error: unknown): void {
   const message = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ");
@@ -67,7 +64,7 @@ function crash(error: unknown): void {
       "report this line, with the stack that POSTRIDER_LOG_LEVEL=debug adds, if it comes back.\n",
   );
   if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  end(crashedCode);
+  end(exitCode.crashed);
 }
 
 process.on("uncaughtException", crash);
