@@ -31,7 +31,7 @@ const everybodyMayAdd = 0o1000;
 export function closeFolder(path: string, isOurs: (name: string) => boolean, warn: (message: string) => void): void {
   if (!hasOwners) return;
   const found = statSync(path);
-  refuseForeign(path, found);
+  judgeOwner(path, found, warn);
   if ((found.mode & forOthers) === 0) return;
   const names = readdirSync(path).filter((name) => name !== "lost+found");
   const isShared = (found.mode & everybodyMayAdd) !== 0 || (names.length > 0 && !names.some(isOurs));
@@ -60,13 +60,15 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
   }
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found) return;
-  refuseForeign(path, found);
+  judgeOwner(path, found, warn);
   if ((found.mode & forOthers) !== 0) close(path, found, 0o600, warn);
 }
 
-function refuseForeign(path: string, { uid }: Stats): void {
+/** Root may serve the folder of another user, as containers do with a volume of their host; anybody else can be cheated by its owner. */
+function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void): void {
   const own = process.getuid?.();
   if (own === undefined || uid === own) return;
+  if (own === 0) return warn(`${path} belongs to another user (uid ${uid}), who can read and replace what is in it.`);
   throw new StartupError(
     `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
       "Try: run the server as that user, give it to this one with chown -R, or set POSTRIDER_DATA_DIR to another folder.",

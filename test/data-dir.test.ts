@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, spyOn, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -178,17 +178,26 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, [name]]);
   });
 
-  const isRoot = process.getuid?.() === 0;
-  test.skipIf(!isRoot).each([".", "master-key", databaseFile])(
-    "%s of another user is refused, with what to do (needs to be root, to give it away)",
-    (name) => {
+  test.each([".", "master-key", databaseFile])("%s of another user is refused, with what to do", (name) => {
+    const folder = newFolder();
+    reopened(folder);
+    writeFileSync(join(folder, databaseFile), "x", { mode: 0o600 });
+    const owner = statSync(join(folder, name)).uid;
+    using _ = spyOn(process, "getuid").mockReturnValue(owner + 1);
+    expect(refusal(() => openDataDir(folder))).toMatch(
+      new RegExp(`belongs to another user \\(uid ${owner}, .*Try: run the server as`),
+    );
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "root is warned of a folder that another user owns (needs root, to give it away)",
+    () => {
       const folder = newFolder();
       reopened(folder);
-      writeFileSync(join(folder, databaseFile), "x", { mode: 0o600 });
-      chownSync(join(folder, name), 12345, 12345);
-      expect(refusal(() => openDataDir(folder))).toMatch(
-        /belongs to another user \(uid 12345, .*Try: run the server as/,
-      );
+      chownSync(folder, 12345, 12345);
+      const warnings: string[] = [];
+      openDataDir(folder, (warning) => warnings.push(warning)).release();
+      expect(warnings).toContainEqual(expect.stringContaining(`${folder} belongs to another user (uid 12345)`));
     },
   );
 
