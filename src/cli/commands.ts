@@ -2,6 +2,7 @@ import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
+import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
 import { rotateTokenCommand } from "./operator.ts";
 import { crashCommand } from "./selftest/crash.ts";
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   checkUrlCommand,
   crashCommand,
   diskFullCommand,
+  licensesCommand,
   versionCommand,
   createHelpCommand(() => commands),
 ];
