@@ -34,6 +34,8 @@ export interface ApiOptions {
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
+  /** Base address of the server, as it is known outside; for the document. */
+  publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
   /** The server is stopping: new requests are turned away. */
@@ -47,7 +49,7 @@ export interface ApiOptions {
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
-  const { transportHeaders = {}, onRefusal } = options;
+  const { publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -91,7 +93,7 @@ export function createApi(options: ApiOptions) {
   let document: Promise<string> | undefined;
   api.get(documentPath, async () => {
     // Loaded only now: what makes the document takes a part of every start otherwise, and few servers are asked for it.
-    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints));
+    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints, publicUrl()));
     const headers = { ...securityHeaders, "Content-Type": "application/json" };
     return withTransport(new Response(await document, { headers }));
   });

@@ -322,6 +322,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl: () => baseUrl, port: () => api.server?.port }),
     log,
+    publicUrl: () => baseUrl,
     transportHeaders,
     isDraining: () => draining,
     onRefusal: metrics.refused,
