@@ -216,9 +216,18 @@ export const pageBody = v.object({
   totalIsExact: v.optional(
     v.pipe(v.boolean(), v.description("Only with webhook, from or to: false when more than 10,000 records match.")),
   ),
+  totalEvents: v.optional(
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        "All events of the account, each of which has a record for every webhook; only in the list of all records.",
+      ),
+    ),
+  ),
 });
 
-export const pageExample = { events: [recordExample], total: 1 };
+export const pageExample = { events: [recordExample], total: 1, totalEvents: 1 };
 
 export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string() });
 

@@ -35,5 +35,6 @@ export const recordsJson = (records: readonly EventRecord[], tenantId: string): 
 /** @param isFiltered whether a filter was given: only then may `total` be less than exact, and the page says whether it is */
 export function pageJson(page: RecordPage, tenantId: string, { isFiltered }: { isFiltered: boolean }): string {
   const exactness = isFiltered ? `,"totalIsExact":${page.totalIsExact}` : "";
-  return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}}`;
+  const events = page.totalEvents === undefined ? "" : `,"totalEvents":${page.totalEvents}`;
+  return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}${events}}`;
 }

@@ -221,6 +221,8 @@ export interface RecordPage {
   readonly total: number;
   /** False when a filtered count stopped at 10,000. */
   readonly totalIsExact: boolean;
+  /** Events of the account, of which each may have several records; only of the list of all of them. */
+  readonly totalEvents?: number;
 }
 
 export interface EventVerbs {

@@ -489,14 +489,23 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant({ urls: [b, a] });
         await world.accept(await world.tenant({ urls: [c] }));
         const ids = await world.acceptMany(tenant, 3);
-        const { records, total, totalIsExact } = await world.page(tenant);
-        expect({ total, totalIsExact }).toEqual({ total: 6, totalIsExact: true });
+        const { records, ...counts } = await world.page(tenant);
+        expect(counts).toEqual({ total: 6, totalIsExact: true, totalEvents: 3 });
         expect(records.map(({ eventId, targetWebhook }) => [eventId, targetWebhook])).toEqual(
           ids.toReversed().flatMap((id) => [
             [id, b],
             [id, a],
           ]),
         );
+      });
+
+      test("counts all events of the account beside all of its records, and not beside a part of them", async () => {
+        const tenant = await world.tenant({ urls: [b, a] });
+        expect((await world.page(tenant)).totalEvents).toBe(0);
+        await world.acceptMany(tenant, 3);
+        expect((await world.page(tenant, { page: 9 })).totalEvents).toBe(3);
+        expect((await world.page(tenant, { state: "PENDING" })).totalEvents).toBeUndefined();
+        expect((await world.page(tenant, { from: 0 })).totalEvents).toBeUndefined();
       });
 
       test("cuts anywhere, and is empty behind the end", async () => {

@@ -174,12 +174,13 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
           query.state === undefined
             ? usage.pending + usage.delivered + usage.failed
             : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
+        const counts = { total, totalIsExact: true, ...(query.state === undefined && { totalEvents: usage.events }) };
         // A page behind the last one is empty whatever it would cost to walk there.
-        if (offset >= total) return { records: [], total, totalIsExact: true };
+        if (offset >= total) return { records: [], ...counts };
         // Newer records than those counted do not move a page that is found from the oldest.
         const counted = { ...paged, total };
         const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
-        return { records: rows.map(toRecord), total, totalIsExact: true };
+        return { records: rows.map(toRecord), ...counts };
       }),
 
     records: (tenantKey, eventId) =>
@@ -256,7 +257,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: EventOptions): E
 
   function usageOf(tenantKey: number) {
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
-    return found ?? { pending: 0, delivered: 0, failed: 0 };
+    return found ?? { events: 0, pending: 0, delivered: 0, failed: 0 };
   }
 }
 
