@@ -64,15 +64,20 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
   if ((found.mode & forOthers) !== 0) close(path, found, 0o600, warn);
 }
 
-/** Root may serve the folder of another user, as containers do with a volume of their host; anybody else can be cheated by its owner. */
+/**
+ * Root may serve the folder of another user, as containers do with a volume of their host. Anybody else would be at the
+ * mercy of its owner.
+ */
 function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void): void {
   const own = process.getuid?.();
   if (own === undefined || uid === own) return;
-  if (own === 0) return warn(`${path} belongs to another user (uid ${uid}), who can read and replace what is in it.`);
-  throw new StartupError(
-    `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
-      "Try: run the server as that user, give it to this one with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
-  );
+  if (own !== 0) {
+    throw new StartupError(
+      `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
+        "Try: run the server as that user, give it to this one with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
+    );
+  }
+  warn(`${path} belongs to another user (uid ${uid}), who can read and replace what is in it.`);
 }
 
 function close(path: string, { mode }: Stats, closed: number, warn: (message: string) => void): void {
