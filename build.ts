@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeLicences } from "./release/licences.ts";
+import { writeSbom } from "./release/sbom.ts";
+import { entryPoints, findShipped } from "./release/shipped.ts";
 import { buildWeb } from "./web/build.ts";
 
 /**
@@ -36,21 +39,41 @@ const options = [
   "--entry-naming=[name].[ext]",
   // The dashboard, under the folder's last name: `src/http/dashboard-files.ts` finds it there.
   "--asset=dist/web",
+  // What `postrider licenses` prints.
+  "--asset=dist/about",
 ];
 
-/** A worker is an entry point of its own: nothing imports it. */
-function entryPoints(): string[] {
-  const source = join(root, "src");
-  const workers = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((name) =>
-    name.endsWith("-worker.ts"),
-  );
-  return ["main.ts", ...workers].map((name) => join(source, name));
+/** What `/metrics` says of the build; outside of a clone nobody knows it. */
+function commitOption(): string[] {
+  const { exitCode, stdout } = Bun.spawnSync(["git", "rev-parse", "--short=12", "HEAD"], {
+    cwd: root,
+    stderr: "ignore",
+  });
+  const commit = exitCode === 0 ? stdout.toString().trim() : "unknown";
+  return ["--define", `POSTRIDER_BUILD_COMMIT=${JSON.stringify(commit)}`];
+}
+
+/** What is in every executable, whatever its platform. */
+const sbom = "postrider.cdx.json";
+
+async function describe(): Promise<void> {
+  const shipped = await findShipped();
+  mkdirSync(join(dist, "about"), { recursive: true });
+  writeFileSync(join(dist, "about", "licences.txt"), writeLicences(shipped));
+  writeFileSync(join(dist, sbom), writeSbom(shipped));
+  process.stdout.write(`dist/${sbom}  ${shipped.length} packages\n`);
 }
 
 async function compile(outfile: string, target?: string): Promise<void> {
   const startedAt = performance.now();
   rmSync(outfile, { force: true });
-  const command = [process.execPath, ...options, ...(target ? [`--target=${target}`] : []), ...entryPoints()];
+  const command = [
+    process.execPath,
+    ...options,
+    ...commitOption(),
+    ...(target ? [`--target=${target}`] : []),
+    ...entryPoints(),
+  ];
   const build = Bun.spawn([...command, "--outfile", outfile], { cwd: root, stdout: "pipe", stderr: "pipe" });
   const said = await Promise.all([new Response(build.stdout).text(), new Response(build.stderr).text()]);
   const size = statSync(outfile, { throwIfNoEntry: false })?.size ?? 0;
@@ -60,18 +83,18 @@ async function compile(outfile: string, target?: string): Promise<void> {
 }
 
 async function compileAll(): Promise<void> {
-  const sums: string[] = [];
-  for (const [target, name] of Object.entries(releases)) {
-    const path = join(dist, name);
-    await compile(path, target);
-    sums.push(`${createHash("sha256").update(readFileSync(path)).digest("hex")}  ${name}\n`);
-  }
+  for (const [target, name] of Object.entries(releases)) await compile(join(dist, name), target);
+  const sums = [...Object.values(releases), sbom].map((name) => {
+    const hash = createHash("sha256").update(readFileSync(join(dist, name)));
+    return `${hash.digest("hex")}  ${name}\n`;
+  });
   writeFileSync(join(dist, "SHA256SUMS"), sums.join(""));
 }
 
 async function main(): Promise<void> {
   mkdirSync(dist, { recursive: true });
   await buildWeb();
+  await describe();
   if (process.argv.includes("--all")) await compileAll();
   else await compile(join(dist, process.platform === "win32" ? "postrider.exe" : "postrider"));
 }

@@ -34,18 +34,22 @@ export interface ApiOptions {
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
+  /** Base address of the server, as it is known outside; for the document. */
+  publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
   /** The server is stopping: new requests are turned away. */
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
+  /** For metrics: of every answer that no endpoint gives, its code. */
+  onRefusal?(code: string): void;
 }
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
-  const { transportHeaders = {} } = options;
+  const { publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -61,7 +65,7 @@ export function createApi(options: ApiOptions) {
     if (isDraining()) return withTransport(shuttingDown());
     const refusal =
       refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
-    return refusal ? withTransport(errorResponse(refusal)) : undefined;
+    return refusal ? refuse(refusal) : undefined;
   });
 
   const methodsOf = createMethodTable([...endpoints, { method: "GET", path: documentPath }]);
@@ -70,7 +74,7 @@ export function createApi(options: ApiOptions) {
     const path = new URL(request.url).pathname;
     // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
     const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
-    return withTransport(errorResponse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath()));
+    return refuse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
   });
 
   for (const endpoint of endpoints) {
@@ -89,7 +93,7 @@ export function createApi(options: ApiOptions) {
   let document: Promise<string> | undefined;
   api.get(documentPath, async () => {
     // Loaded only now: what makes the document takes a part of every start otherwise, and few servers are asked for it.
-    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints));
+    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints, publicUrl()));
     const headers = { ...securityHeaders, "Content-Type": "application/json" };
     return withTransport(new Response(await document, { headers }));
   });
@@ -100,6 +104,11 @@ export function createApi(options: ApiOptions) {
     log.write("error", "request.failed", {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });
+    return withTransport(errorResponse(error));
+  }
+
+  function refuse(error: DomainError): Response {
+    onRefusal?.(error.code);
     return withTransport(errorResponse(error));
   }
 

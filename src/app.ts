@@ -29,46 +29,55 @@ import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import type { DeliveryControl } from "./delivery/deliveries.ts";
 import { createDispatcher } from "./delivery/dispatcher.ts";
+import { createFailureLog } from "./delivery/failure-log.ts";
 import { createRetryPolicy } from "./delivery/retry.ts";
 import { createSender } from "./delivery/sender.ts";
 import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
-import { StartupError } from "./errors.ts";
+import { StartupError, unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { createConnectionShedder } from "./http/connection-shedder.ts";
 import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
 import { assetHeaders, dashboardRoutes } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
+import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
+import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
 import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
+import { createProxyWarning } from "./http/untrusted-proxy.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
 import { createInboxSender } from "./inbox/sender.ts";
+import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
+import { createDescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
+import { createIdClockWatch } from "./maintenance/id-clock-watch.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { createStorageWatch } from "./maintenance/storage-watch.ts";
 import { ownListenersOf } from "./own-listeners.ts";
 import { pricesOf } from "./plans.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { withKeyCache } from "./store/key-cache.ts";
-import { openStore } from "./store/open.ts";
+import { openStore, storageSizes } from "./store/open.ts";
 import type { Store } from "./store/store.ts";
 import { createHub } from "./stream/hub.ts";
 import { streamRoutes } from "./stream/routes.ts";
@@ -112,24 +121,52 @@ const drainMs = 8000;
  * @throws StartupError with what to do
  */
 export function createApp(config: Config, deps: AppDeps): App {
-  const { clock, log, random = Math.random, maxPageCount, idleTimeout } = deps;
+  const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true } = deps;
-  const dataDir = openDataDir(config.dataDir);
+  const log = createBoundedLog({
+    log: deps.log,
+    clock,
+    // Each of them is an act of the operator, and who does what is never too much.
+    always: (event) => event === "operator.acted",
+    onLeftOut: () => metrics.lineLeftOut(),
+  });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const hasRoom = createDiskWatch(dataDir.path, config.minFreeDiskBytes, clock);
+  const dataDir = openDataDir(config.dataDir, warn);
+  const vault = createVault(dataDir.secrets.masterKey);
+  const minFreeBytes = config.minFreeDiskBytes;
+  const disk = createDiskWatch({ folder: dataDir.path, minFreeBytes, clock, log });
+  const { hasRoom } = disk;
+  const shedder = createConnectionShedder({
+    port: () => api.server?.port ?? 0,
+    closeIdle: () => api.server?.closeIdleConnections() ?? 0,
+  });
+  const descriptors = createDescriptorWatch({
+    clock,
+    log,
+    shed(count) {
+      const closed = shedder.shed(count);
+      metrics.connectionsShed(closed);
+      return closed;
+    },
+  });
+  let { operatorToken } = dataDir.secrets;
   const metrics = createMetrics({
     queueDepth: () => store.queueDepth(),
     now: () => clock.now(),
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,
+    disk: () => ({ freeBytes: disk.freeBytes(), floorBytes: minFreeBytes }),
+    storage: () => storageSizes(dataDir.path),
+    descriptors: descriptors.count,
   });
+  const storage = createStorageWatch({ clock, log, onFailure: metrics.storageFailed });
   const store = openStoreIn(dataDir);
   const hub = createHub({ clock, log });
-  const vault = createVault(dataDir.secrets.masterKey);
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
-  const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
+  const failureLog = createFailureLog({ clock, log, store });
+  const announcer = createAnnouncer({ hub, stats, metrics, log, failureLog, replayProgress });
 
   /** Known as soon as the port is. */
   let baseUrl = config.publicUrl ?? "";
@@ -186,7 +223,7 @@ export function createApp(config: Config, deps: AppDeps): App {
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
-  const login = createLogin({ store, clock, passwords, log });
+  const login = createLogin({ store, clock, passwords, log, onFailure: () => metrics.loginFailed("account") });
   const settings = { signup: config.signup, localMode: config.localMode };
   const own = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
   const sandbox = own?.sandbox ?? null;
@@ -228,6 +265,10 @@ export function createApp(config: Config, deps: AppDeps): App {
   const signingKeys = createSigningKeys({ store, clock, vault, signers });
   const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
 
+  const readiness = createReadiness({ store, hasRoom, clock });
+  const { host, healthPort } = config;
+  const beacon = healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock });
+
   const dashboard = findDashboard();
   const endpoints = [
     ...aboutRoutes({ config, prices, baseUrl: () => baseUrl }),
@@ -249,23 +290,36 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...replayRoutes({ store, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
-    ...operatorRoutes({ accounts, store, clock }),
-    ...healthRoutes({ store, clock, hasRoom }),
+    ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
+    ...healthRoutes({ readiness }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
   ];
 
+  metrics.expect(endpoints);
+  const addressOf = createClientAddress(config.trustedProxies);
+  const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const run = createRunner({
     authenticate: createAuthenticate({
       sessions,
       authenticateApiKey: createApiKeyAuthentication({ store, clock, keyUse }),
-      operatorToken: dataDir.secrets.operatorToken,
+      operatorToken: () => operatorToken,
+      metricsToken: config.metricsToken,
+      onWrongToken(access, address) {
+        metrics.loginFailed("operator");
+        log.write("warn", "operator.refused", { address, access });
+      },
     }),
-    clientAddress: createClientAddress(config.trustedProxies),
+    clientAddress(socketAddress, headers) {
+      warnOfProxy(socketAddress, headers);
+      return addressOf(socketAddress, headers);
+    },
     bodyRoom: createBodyRoom(),
     log,
     onAnswer: metrics.answered,
+    onRefusal: metrics.refused,
+    monotonicMs: clock.monotonicMs,
   });
   let draining = false;
   const transportHeaders = transportHeadersOf(config);
@@ -275,8 +329,10 @@ export function createApp(config: Config, deps: AppDeps): App {
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl: () => baseUrl, port: () => api.server?.port }),
     log,
+    publicUrl: () => baseUrl,
     transportHeaders,
     isDraining: () => draining,
+    onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
 
@@ -289,6 +345,11 @@ export function createApp(config: Config, deps: AppDeps): App {
       if (dashboard) api.use(await assetsOf(dashboard.assetsFolder));
       const { hostname, port } = listen();
       ownListeners.push(...ownListenersOf(config, port));
+      if (beacon) {
+        const probes = await beacon.start();
+        ownListeners.push(...ownListenersOf({ ...config, publicUrl: null }, probes));
+        log.write("info", "server.probes", { host, port: probes });
+      }
       const scheme = config.tls ? "https" : "http";
       baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
       listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
@@ -297,6 +358,8 @@ export function createApp(config: Config, deps: AppDeps): App {
       replayer.start();
       janitor.start();
       payments?.biller.start();
+      descriptors.start();
+      if (config.foreignVariables.length > 0) warnOfForeignVariables();
       const url = baseUrl;
       log.write("info", "server.started", { url, mode: config.localMode ? "local" : "public" });
       return { url, port };
@@ -304,6 +367,7 @@ export function createApp(config: Config, deps: AppDeps): App {
 
     async stop() {
       draining = true;
+      beacon?.drain();
       await Promise.all([own?.callbackSender.stop(), payments?.biller.stop()]);
       await replayer.stop();
       await janitor.stop();
@@ -312,12 +376,33 @@ export function createApp(config: Config, deps: AppDeps): App {
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await api.server?.stop(false);
+      descriptors.stop();
       await store.close();
+      beacon?.stop();
       dataDir.release();
       log.write("info", "server.stopped", { brokenOff: left });
       return left === 0;
     },
   };
+
+  function warnOfForeignVariables(): void {
+    log.write("warn", "config.foreign_variables", {
+      names: config.foreignVariables.join(", "),
+      message:
+        "They look like settings, but a container platform has put them there for a service of this name, so they " +
+        "are passed over. Try: enableServiceLinks: false, or another name for the service.",
+    });
+  }
+
+  function rotateToken(): string {
+    try {
+      operatorToken = dataDir.rotateOperatorToken();
+    } catch (error) {
+      log.write("error", "operator.token_not_written", { error: String(error) });
+      throw unavailable("The data directory does not take a new token; the old one holds.", "storage_unavailable", 30);
+    }
+    return operatorToken;
+  }
 
   /** The page itself is a route of ours, because files go out without its headers. */
   function assetsOf(folder: string) {
@@ -345,8 +430,14 @@ export function createApp(config: Config, deps: AppDeps): App {
       const opened = openStore({
         dataDir: path,
         clock,
+        vault,
         hasRoom,
-        onCommit: metrics.committed,
+        onCommit(commit) {
+          metrics.committed(commit);
+          storage.committed();
+        },
+        onFailure: storage.failed,
+        onAhead: createIdClockWatch(log, clock.now),
         warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });

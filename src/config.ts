@@ -1,13 +1,17 @@
 import { readFileSync } from "node:fs";
 import type { Tier } from "./domain.ts";
 import { StartupError } from "./errors.ts";
+import { isForeignVariable } from "./foreign-variables.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
-import { clientSettings, type Setting, settings } from "./settings.ts";
+import { nearest } from "./lib/nearest.ts";
+import { clientSettings, metricsToken, type Setting, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** Of the probes alone; null: they have none of their own. */
+  readonly healthPort: number | null;
   readonly tls: { readonly cert: string; readonly key: string } | null;
   /** Null: `http://localhost:<port>` of the listener. */
   readonly publicUrl: string | null;
@@ -15,6 +19,8 @@ export interface Config {
   readonly signup: "open" | "closed";
   readonly allowTargets: readonly string[];
   readonly trustedProxies: readonly string[];
+  /** Null: the operator token alone reads the metrics. */
+  readonly metricsToken: string | null;
   readonly retryScheduleMs: readonly number[];
   readonly dnsServers: readonly string[];
   readonly extraCa: string | null;
@@ -35,6 +41,8 @@ export interface Config {
   readonly logFormat: "auto" | "json" | "text";
   /** Public URL and listener are both loopback (decisions, section 1). */
   readonly localMode: boolean;
+  /** Names of variables that look like settings and are a container platform's. */
+  readonly foreignVariables: readonly string[];
 }
 
 /** Which processor takes the payments (decisions, sections 1 and 12). */
@@ -55,7 +63,8 @@ export interface ClientConfig {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-type Raw = Omit<Config, "localMode" | "tls" | "extraCa" | "payments"> & {
+type Raw = Omit<Config, "localMode" | "foreignVariables" | "tls" | "extraCa" | "payments"> & {
+  metricsTokenFile: string | null;
   tlsCert: string | null;
   tlsKey: string | null;
   extraCaFile: string | null;
@@ -71,11 +80,12 @@ type SettingName = keyof typeof settings;
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
 export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>): Config {
-  refuseUnknown(env);
+  const { own, foreignVariables } = withoutForeign(env);
+  refuseUnknown(own);
   const raw = Object.fromEntries(
-    Object.entries(settings).map(([name, definition]) => [name, read(definition, env, flags)]),
+    Object.entries(settings).map(([name, definition]) => [name, read(definition, own, flags)]),
   ) as Record<SettingName, unknown> as unknown as Raw;
-  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
+  const { tlsCert, tlsKey, extraCaFile, metricsTokenFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY belong together. Try: set both, or neither.");
   }
@@ -105,8 +115,10 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
         ? null
         : { cert: readSetting("POSTRIDER_TLS_CERT", tlsCert), key: readSetting("POSTRIDER_TLS_KEY", tlsKey) },
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
+    metricsToken: metricsTokenOf(plain.metricsToken, metricsTokenFile),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
+    foreignVariables,
   });
 }
 
@@ -115,9 +127,10 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
 export function loadClientConfig(env: Environment, flags: ReadonlyMap<string, string>): ClientConfig {
-  refuseUnknown(env);
+  const { own } = withoutForeign(env);
+  refuseUnknown(own);
   return Object.fromEntries(
-    Object.entries(clientSettings).map(([name, definition]) => [name, read(definition, env, flags)]),
+    Object.entries(clientSettings).map(([name, definition]) => [name, read(definition, own, flags)]),
   ) as Record<keyof typeof clientSettings, unknown> as ClientConfig;
 }
 
@@ -142,6 +155,19 @@ function paymentsOf(
   return { kind };
 }
 
+function metricsTokenOf(given: string | null, file: string | null): string | null {
+  if (file === null) return given;
+  const name = "POSTRIDER_METRICS_TOKEN_FILE";
+  if (given !== null) {
+    throw new StartupError(`POSTRIDER_METRICS_TOKEN and ${name} are both set. Try: remove one of the two.`);
+  }
+  const found = metricsToken(readSetting(name, file).trim());
+  if (found !== null) return found.value;
+  throw new StartupError(
+    `${name} names a file whose content is no token: ${file}. Try: at least 24 characters without spaces, such as openssl rand -hex 24 prints.`,
+  );
+}
+
 function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap<string, string>): unknown {
   const flag = definition.flag === undefined ? undefined : flags.get(definition.flag);
   const given = flag ?? env[definition.env] ?? definition.default;
@@ -155,15 +181,31 @@ function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap
 }
 
 /** Settings that may be absent wrap their value, so that null can mean "not valid". */
-const isOptional = (value: unknown): value is { value: string | number | null } =>
+const isOptional = (value: unknown): value is { value: unknown } =>
   typeof value === "object" && value !== null && "value" in value;
+
+/** A container platform describes its services in variables: of one called "postrider" they look like settings. */
+function withoutForeign(env: Environment): { own: Environment; foreignVariables: string[] } {
+  const foreignVariables = Object.keys(env).filter((name) => isForeignVariable(name, env[name] ?? ""));
+  if (foreignVariables.length === 0) return { own: env, foreignVariables };
+  return {
+    own: Object.fromEntries(Object.entries(env).filter(([name]) => !foreignVariables.includes(name))),
+    foreignVariables,
+  };
+}
+
+const prefix = "POSTRIDER_";
 
 /** A shell may have set what the server reads and what its clients read: neither is a slip of the hand in the other. */
 function refuseUnknown(env: Environment): void {
-  const known = new Set([...Object.values(settings), ...Object.values(clientSettings)].map(({ env: name }) => name));
+  const known = [...Object.values(settings), ...Object.values(clientSettings)].map(({ env: name }) => name);
   for (const name of Object.keys(env)) {
-    if (!name.startsWith("POSTRIDER_") || known.has(name)) continue;
-    throw new StartupError(`${name} is not a setting. Try: postrider help, which lists them all.`);
+    if (!name.startsWith(prefix) || known.includes(name)) continue;
+    // Without the prefix, which would make them all alike.
+    const words = known.map((one) => one.slice(prefix.length));
+    const meant = nearest(name.slice(prefix.length).toUpperCase(), words);
+    const hint = meant === null ? "" : `${prefix}${meant}, or `;
+    throw new StartupError(`${name} is not a setting. Try: ${hint}postrider help, which lists them all.`);
   }
 }
 

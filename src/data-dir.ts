@@ -1,21 +1,11 @@
 import { Database } from "bun:sqlite";
 import { createHmac, randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { join, resolve } from "node:path";
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./errors.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
+import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import { databaseFile } from "./store/sqlite/open.ts";
 
 /** What the program keeps beside its database: generated on the first start, readable by its user only. */
 export interface Secrets {
@@ -38,12 +28,20 @@ const sessionSecretFile = "session-secret";
 export const operatorTokenFile = "operator-token";
 const lockFile = "lock.db";
 const serverFile = "server.json";
+const ownFiles: readonly string[] = [masterKeyFile, sessionSecretFile, operatorTokenFile, lockFile, serverFile];
+/** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
+const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
 export interface DataDir {
   readonly path: string;
   readonly secrets: Secrets;
   /** Says to others where this server listens. Only commands on this machine miss it when it cannot be written. */
   announce(server: ServerFile, warn: (message: string) => void): void;
+  /**
+   * Replaces the operator token, on disk first, and returns the new one. `secrets` keeps the one of the start.
+   * @throws the system's error when it cannot be written; then the old one holds
+   */
+  rotateOperatorToken(): string;
   /** Lets the next server in. */
   release(): void;
 }
@@ -53,43 +51,38 @@ export const deriveSecret = ({ secrets }: Pick<DataDir, "secrets">, purpose: str
   createHmac("sha256", secrets.masterKey).update(purpose).digest();
 
 /**
- * Makes the folder if there is none, takes its lock and reads its secrets, generating them on the first start.
- * @throws StartupError when another server holds it or it cannot be written
+ * Makes the folder if there is none, closes it to others, takes its lock and reads its secrets. They are generated on the
+ * first start, and are on disk before there is a database.
+ *
+ * @param warn told what was open to others, and which secret was lost and made anew
+ * @throws StartupError when another server holds the folder, it cannot be written or belongs to somebody else, or there is
+ * a database without its master key
  */
-export function openDataDir(folder: string): DataDir {
+export function openDataDir(folder: string, warn: (message: string) => void = () => {}): DataDir {
   const path = resolve(folder);
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (made !== undefined) syncFolder(dirname(made));
   } catch (error) {
     throw new StartupError(
       `The data directory ${path} cannot be made (${describe(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user may write.`,
     );
   }
+  closeToOthers(path, warn);
   const lock = takeLock(path);
   try {
-    const secrets: Secrets = {
-      masterKey: Buffer.from(
-        readSecret(path, masterKeyFile, () => randomBytes(32).toString("hex")),
-        "hex",
-      ),
-      sessionSecret: readSecret(path, sessionSecretFile, () => randomBytes(32).toString("hex")),
-      operatorToken: readSecret(path, operatorTokenFile, () => `svc_op_${randomBytes(24).toString("hex")}`),
-    };
-    if (secrets.masterKey.length !== 32) {
-      throw new StartupError(
-        `${join(path, masterKeyFile)} is damaged: it must hold 64 hexadecimal digits. Try: restore it from a backup; without it stored keys cannot be read.`,
-      );
-    }
+    const secrets = readSecrets(path, warn);
     return {
       path,
       secrets,
       announce(server, warn) {
         try {
-          writeFileSync(join(path, serverFile), `${JSON.stringify(server)}\n`, { mode: 0o600 });
+          writePrivate(path, serverFile, `${JSON.stringify(server)}\n`, false);
         } catch (error) {
           warn(`${join(path, serverFile)} cannot be written: ${describe(error)}`);
         }
       },
+      rotateOperatorToken: () => writeOperatorToken(path),
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -100,6 +93,35 @@ export function openDataDir(folder: string): DataDir {
     throw error;
   }
 }
+
+/**
+ * Replaces the operator token of a folder on which no server runs.
+ * @throws StartupError when there is none, when a server holds the folder, or when it cannot be written
+ */
+export function rotateOperatorTokenIn(folder: string): void {
+  const path = resolve(folder);
+  if (!existsSync(join(path, operatorTokenFile))) {
+    throw new StartupError(`There is no operator token in ${path}. Try: name the server's folder with --data-dir.`);
+  }
+  const lock = takeLock(path);
+  try {
+    writeOperatorToken(path);
+  } catch (error) {
+    throw new StartupError(
+      `${join(path, operatorTokenFile)} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`,
+    );
+  } finally {
+    lock.close();
+  }
+}
+
+function writeOperatorToken(folder: string): string {
+  const token = newOperatorToken();
+  writePrivate(folder, operatorTokenFile, `${token}\n`, true);
+  return token;
+}
+
+const newOperatorToken = () => `svc_op_${randomBytes(24).toString("hex")}`;
 
 /**
  * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes
@@ -134,53 +156,90 @@ function takeLock(path: string): Database {
 /** What the server that runs on this folder said of itself; null when there is none. */
 export function readServerFile(folder: string): ServerFile | null {
   try {
-    return JSON.parse(readFileSync(join(resolve(folder), serverFile), "utf8")) as ServerFile;
+    return JSON.parse(readPrivate(join(resolve(folder), serverFile))) as ServerFile;
   } catch {
     return null;
   }
 }
 
+function closeToOthers(path: string, warn: (message: string) => void): void {
+  const names = [...ownFiles, ...databaseFiles];
+  closeFolder(path, (name) => names.some((own) => name.startsWith(own)), warn);
+  for (const name of names) closeFile(join(path, name), linkPolicyOf(name), warn);
+}
+
+function linkPolicyOf(name: string): LinkPolicy {
+  if (name === serverFile) return "replaced";
+  return databaseFiles.includes(name) ? "followed" : "refused";
+}
+
+/** Only the master key cannot be replaced: what is in the database opens with no other. */
+function readSecrets(path: string, warn: (message: string) => void): Secrets {
+  const isStored = sizeOf(join(path, databaseFile)) > 0;
+  const wasStarted = existsSync(join(path, masterKeyFile));
+  if (isStored && !wasStarted) {
+    throw new StartupError(
+      `${join(path, masterKeyFile)} is missing, and nothing else opens the API keys and signing keys in ${databaseFile}; ` +
+        "no new one was made. Try: restore it from a backup, which has it beside the database.",
+    );
+  }
+  if (!isStored && sizeOf(join(path, `${databaseFile}-wal`)) > 0) {
+    throw new StartupError(
+      `${join(path, databaseFile)} is missing or empty, and its log ${databaseFile}-wal is there, which would be deleted. ` +
+        "Try: put the database back beside it, or restore both from a backup.",
+    );
+  }
+  if (!isStored && wasStarted) {
+    warn(
+      `${join(path, databaseFile)} was not there: a new, empty one is made. If there was one, restore it from a backup.`,
+    );
+  }
+  const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
+    if (isStored && !existsSync(join(path, name)))
+      warn(`${join(path, name)} was missing and is made anew: ${lossMeans}.`);
+    return readSecret(path, name, generate);
+  };
+  const masterKey = readSecret(path, masterKeyFile, () => randomBytes(32).toString("hex"));
+  if (!/^[0-9a-f]{64}$/i.test(masterKey)) {
+    throw new StartupError(
+      `${join(path, masterKeyFile)} is damaged: it must hold 64 hexadecimal digits. Try: restore it from a backup; without it stored keys cannot be read.`,
+    );
+  }
+  return {
+    masterKey: Buffer.from(masterKey, "hex"),
+    sessionSecret: readOrMake(
+      sessionSecretFile,
+      () => randomBytes(32).toString("hex"),
+      "every session has ended, and everybody signs in again",
+    ),
+    operatorToken: readOrMake(
+      operatorTokenFile,
+      newOperatorToken,
+      "whatever used the old one, such as a monitoring of /metrics, needs the new one",
+    ),
+  };
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
 /** Reads a secret; makes it if there is none. */
 function readSecret(folder: string, name: string, generate: () => string): string {
   const path = join(folder, name);
   try {
-    if (!existsSync(path)) writeDurably(folder, name, `${generate()}\n`);
+    // What is stored from then on is encrypted with it, so it must neither be half a secret after a crash, nor be gone with
+    // the power while the events are not.
+    if (!existsSync(path)) writePrivate(folder, name, `${generate()}\n`, true);
   } catch (error) {
     throw new StartupError(`${path} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`);
   }
-  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
-  const secret = readFileSync(path, "utf8").trim();
+  let secret: string;
+  try {
+    secret = readPrivate(path).trim();
+  } catch (error) {
+    throw new StartupError(`${path} cannot be read (${describe(error)}). Try: check its owner and permissions.`);
+  }
   if (secret !== "" || name === masterKeyFile) return secret;
   throw new StartupError(`${path} is empty. Try: restore it from a backup, or remove it to have a new one made.`);
-}
-
-/**
- * Writes a file that has its name only when its bytes are on disk. What is stored from then on is encrypted with it, so it
- * must neither be half a secret after a crash, nor be gone with the power while the events are not.
- */
-function writeDurably(folder: string, name: string, text: string): void {
-  const path = join(folder, name);
-  const unfinished = `${path}.new`;
-  const file = openSync(unfinished, "w", 0o600);
-  try {
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(unfinished, path);
-  syncFolder(folder);
-}
-
-/** Makes the names in a folder durable; Windows does it by itself and cannot open one. */
-function syncFolder(folder: string): void {
-  if (process.platform === "win32") return;
-  const handle = openSync(folder, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }
 
 const remedyOf = (error: unknown) =>

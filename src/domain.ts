@@ -58,6 +58,9 @@ export interface ApiKey {
   readonly expiresAt: number | null;
 }
 
+/** What a key of an account is encrypted for, so that it does not open in another account's row. */
+export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
+
 /**
  * One event for one webhook: the public "event record" and the row of the queue.
  *
@@ -88,6 +91,8 @@ export interface EventRecord {
   readonly lastAttemptAt: number | null;
   readonly nextAttemptAt: number | null;
   readonly replayGroupId: string | null;
+  /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */
+  readonly unreadable?: true;
 }
 
 /** A delivery whose time has come, with all that one attempt needs. */

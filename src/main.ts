@@ -1,4 +1,4 @@
-import type { EndSignal, Io } from "./cli/io.ts";
+import { type EndSignal, exitCode, type Io } from "./cli/io.ts";
 import { askOnTerminal, askSecretly, createProgressLine } from "./cli/terminal.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
@@ -19,10 +19,14 @@ async function main(): Promise<number> {
 }
 
 const progress = createProgressLine(process.stderr);
+const lines = createLineWriter();
+
+/** A reader that has stopped reading does not keep the process for longer. */
+const lastWordsMs = 2000;
 
 const io: Io = {
   env: process.env,
-  out: createLineWriter(),
+  out: lines.write,
   err: (line) => progress.above(`${line}\n`),
   isTerminal: process.stdout.isTTY === true,
   ask: askOnTerminal,
@@ -36,27 +40,47 @@ const io: Io = {
 };
 
 /** Lines of one turn of the loop go out in one write: under load the log has thousands a second. */
-function createLineWriter(): (text: string) => void {
+function createLineWriter() {
   let lines: string[] = [];
+  let written = Promise.resolve();
   // A reader that has gone (`postrider help | head -1`) is no fault of ours.
   process.stdout.on("error", () => {});
   const flush = () => {
     const text = lines.join("");
     lines = [];
     if (process.stdout.isTTY === true) progress.above("");
-    process.stdout.write(text);
+    const taken = new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
+    written = written.then(() => taken);
   };
-  return (text) => {
-    if (lines.push(`${text}\n`) === 1) setImmediate(flush);
+  return {
+    write(text: string) {
+      if (lines.push(`${text}\n`) === 1) setImmediate(flush);
+    },
+    /** Resolves when all that has been flushed is taken. An empty write says nothing of that: Bun 1.4.5 calls back at once. */
+    whenWritten: () => written,
   };
 }
 
 /** Waits for what was written last: a pipe may take it later than the process would end. */
 function end(code: number): void {
-  setImmediate(() => process.stdout.write("", () => process.stderr.write("", () => process.exit(code))));
+  setTimeout(() => process.exit(code), lastWordsMs);
+  setImmediate(async () => {
+    await lines.whenWritten();
+    process.stderr.write("", () => process.exit(code));
+  });
 }
 
-main().then(end, (error: unknown) => {
-  process.stderr.write(`postrider: ${error instanceof Error ? (error.stack ?? error.message) : error}\n`);
-  end(1);
-});
+/** A defect ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
+function crash(error: unknown): void {
+  const message = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ");
+  process.stderr.write(
+    `postrider: It ended because of a defect (${message}); what it had acknowledged is stored. Try: start it again, and ` +
+      "report this line, with the stack that POSTRIDER_LOG_LEVEL=debug adds, if it comes back.\n",
+  );
+  if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  end(exitCode.crashed);
+}
+
+process.on("uncaughtException", crash);
+process.on("unhandledRejection", crash);
+main().then(end, crash);

@@ -33,6 +33,13 @@ const listOf =
 const cidrText = (text: string) => (parseCidr(text) ? text : null);
 const optionalText = (text: string): { value: string | null } => ({ value: text === "" ? null : text });
 
+/** As long as 16 random bytes take in base64url, and two for luck: it stands in the way of everybody on the network. */
+const shortestMetricsToken = 24;
+
+/** What a header can carry (RFC 6750, section 2.1, and a little more). */
+export const metricsToken = (text: string): { value: string | null } | null =>
+  text.length >= shortestMetricsToken && text.length <= 512 && /^[\x21-\x7e]+$/.test(text) ? { value: text } : null;
+
 function wholeNumber(text: string, min: number, max: number): number | null {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   return value >= min && value <= max ? value : null;
@@ -108,6 +115,17 @@ export const settings = {
     example: "8080",
     parse: (text) => wholeNumber(text, 0, 65_535),
   }),
+  healthPort: setting({
+    env: "POSTRIDER_HEALTH_PORT",
+    default: "",
+    doc: "Port on which a thread of its own answers `/healthz` and `/readyz` at once, over plain HTTP, whatever the disk does; none when empty.",
+    example: "8081",
+    parse: (text) => {
+      if (text === "") return { value: null };
+      const value = wholeNumber(text, 0, 65_535);
+      return value === null ? null : { value };
+    },
+  }),
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
     default: "",
@@ -163,6 +181,21 @@ export const settings = {
     doc: "CIDRs, separated by commas, whose X-Forwarded-For is believed.",
     example: "127.0.0.1/32",
     parse: listOf(cidrText),
+  }),
+  metricsToken: setting({
+    env: "POSTRIDER_METRICS_TOKEN",
+    default: "",
+    doc: "Token that reads `/metrics` in public mode and does nothing else, for the scraper; at least 24 characters without spaces. The operator token reads them too.",
+    example: "mt_0123456789abcdef01234567",
+    isSecret: true,
+    parse: (text) => (text === "" ? { value: null } : metricsToken(text)),
+  }),
+  metricsTokenFile: setting({
+    env: "POSTRIDER_METRICS_TOKEN_FILE",
+    default: "",
+    doc: "File with the token of POSTRIDER_METRICS_TOKEN, in its place.",
+    example: "/run/secrets/postrider-metrics",
+    parse: optionalText,
   }),
   retryScheduleMs: setting({
     env: "POSTRIDER_RETRY_SCHEDULE",

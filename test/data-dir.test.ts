@@ -1,12 +1,17 @@
-import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, spyOn, test } from "bun:test";
 import {
+  chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -75,6 +80,148 @@ describe("the secrets of a data directory", () => {
     writeFileSync(join(folder, name), "");
     expect(refusal(() => openDataDir(folder))).toMatch(message);
     expect(readFileSync(join(folder, name), "utf8")).toBe("");
+  });
+});
+
+describe("a database without all of its secrets", () => {
+  function started(): string {
+    const folder = newFolder();
+    reopened(folder);
+    writeFileSync(join(folder, databaseFile), "something is stored", { mode: 0o600 });
+    return folder;
+  }
+
+  test("does not start without the master key, and none is made", () => {
+    const folder = started();
+    rmSync(join(folder, "master-key"));
+    expect(refusal(() => openDataDir(folder))).toMatch(/master-key is missing.*Try: restore it from a backup/);
+    expect(existsSync(join(folder, "master-key"))).toBe(false);
+    expect(refusal(() => openDataDir(folder))).toMatch(/master-key is missing/);
+  });
+
+  test.each([
+    ["session-secret", /session-secret was missing and is made anew: every session has ended/],
+    ["operator-token", /operator-token was missing and is made anew: whatever used the old one/],
+  ])("goes on without %s, and says what that means", (name, message) => {
+    const folder = started();
+    const before = readFileSync(join(folder, name), "utf8");
+    rmSync(join(folder, name));
+    const warnings: string[] = [];
+    openDataDir(folder, (warning) => warnings.push(warning)).release();
+    expect(warnings).toEqual([expect.stringMatching(message)]);
+    expect(readFileSync(join(folder, name), "utf8")).not.toBe(before);
+  });
+
+  test.each([
+    ["too short", (key: string) => key.slice(0, 40)],
+    ["too long", (key: string) => `${key.trim()}00`],
+    ["with another digit", (key: string) => `x${key.slice(1)}`],
+    ["of two lines", (key: string) => `${key}${key}`],
+  ])("does not start with a master key that is %s", (_name, damage) => {
+    const folder = started();
+    const path = join(folder, "master-key");
+    writeFileSync(path, damage(readFileSync(path, "utf8")));
+    expect(refusal(() => openDataDir(folder))).toMatch(/master-key is damaged.*Try: restore it/);
+  });
+
+  test("a log without its database is refused, for SQLite would delete it", () => {
+    const folder = started();
+    renameSync(join(folder, databaseFile), join(folder, `${databaseFile}-wal`));
+    expect(refusal(() => openDataDir(folder))).toMatch(/postrider\.db is missing.*Try: put the database back/);
+  });
+
+  test("a database that was not there is named before a new one is made", () => {
+    const folder = started();
+    rmSync(join(folder, databaseFile));
+    const warnings: string[] = [];
+    openDataDir(folder, (warning) => warnings.push(warning)).release();
+    expect(warnings).toEqual([expect.stringMatching(/postrider\.db was not there.*restore it from a backup/)]);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("what others may do in a data directory", () => {
+  const own = [...secretFiles, "lock.db", "server.json", databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
+  const modeOf = (path: string) => statSync(path).mode & 0o7777;
+
+  test.each(own)("%s is closed to them again, with a warning", (name) => {
+    const folder = newFolder();
+    reopened(folder);
+    if (!existsSync(join(folder, name))) writeFileSync(join(folder, name), "");
+    if (name === `${databaseFile}-wal` || name === `${databaseFile}-shm`)
+      writeFileSync(join(folder, databaseFile), "x", { mode: 0o600 });
+    chmodSync(join(folder, name), 0o644);
+    const warnings: string[] = [];
+    const dataDir = openDataDir(folder, (warning) => warnings.push(warning));
+    expect(modeOf(join(folder, name))).toBe(0o600);
+    expect(warnings[0]).toMatch(new RegExp(`/${name} was open to other users \\(mode 0644\\)`));
+    dataDir.release();
+  });
+
+  test("the folder is closed to them again, with a warning", () => {
+    const folder = newFolder();
+    reopened(folder);
+    chmodSync(folder, 0o755);
+    const warnings: string[] = [];
+    openDataDir(folder, (warning) => warnings.push(warning)).release();
+    expect(modeOf(folder)).toBe(0o700);
+    expect(warnings[0]).toMatch(/was open to other users \(mode 0755\)/);
+  });
+
+  test.each([
+    ["is for everybody", 0o1777, "server.json"],
+    ["holds what is not ours", 0o755, "index.html"],
+  ])("a folder that %s is refused and left as it is", (_name, mode, name) => {
+    const folder = newFolder();
+    writeFileSync(join(folder, name), "");
+    chmodSync(folder, mode);
+    expect(refusal(() => openDataDir(folder))).toMatch(/shared with others.*Try: set POSTRIDER_DATA_DIR/);
+    expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, [name]]);
+  });
+
+  test.each([".", "master-key", databaseFile])("%s of another user is refused, with what to do", (name) => {
+    const folder = newFolder();
+    reopened(folder);
+    writeFileSync(join(folder, databaseFile), "x", { mode: 0o600 });
+    const owner = statSync(join(folder, name)).uid;
+    using _ = spyOn(process, "getuid").mockReturnValue(owner + 1);
+    expect(refusal(() => openDataDir(folder))).toMatch(
+      new RegExp(`belongs to another user \\(uid ${owner}, .*Try: run the server as`),
+    );
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "root is warned of a folder that another user owns (needs root, to give it away)",
+    () => {
+      const folder = newFolder();
+      reopened(folder);
+      chownSync(folder, 12345, 12345);
+      const warnings: string[] = [];
+      openDataDir(folder, (warning) => warnings.push(warning)).release();
+      expect(warnings).toContainEqual(expect.stringContaining(`${folder} belongs to another user (uid 12345)`));
+    },
+  );
+
+  test.each([...secretFiles, "lock.db"])("%s that is a link is refused", (name) => {
+    const folder = newFolder();
+    const elsewhere = join(newFolder(), "file");
+    reopened(folder);
+    renameSync(join(folder, name), elsewhere);
+    symlinkSync(elsewhere, join(folder, name));
+    expect(refusal(() => openDataDir(folder))).toMatch(/is a symbolic link.*Try: put the file itself in its place/);
+  });
+
+  test.each(["server.json", "server.json.new"])("%s is written beside a link of its name, never through it", (name) => {
+    const folder = newFolder();
+    mkdirSync(join(folder, "elsewhere"));
+    const target = join(folder, "elsewhere", "file");
+    writeFileSync(target, "theirs");
+    chmodSync(target, 0o644);
+    symlinkSync(target, join(folder, name));
+    const dataDir = openDataDir(folder);
+    dataDir.announce({ pid: 1, url: "http://127.0.0.1:1" }, (warning) => expect(warning).toBe("none"));
+    expect([readFileSync(target, "utf8"), modeOf(target)]).toEqual(["theirs", 0o644]);
+    expect(modeOf(join(folder, "server.json"))).toBe(0o600);
+    dataDir.release();
   });
 });
 

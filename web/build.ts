@@ -32,15 +32,20 @@ const anyLanguage: BunPlugin = {
   },
 };
 
-export async function buildWeb(): Promise<void> {
-  const { outputs } = await Bun.build({
+/** Script and style, and in `metafile` what they were made of. */
+export const bundleWeb = () =>
+  Bun.build({
     entrypoints: [join(import.meta.dir, "main.tsx")],
     target: "browser",
     minify: true,
     naming: "postrider-[hash].[ext]",
     plugins: [anyLanguage],
     define: { "process.env.NODE_ENV": '"production"' },
+    metafile: true,
   });
+
+export async function buildWeb(): Promise<void> {
+  const { outputs } = await bundleWeb();
   const nameOf = (extension: string) => {
     const found = outputs.find(({ path }) => path.endsWith(extension));
     if (!found) throw new Error(`The dashboard has no ${extension}`);

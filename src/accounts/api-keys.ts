@@ -1,4 +1,4 @@
-import type { ApiKey, Tenant } from "../domain.ts";
+import { type ApiKey, keyContext, type Tenant } from "../domain.ts";
 import { DomainError } from "../errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newApiKey, newId } from "../lib/id.ts";
@@ -12,14 +12,11 @@ const keyLength = prefix.length + 40;
 /** What the store finds a key by. A fast hash is enough: a key has 238 bits, so nobody finds it by trying. */
 const hashOf = (key: string): Uint8Array => Bun.CryptoHasher.hash("sha256", key);
 
-/** What an API key is encrypted for, so that it does not open in another tenant's row. */
-const contextOf = (tenantId: string, apiKeyId: string) => `${tenantId}:${apiKeyId}`;
-
 /** A new API key, hashed and encrypted; the listing shows it. */
 export function makeApiKey(vault: Vault, tenantId: string): NewApiKey {
   const id = newId("key");
   const key = newApiKey();
-  return { id, hash: hashOf(key), sealed: vault.seal(key, contextOf(tenantId, id)) };
+  return { id, hash: hashOf(key), sealed: vault.seal(key, keyContext(tenantId, id)) };
 }
 
 const notAuthenticated = () =>
@@ -114,7 +111,7 @@ export interface ApiKeys {
 export function createApiKeys({ store, clock, vault }: { store: Store; clock: Clock; vault: Vault }): ApiKeys {
   const toRecord = (tenant: Tenant, apiKey: ApiKey, now: number): ApiKeyRecord => ({
     id: apiKey.id,
-    key: Buffer.from(vault.open(apiKey.sealed, contextOf(tenant.id, apiKey.id))).toString("utf8"),
+    key: Buffer.from(vault.open(apiKey.sealed, keyContext(tenant.id, apiKey.id))).toString("utf8"),
     is_active: isActive(apiKey, now),
     created_at: formatIso(apiKey.createdAt),
     last_used: apiKey.lastUsedAt === null ? null : formatIso(apiKey.lastUsedAt),

@@ -53,9 +53,11 @@ export interface LoginDeps {
   clock: Clock;
   passwords: Passwords;
   log: Log;
+  /** For metrics: after every wrong password. */
+  onFailure(): void;
 }
 
-export function createLogin({ store, clock, passwords, log }: LoginDeps): Login {
+export function createLogin({ store, clock, passwords, log, onFailure }: LoginDeps): Login {
   const failures = (limit: number) => createLimiter({ clock, limit, windowMs, maxKeys: 20_000 });
   const ofAccountFromAddress = failures(failureLimits.ofAccountFromAddress);
   const fromAddress = failures(failureLimits.fromAddress);
@@ -120,6 +122,15 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
     }
   }
 
+  /**
+   * For programs that ban addresses (README), so the address comes first. What was given as a login id may be a password
+   * in the wrong field: only the id of an account that there is gets into the log.
+   */
+  function tellFailure(tenant: Tenant | null, address: string): void {
+    onFailure();
+    log.write("info", "login.failed", { address, tenantId: tenant?.id ?? null });
+  }
+
   return {
     checkAddress(address, tenant) {
       const from = clientKey(address);
@@ -134,7 +145,10 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
         ? await store.findTenantByLoginEmail(loginId.toLowerCase())
         : await store.findTenant(loginId);
       const account = tenant?.id ?? loginId.toLowerCase();
-      if (!(await isPassword(tenant, account, password, from)) || tenant === null) throw wrongCredentials();
+      if (!(await isPassword(tenant, account, password, from)) || tenant === null) {
+        tellFailure(tenant, address);
+        throw wrongCredentials();
+      }
       await rememberAddress(tenant, from);
       return tenant;
     },
@@ -142,6 +156,7 @@ export function createLogin({ store, clock, passwords, log }: LoginDeps): Login 
     async changePassword(tenant, { current_password, new_password }, address) {
       checkPassword(new_password, "new_password");
       if (!(await isPassword(tenant, tenant.id, current_password, clientKey(address)))) {
+        tellFailure(tenant, address);
         throw invalid("current_password is not the password of this account.", "wrong_password");
       }
       return store.setPassword(tenant.key, await passwords.hash(new_password));

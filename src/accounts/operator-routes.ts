@@ -4,15 +4,20 @@ import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/e
 import { queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
+import type { Log } from "../lib/log.ts";
 import { plans } from "../plans.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "./accounts.ts";
 import * as m from "./model.ts";
+import { operatorUserHeader } from "./operator-user-header.ts";
 
 export interface OperatorRouteDeps {
   store: Pick<Store, "listTenants" | "usage" | "webhooks">;
   clock: Clock;
   accounts: Accounts;
+  log: Log;
+  /** Makes a new operator token; from then on the old one is refused. */
+  rotateToken(): string;
 }
 
 const tag = "Operator";
@@ -65,8 +70,8 @@ const detail = v.object({
 const changed = { description: "The account as it is now.", schema: record, example: exampleRecord };
 
 /** What only the operator of the server may do (decisions, section 13). The commands `postrider tenant …` call it. */
-export function operatorRoutes({ store, clock, accounts }: OperatorRouteDeps): ErasedEndpoint[] {
-  return [
+export function operatorRoutes({ store, clock, accounts, log, rotateToken }: OperatorRouteDeps): ErasedEndpoint[] {
+  const endpoints = [
     endpoint(
       {
         method: "GET",
@@ -235,5 +240,50 @@ export function operatorRoutes({ store, clock, accounts }: OperatorRouteDeps): E
         return noContent();
       },
     ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/token/rotate",
+        tag,
+        summary: "Replace the operator token",
+        description: "The old one is refused from then on. The new one is in the data directory as well.",
+        access: "operator",
+        responses: {
+          200: {
+            description: "The new token, which is shown this once.",
+            schema: v.object({ operator_token: v.string() }),
+            example: { operator_token: "svc_op_5f0c1e7a92b84d3655f0c1e7a92b84d3655f0c1e7a92b84d" },
+          },
+        },
+      },
+      () => ok({ operator_token: rotateToken() }),
+    ),
   ];
+  return endpoints.map((one) => (one.method === "GET" ? one : withActor(one, log)));
+}
+
+/** What the operator changes is in the log with who did it. */
+function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {
+  return {
+    ...endpoint,
+    async handle(request) {
+      const reply = await endpoint.handle(request);
+      const { id } = (request.params ?? {}) as { id?: string };
+      const { tenant_id: made } = (reply.json ?? {}) as { tenant_id?: string };
+      log.write("info", "operator.acted", {
+        act: `${endpoint.method} ${endpoint.path}`,
+        tenantId: id ?? made ?? null,
+        by: actorOf(request.headers),
+        address: request.address,
+      });
+      return reply;
+    },
+  };
+}
+
+/** The command line says which user of the machine runs it; anybody else is who has the token. */
+function actorOf(headers: Headers): string {
+  const user = headers.get(operatorUserHeader);
+  return user !== null && /^[\w.@-]{1,64}$/.test(user) ? `command of ${user}` : "operator token";
 }

@@ -21,6 +21,13 @@ const list = (texts: readonly string[]): string =>
 /** The rules as one sentence, for the document. */
 export const passwordRules = `Must have ${list(rules.map(({ text }) => text))}.`;
 
+/** The same as far as JSON Schema has words for it, which counts characters and no bytes. */
+export const passwordSchema = {
+  minLength: 8,
+  maxLength: maxPasswordBytes,
+  allOf: ["\\p{Lu}", "\\p{Ll}", "[0-9]", "[@#$%^&+=!]"].map((pattern) => ({ pattern })),
+};
+
 /**
  * Checks a new password. The message names every rule that is missed, and never the password.
  * @throws invalid `weak_password`

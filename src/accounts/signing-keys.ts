@@ -1,6 +1,7 @@
 import { generateSecret, generateSigningKey, jwk, type SigningJwk } from "../delivery/signature.ts";
-import { keyContext, type Signers, signingSecretContext } from "../delivery/signers.ts";
+import { type Signers, signingSecretContext } from "../delivery/signers.ts";
 import type { SigningKey, Tenant } from "../domain.ts";
+import { keyContext } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Vault } from "../lib/vault.ts";

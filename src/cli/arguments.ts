@@ -1,4 +1,4 @@
-import { nearest } from "./nearest.ts";
+import { nearest } from "../lib/nearest.ts";
 
 /** A command as it is typed: what the parser accepts and what the help shows. */
 export interface CommandForm {

@@ -2,7 +2,9 @@ import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
+import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { rotateTokenCommand } from "./operator.ts";
 import { crashCommand } from "./selftest/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full.ts";
 import { sendCommand } from "./send/send.ts";
@@ -17,9 +19,11 @@ export const commands: readonly Command[] = [
   listenCommand,
   sendCommand,
   ...tenantCommands,
+  rotateTokenCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,
+  licensesCommand,
   versionCommand,
   createHelpCommand(() => commands),
 ];

@@ -1,9 +1,9 @@
+import { nearest } from "../lib/nearest.ts";
 import { clientSettings, type Setting, settings } from "../settings.ts";
 import { version } from "../version.ts";
 import { spell, spellFlag, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { exitCode } from "./io.ts";
-import { nearest } from "./nearest.ts";
 import { createStyle, type Style } from "./style.ts";
 
 /** The help of every command and of every setting, made from what the parsers themselves read. */

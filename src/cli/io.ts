@@ -24,5 +24,5 @@ export type EndSignal = "SIGINT" | "SIGTERM";
 /** What a shell reports for a program that a signal has ended: 128 and the signal's number. */
 export const signalExitCode: Readonly<Record<EndSignal, number>> = { SIGINT: 130, SIGTERM: 143 };
 
-/** Exit codes of all commands. */
-export const exitCode = { ok: 0, failed: 1, usage: 2 } as const;
+/** Exit codes of all commands. `crashed` is a defect of the program (EX_SOFTWARE of sysexits.h), never the operator's. */
+export const exitCode = { ok: 0, failed: 1, usage: 2, crashed: 70 } as const;

@@ -1,7 +1,9 @@
-import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
+import { operatorUserHeader } from "../accounts/operator-user-header.ts";
 import { operatorTokenFile, readServerFile, type ServerFile } from "../data-dir.ts";
 import { StartupError } from "../errors.ts";
+import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
 
 /** Speaks to the server that runs on a data directory, with that directory's operator token. */
@@ -12,9 +14,8 @@ export interface OperatorClient {
 
 /** @throws StartupError when no server runs on the folder */
 export function createOperatorClient(dataDir: string): OperatorClient {
-  const server = readServerFile(dataDir);
-  // What listens on the port of a server that has died may be anybody's, and the token is not for them.
-  if (server === null || !isAlive(server)) throw notRunning(dataDir);
+  const server = runningServer(dataDir);
+  if (server === null) throw notRunning(dataDir);
   const token = readToken(dataDir);
   const base = dialable(server.url);
 
@@ -22,7 +23,8 @@ export function createOperatorClient(dataDir: string): OperatorClient {
     async send(method, path, body) {
       let answer: Answer;
       try {
-        answer = await call(`${base}${path}`, { method, body, headers: { Authorization: `Bearer ${token}` } });
+        const headers = { Authorization: `Bearer ${token}`, [operatorUserHeader]: userName() };
+        answer = await call(`${base}${path}`, { method, body, headers });
       } catch (error) {
         if (isRefused(error)) throw notRunning(dataDir);
         const reason = error instanceof Error ? error.message : String(error);
@@ -32,6 +34,22 @@ export function createOperatorClient(dataDir: string): OperatorClient {
       throw new StartupError(wordsOf(answer));
     },
   };
+}
+
+/** What listens on the port of a server that has died may be anybody's, and the token is not for them. */
+export function runningServer(dataDir: string): ServerFile | null {
+  const server = readServerFile(dataDir);
+  return server !== null && isAlive(server) ? server : null;
+}
+
+/** By number where it has no name, as in a container; the run-time then calls every user "unknown". */
+function userName(): string {
+  try {
+    const { username, uid } = userInfo();
+    return /^[\w.@-]+$/.test(username) && username !== "unknown" ? username : `uid-${uid}`;
+  } catch {
+    return `uid-${process.getuid?.()}`;
+  }
 }
 
 const notRunning = (dataDir: string) =>
@@ -53,7 +71,7 @@ function isAlive({ pid }: ServerFile): boolean {
 function readToken(dataDir: string): string {
   const path = join(dataDir, operatorTokenFile);
   try {
-    return readFileSync(path, "utf8").trim();
+    return readPrivate(path).trim();
   } catch {
     throw new StartupError(`${path} cannot be read. Try: run the command as the user that runs the server.`);
   }

@@ -1,7 +1,9 @@
+import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, type Log } from "../lib/log.ts";
+import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { createStyle } from "./style.ts";
@@ -18,7 +20,12 @@ flight end and exits with 0. A second signal ends it at once; nothing accepted i
     const config = loadConfig(io.env, flags);
     const greets = io.isTerminal && config.logFormat !== "json";
     const log = createServerLog(config, greets, io);
-    const app = createApp(config, { clock: systemClock, log });
+    const clock = createSteadyClock({
+      source: systemClock,
+      uptimeMs: () => uptime() * 1000,
+      tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
+    });
+    const app = createApp(config, { clock, log });
     // From here on a signal means a clean end, also when it comes during the start.
     const asked = io.nextSignal();
     const { url } = await app.start();
@@ -36,6 +43,31 @@ async function stop(app: App): Promise<number> {
 }
 
 const second = async (signal: Promise<EndSignal>) => signalExitCode[await signal];
+
+/** For the operator. The log's own times are those of the machine's clock, whatever it says. */
+function wordsOf(news: ClockNews): string {
+  switch (news.kind) {
+    case "ahead":
+      return (
+        `The machine's clock has jumped ${formatSpan(news.byMs)} ahead. The server goes on by the time before, and ` +
+        `follows when it stays so for ${disbeliefMs / 60_000} minutes. Try: look at the machine's time service.`
+      );
+    case "ahead_over":
+      return "The machine's clock is back; nothing has taken the wrong time.";
+    case "ahead_believed":
+      return (
+        `The machine's clock has stayed ${formatSpan(news.byMs)} ahead, so the server follows it. If it is wrong, set it ` +
+        "right now: ids only grow, so all events until then carry times ahead of the clock."
+      );
+    case "back":
+      return `The machine's clock was set back by ${formatSpan(news.byMs)}. Events keep the order of their acceptance.`;
+  }
+}
+
+function formatSpan(ms: number): string {
+  const hours = ms / 3_600_000;
+  return hours < 48 ? `${hours.toFixed(1)} hours` : `${(hours / 24).toFixed(1)} days`;
+}
 
 function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: Io): Log {
   const format = logFormat === "auto" ? (io.isTerminal ? "text" : "json") : logFormat;

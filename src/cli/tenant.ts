@@ -1,9 +1,9 @@
 import { loadConfig } from "../config.ts";
+import { nearest } from "../lib/nearest.ts";
 import type { Flag } from "./arguments.ts";
 import { UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
-import { nearest } from "./nearest.ts";
 import { createOperatorClient, type OperatorClient } from "./operator-client.ts";
 import { createStyle } from "./style.ts";
 import { formatPairs, formatTable, plainText } from "./table.ts";

@@ -1,5 +1,5 @@
 import type { Tenant } from "../domain.ts";
-import type { Metrics } from "../http/metrics.ts";
+import type { AttemptErrorClass, Metrics } from "../http/metrics.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
@@ -7,19 +7,22 @@ import type { StatRecorder } from "../maintenance/stat-recorder.ts";
 import type { ReplayProgress } from "../replays/progress.ts";
 import type { AcceptedEvents, Settlement } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
+import type { FailureLog } from "./failure-log.ts";
+import type { NoResponseCause } from "./no-response.ts";
 
 export interface AnnounceDeps {
   hub: Pick<Hub, "publish">;
   stats: StatRecorder;
   metrics: Metrics;
   log: Log;
+  failureLog: FailureLog;
   replayProgress: ReplayProgress;
 }
 
 /**
  * Tells everybody who wants to know, after it is on disk: the tenant's streams, the statistics, the metrics, the log.
  */
-export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: AnnounceDeps) {
+export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayProgress }: AnnounceDeps) {
   return {
     accepted(tenant: Tenant, { eventIds, ingestedAt, deliveries }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
@@ -33,7 +36,10 @@ export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: An
       }
     },
 
-    attempted(settlement: Settlement, outcome: { kind: "settled" | "superseded" }): void {
+    attempted(
+      settlement: Settlement,
+      outcome: { kind: "settled" | "superseded"; noResponse: NoResponseCause | null },
+    ): void {
       const { delivery, attempt, next } = settlement;
       const answered = attempt.statusCode !== null;
       stats.attempted(delivery.tenantKey, { next: next.kind, answered, durationMs: attempt.durationMs });
@@ -53,8 +59,11 @@ export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: An
           replayGroupId: delivery.replayGroupId,
         }));
       }
-      if (next.kind !== "delivered" && log.enabled("info")) {
-        log.write("info", next.kind === "retry" ? "delivery.retrying" : "delivery.failed", {
+      failureLog.attempted(settlement);
+      if (next.kind === "delivered") return;
+      metrics.attemptFailed(classOf(attempt.statusCode, outcome.noResponse));
+      if (log.enabled("debug")) {
+        log.write("debug", next.kind === "retry" ? "delivery.retrying" : "delivery.failed", {
           eventId: delivery.eventId,
           tenantId: delivery.tenantId,
           host: URL.parse(delivery.url)?.host ?? null,
@@ -66,6 +75,14 @@ export function createAnnouncer({ hub, stats, metrics, log, replayProgress }: An
       }
     },
   };
+}
+
+/** A failure without a status and without a cause was broken off by us before there was an answer. */
+function classOf(status: number | null, noResponse: NoResponseCause | null): AttemptErrorClass {
+  if (status === null) return noResponse === null || noResponse === "aborted" ? "reset" : noResponse;
+  if (status === 429) return "http_429";
+  if (status >= 500) return "http_5xx";
+  return status >= 400 ? "http_4xx" : "http_3xx";
 }
 
 function attemptMessage({ delivery, attempt, next }: Settlement): Record<string, unknown> {

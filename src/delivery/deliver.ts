@@ -5,7 +5,7 @@ import type { Settlement, Store } from "../store/store.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
-import type { Reply } from "./transport.ts";
+import type { NoResponseCause, Reply } from "./transport.ts";
 import { judge } from "./verdict.ts";
 
 /** How one attempt went, for the dispatcher. */
@@ -28,7 +28,14 @@ export interface Route {
 }
 
 /** Told of every attempt once it is on disk. */
-export type Announce = (settlement: Settlement, outcome: { kind: "settled" | "superseded" }) => void;
+export type Announce = (
+  settlement: Settlement,
+  outcome: {
+    kind: "settled" | "superseded";
+    /** Why there was no answer; null when there was one. */
+    noResponse: NoResponseCause | null;
+  },
+) => void;
 
 /** A body that is later than this after its head is logged later: the verdict does not wait for it. */
 const bodyGraceMs = 100;
@@ -67,7 +74,8 @@ export function createDeliver(deps: DeliverDeps) {
     const settled = await settleSurely(deps, settlement);
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
     if (settled.attemptKey !== null) {
-      announce(settlement, { kind: settled.kind === "settled" ? "settled" : "superseded" });
+      const noResponse = reply.kind === "no-response" ? reply.cause : null;
+      announce(settlement, { kind: settled.kind === "settled" ? "settled" : "superseded", noResponse });
     }
     const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
     return { kind: settled.kind, answered: reply.kind === "responded", next, connectionFree };

@@ -1,3 +1,4 @@
+import { keyContext } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Vault } from "../lib/vault.ts";
 import { accountGone } from "../standing.ts";
@@ -25,7 +26,6 @@ export interface Signers {
 }
 
 export const signingSecretContext = (tenantId: string) => `${tenantId}:signing-secret`;
-export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
 
 export interface SignerDeps {
   store: Pick<Store, "signingKeys" | "signingSecrets">;

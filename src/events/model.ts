@@ -174,7 +174,7 @@ export const recordBody = v.object({
   errorReason: v.nullable(v.string()),
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
-    v.description("The payload as it was submitted; null only in a list with `payload=false`."),
+    v.description("The payload as it was submitted; null only in a list with `payload=false`, and with `unreadable`."),
   ),
   attempts: v.pipe(v.number(), v.integer()),
   attemptsForgotten: v.optional(
@@ -189,6 +189,14 @@ export const recordBody = v.object({
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
   replayGroupId: v.nullable(v.string()),
+  unreadable: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description(
+        "Only when it is so: the record lies on a damaged page of the storage. `originalPayload` is null, and what else is lost is empty; of the id the end may be zeros.",
+      ),
+    ),
+  ),
 });
 
 export const recordExample = {
@@ -218,9 +226,18 @@ export const pageBody = v.object({
   totalIsExact: v.optional(
     v.pipe(v.boolean(), v.description("Only with webhook, from or to: false when more than 10,000 records match.")),
   ),
+  totalEvents: v.optional(
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.description(
+        "All events of the account, each of which has a record for every webhook; only in the list of all records.",
+      ),
+    ),
+  ),
 });
 
-export const pageExample = { events: [recordExample], total: 1 };
+export const pageExample = { events: [recordExample], total: 1, totalEvents: 1 };
 
 export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string() });
 

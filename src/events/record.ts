@@ -24,6 +24,7 @@ export function recordJson(record: EventRecord, tenantId: string): string {
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     replayGroupId: record.replayGroupId,
+    ...(record.unreadable && { unreadable: true }),
   });
   const payload = record.payload === null ? "null" : utf8.decode(record.payload);
   return `${before.slice(0, -1)},"originalPayload":${payload},${after.slice(1)}`;
@@ -35,5 +36,6 @@ export const recordsJson = (records: readonly EventRecord[], tenantId: string): 
 /** @param isFiltered whether a filter was given: only then may `total` be less than exact, and the page says whether it is */
 export function pageJson(page: RecordPage, tenantId: string, { isFiltered }: { isFiltered: boolean }): string {
   const exactness = isFiltered ? `,"totalIsExact":${page.totalIsExact}` : "";
-  return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}}`;
+  const events = page.totalEvents === undefined ? "" : `,"totalEvents":${page.totalEvents}`;
+  return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}${events}}`;
 }

@@ -14,21 +14,32 @@ export interface AuthDeps {
   sessions: Pick<Sessions, "check">;
   /** @throws unauthenticated */
   authenticateApiKey(key: string): Promise<{ tenant: Tenant }>;
-  operatorToken: string;
+  /** As it is now: it can be rotated. */
+  operatorToken(): string;
+  /** Reads the metrics and nothing else; null when none is set. */
+  metricsToken: string | null;
+  /** Told of every wrong operator or metrics token, with the address that it came from. */
+  onWrongToken(access: Access, address: string): void;
 }
 
 const nobody: Identity = { tenant: undefined, session: undefined };
 
 /** Checks the credential that an endpoint asks for (specification, "Authentication"). */
-export function createAuthenticate({ sessions, authenticateApiKey, operatorToken }: AuthDeps) {
-  const operatorHash = sha256(operatorToken);
-
-  return async function authenticate(access: Access, headers: Headers): Promise<Identity> {
+export function createAuthenticate({
+  sessions,
+  authenticateApiKey,
+  operatorToken,
+  metricsToken,
+  onWrongToken,
+}: AuthDeps) {
+  return async function authenticate(access: Access, headers: Headers, address: string): Promise<Identity> {
     if (access === "none") return nobody;
     const token = bearerToken(headers);
-    if (access === "operator") {
-      if (token === null || !timingSafeEqual(sha256(token), operatorHash)) throw notOperator();
-      return nobody;
+    if (access === "operator" || access === "metrics") {
+      if (token !== null && isToken(access, token)) return nobody;
+      // Nothing was guessed by who sent nothing: a browser that opens the address, a probe.
+      if (token !== null) onWrongToken(access, address);
+      throw access === "operator" ? notOperator() : notScraper();
     }
     if (access === "api_key") {
       const { tenant } = await authenticateApiKey(token ?? "");
@@ -38,6 +49,14 @@ export function createAuthenticate({ sessions, authenticateApiKey, operatorToken
     const { tenant, claims } = await sessions.check(token);
     return { tenant, session: claims };
   };
+
+  /** Both are compared whatever the first says, so that the time tells nothing. */
+  function isToken(access: Access, given: string): boolean {
+    const hash = sha256(given);
+    const isOperators = timingSafeEqual(hash, sha256(operatorToken()));
+    const isScrapers = metricsToken !== null && timingSafeEqual(hash, sha256(metricsToken));
+    return isOperators || (isScrapers && access === "metrics");
+  }
 }
 
 /** RFC 6750, section 2.1; the scheme is case-insensitive (RFC 9110, section 11.1). */
@@ -48,6 +67,13 @@ function bearerToken(headers: Headers): string | null {
 }
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest();
+
+const notScraper = () =>
+  new DomainError({
+    kind: "unauthenticated",
+    code: "unauthenticated",
+    message: "Authorization must be `Bearer <metrics token>` (POSTRIDER_METRICS_TOKEN) or the operator token.",
+  });
 
 const notOperator = () =>
   new DomainError({

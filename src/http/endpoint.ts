@@ -10,8 +10,8 @@ export type RawBody = "bytes" | "form";
 
 type Output<S> = S extends Schema ? v.InferOutput<S> : undefined;
 
-/** Who may call (specification, "Authentication"). */
-export type Access = "none" | "session" | "api_key" | "operator";
+/** Who may call (specification, "Authentication"). `metrics`: who reads them, and the operator. */
+export type Access = "none" | "session" | "api_key" | "operator" | "metrics";
 
 export interface ResponseDescription {
   description: string;

@@ -15,12 +15,21 @@ const statusOf: Record<ErrorKind, number> = {
   unavailable: 503,
 };
 
-/** The answer to a request that failed. Anything but a DomainError is a defect, of which the client learns nothing. */
-export function errorResponse(error: unknown): Response {
+/**
+ * The answer to a request that failed. Anything but a DomainError is a defect, of which the client learns nothing but the
+ * id that the log has it under.
+ */
+export function errorResponse(error: unknown, requestId?: string): Response {
+  const headers: Record<string, string> = requestId === undefined ? {} : { "Request-Id": requestId };
   if (!(error instanceof DomainError)) {
-    return json(500, "internal_error", "The server failed on this request; the operator's log says why.", {});
+    const under = requestId === undefined ? "" : ` under ${requestId}`;
+    return json(
+      500,
+      "internal_error",
+      `The server failed on this request; the operator's log says why${under}.`,
+      headers,
+    );
   }
-  const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.retryAfterSeconds);
   if (error.kind === "unauthenticated") headers["WWW-Authenticate"] = "Bearer";
   if (error.allow) headers.Allow = error.allow.join(", ");

@@ -1,7 +1,7 @@
 import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** `GET /metrics`, for Prometheus. In public mode it takes the operator token (decisions, section 13). */
+/** `GET /metrics`, for Prometheus. In public mode it takes the metrics token or the operator's (decisions, sections 13, 16). */
 export function metricsRoutes({ metrics, isPublic }: { metrics: Metrics; isPublic: boolean }): ErasedEndpoint[] {
   return [
     endpoint(
@@ -10,7 +10,7 @@ export function metricsRoutes({ metrics, isPublic }: { metrics: Metrics; isPubli
         path: "/metrics",
         tag: "Operation",
         summary: "Metrics in the Prometheus text format",
-        access: isPublic ? "operator" : "none",
+        access: isPublic ? "metrics" : "none",
         responses: { 200: { description: "The metrics.", contentType: "text/plain" } },
       },
       async () => ({ status: 200, text: await metrics.text(), headers: { "Content-Type": metrics.contentType } }),

@@ -1,12 +1,41 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { NoResponseCause } from "../delivery/no-response.ts";
+import type { Descriptors } from "../lib/descriptors.ts";
+import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
+import { commit, version } from "../version.ts";
 import type { ErasedEndpoint } from "./endpoint.ts";
+import { refusalCodes } from "./refusal-codes.ts";
 
 export interface MetricSources {
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
   now(): number;
   openStreams(): number;
   inFlight(): number;
+  disk(): { freeBytes: number; floorBytes: number };
+  storage(): { databaseBytes: number; logBytes: number };
+  descriptors(): Descriptors | null;
 }
+
+/** Why an attempt was no success: what came back, or why nothing did. */
+export type AttemptErrorClass = Exclude<NoResponseCause, "aborted"> | "http_3xx" | "http_4xx" | "http_429" | "http_5xx";
+
+const attemptErrorClasses: Readonly<Record<AttemptErrorClass, true>> = {
+  http_3xx: true,
+  http_4xx: true,
+  http_429: true,
+  http_5xx: true,
+  timeout: true,
+  dns: true,
+  refused: true,
+  unreachable: true,
+  reset: true,
+  tls: true,
+  protocol: true,
+  address_not_public: true,
+};
+
+/** Whose credential was wrong. */
+export type LoginKind = "account" | "operator";
 
 /** What the operator can see, in the Prometheus text format. No label holds a tenant, a URL or a secret. */
 export function createMetrics(sources: MetricSources) {
@@ -60,6 +89,40 @@ export function createMetrics(sources: MetricSources) {
     labelNames: ["connection"],
     registers,
   });
+  const attemptErrors = new Counter({
+    name: "postrider_delivery_attempt_errors_total",
+    help: "Attempts that were no success, by what came back or why nothing did.",
+    labelNames: ["class"],
+    registers,
+  });
+  const refusals = new Counter({
+    name: "postrider_refusals_total",
+    help: "Answers with an error, by its code.",
+    labelNames: ["code"],
+    registers,
+  });
+  const failedLogins = new Counter({
+    name: "postrider_failed_logins_total",
+    help: "Logins with a wrong password, and calls with a wrong operator or metrics token.",
+    labelNames: ["kind"],
+    registers,
+  });
+  const storageErrors = new Counter({
+    name: "postrider_storage_errors_total",
+    help: "Writes and checkpoints that failed, by what SQLite says.",
+    labelNames: ["class"],
+    registers,
+  });
+  const leftOutLines = new Counter({
+    name: "postrider_log_lines_suppressed_total",
+    help: "Lines that were left out of the log because too many of their kind came.",
+    registers,
+  });
+  const shedConnections = new Counter({
+    name: "postrider_connections_shed_total",
+    help: "Connections of clients that were closed because descriptors ran short.",
+    registers,
+  });
   const pending = new Gauge({ name: "postrider_queue_depth", help: "Deliveries that have not ended.", registers });
   const oldest = new Gauge({
     name: "postrider_queue_oldest_due_seconds",
@@ -69,8 +132,42 @@ export function createMetrics(sources: MetricSources) {
   const inFlight = new Gauge({ name: "postrider_delivery_in_flight", help: "Attempts under way.", registers });
   const streams = new Gauge({ name: "postrider_open_streams", help: "Open dashboard streams.", registers });
   const resident = new Gauge({ name: "process_resident_memory_bytes", help: "Resident memory.", registers });
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const diskFree = gauge("postrider_disk_free_bytes", "Free space of the disk of the data directory.");
+  const diskFloor = gauge("postrider_disk_floor_bytes", "Below this much free space no events are accepted.");
+  const databaseSize = gauge("postrider_database_bytes", "Size of the database, without its write-ahead log.");
+  const logSize = gauge("postrider_database_log_bytes", "Size of the database's write-ahead log.");
+  const knowsDescriptors = sources.descriptors() !== null;
+  const openDescriptors = knowsDescriptors ? gauge("process_open_fds", "Open file descriptors.") : null;
+  const mostDescriptors = knowsDescriptors ? gauge("process_max_fds", "Most open file descriptors.") : null;
+  new Gauge({
+    name: "postrider_build_info",
+    help: "1; its labels say which program this is.",
+    labelNames: ["version", "commit", "bun"],
+    registers,
+  }).set({ version, commit, bun: Bun.version }, 1);
+
+  // A series that begins with its first count has no rate: each of them begins with 0.
+  for (const outcome of ["delivered", "retry", "failed"]) attempts.inc({ outcome }, 0);
+  for (const connection of ["reused", "new"]) connections.inc({ connection }, 0);
+  for (const errorClass of Object.keys(attemptErrorClasses)) attemptErrors.inc({ class: errorClass }, 0);
+  for (const code of refusalCodes) refusals.inc({ code }, 0);
+  for (const kind of ["account", "operator"] satisfies LoginKind[]) failedLogins.inc({ kind }, 0);
+  for (const errorClass of storageErrorClasses) storageErrors.inc({ class: errorClass }, 0);
 
   return {
+    /** The routes, so that their counters exist: of each the statuses that it is described with. */
+    expect(endpoints: readonly ErasedEndpoint[]) {
+      for (const { method, path, responses } of endpoints) {
+        for (const status of Object.keys(responses)) requests.inc({ method, route: path, status }, 0);
+      }
+    },
+    attemptFailed: (errorClass: AttemptErrorClass) => attemptErrors.inc({ class: errorClass }),
+    refused: (code: string) => refusals.inc({ code }),
+    loginFailed: (kind: LoginKind) => failedLogins.inc({ kind }),
+    storageFailed: (errorClass: StorageErrorClass) => storageErrors.inc({ class: errorClass }),
+    lineLeftOut: () => leftOutLines.inc(),
+    connectionsShed: (count: number) => shedConnections.inc(count),
     eventsAccepted: (count: number) => accepted.inc(count),
     attempted(outcome: "delivered" | "retry" | "failed", durationMs: number, answered: boolean) {
       attempts.inc({ outcome });
@@ -90,6 +187,17 @@ export function createMetrics(sources: MetricSources) {
       inFlight.set(sources.inFlight());
       streams.set(sources.openStreams());
       resident.set(process.memoryUsage.rss());
+      const disk = sources.disk();
+      diskFree.set(disk.freeBytes);
+      diskFloor.set(disk.floorBytes);
+      const { databaseBytes, logBytes } = sources.storage();
+      databaseSize.set(databaseBytes);
+      logSize.set(logBytes);
+      const descriptors = sources.descriptors();
+      if (descriptors) {
+        openDescriptors?.set(descriptors.open);
+        mostDescriptors?.set(descriptors.limit);
+      }
       return registry.metrics();
     },
     contentType: registry.contentType,

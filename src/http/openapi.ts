@@ -1,6 +1,8 @@
 import { openapi } from "@elysiajs/openapi";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { type DocumentDecoration, Elysia } from "elysia";
+import { passwordRules, passwordSchema } from "../accounts/password.ts";
+import { isoTimeForm } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
 import { documentPath } from "./document-path.ts";
 import { type Access, type ErasedEndpoint, type ResponseDescription, type Schema, smallBodyBytes } from "./endpoint.ts";
@@ -16,6 +18,7 @@ const documentation = {
       "Every error body is `{message, code}`: one sentence for people, one stable word for programs. Times are ISO 8601 in UTC with milliseconds. Values of `state` and `status`, and fields of answers, may be added: ignore what you do not know.",
       "An unknown path is 404 with the code `unknown_path`; a method that a path does not have is 405 with `Allow`. A server in local mode answers 403 with the code `local_mode` to everything that does not come from its own machine.",
       "A `Host` that is none is 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target are 400 with the code `invalid_target`. A request other than GET, HEAD and OPTIONS that a page of another origin sends through a browser (`Origin`, `Sec-Fetch-Site`) is 403 with the code `cross_site`.",
+      "Every answer of an endpoint carries `Request-Id`, which names the request in the operator's log; tell it when you report a failure. A request's own `X-Request-Id` is kept beside it in the log and not sent back.",
     ].join("\n\n"),
   },
   tags: [
@@ -63,7 +66,7 @@ const errorSchema = { $ref: "#/components/schemas/Error" };
  * put right: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
  * itself checks them (it does not: `run-endpoint.ts` does).
  */
-export async function writeDocument(endpoints: readonly ErasedEndpoint[]): Promise<string> {
+export async function writeDocument(endpoints: readonly ErasedEndpoint[], publicUrl: string): Promise<string> {
   const copy = new Elysia({ normalize: false });
   copy.use(
     openapi({
@@ -84,8 +87,15 @@ export async function writeDocument(endpoints: readonly ErasedEndpoint[]): Promi
     });
   }
   const answer = await copy.handle(new Request(`http://localhost${documentPath}`));
-  return JSON.stringify(withParameters((await answer.json()) as OpenApiDocument, endpoints));
+  const document = withParameters((await answer.json()) as OpenApiDocument, endpoints);
+  return JSON.stringify({ ...document, servers: serversOf(publicUrl) });
 }
+
+/** The page at `/docs` takes the first: it may call none but the address under which it was opened. */
+const serversOf = (publicUrl: string) => [
+  { url: "/", description: "Where this document comes from." },
+  { url: publicUrl, description: "The public address of the server." },
+];
 
 interface OpenApiDocument {
   paths: Record<string, Record<string, Record<string, unknown>>>;
@@ -133,6 +143,7 @@ const security: Record<Access, Record<string, never[]>[]> = {
   session: [{ session: [] }],
   api_key: [{ apiKey: [] }],
   operator: [],
+  metrics: [],
 };
 
 /** `GET /v1/events/:id/attempts` → `getEventsByIdAttempts`. */
@@ -364,8 +375,32 @@ const isDigits = ({ type, pattern }: JsonSchema) => type === "string" && /^\^-\?
 /** Without what says nothing: that no field is required, that names of fields are texts. */
 function tidy({ required = [], propertyNames, ...schema }: JsonSchema): JsonSchema {
   if (schema.type === "integer" && typeof schema.default === "string") schema.default = Number(schema.default);
+  for (const [name, property] of Object.entries(schema.properties ?? {})) nameForm(name, property);
   const namesAreChecked = propertyNames !== undefined && Object.keys(propertyNames).some((word) => word !== "type");
   return { ...schema, ...(required.length > 0 && { required }), ...(namesAreChecked && { propertyNames }) };
+}
+
+/**
+ * What a text is, by the name of its field: the names keep to one meaning. The models check the same in their own words, with
+ * messages that JSON Schema has no place for.
+ */
+const forms: readonly [names: RegExp, form: JsonSchema][] = [
+  [/(?:^at|At|_at|_used|_until|Timestamp)$/, { format: "date-time" }],
+  [/^(?:from|to|startTime|endTime)$/, { pattern: isoTimeForm }],
+  [/^email$/, { format: "email" }],
+  [/^(?:url|payment_url|baseUrl)$/, { format: "uri" }],
+  [/^webhook_url$/, { format: "uri", pattern: "^https?://", maxLength: 2048 }],
+  [/password$/, { format: "password" }],
+];
+
+function nameForm(name: string, property: JsonSchema): void {
+  const form = forms.find(([names]) => names.test(name))?.[1];
+  const texts = [property, ...((property.anyOf as JsonSchema[] | undefined) ?? [])].filter(
+    ({ type }) => type === "string",
+  );
+  // A password that is given need not be one that would be taken today.
+  const rules = property.description === passwordRules ? passwordSchema : {};
+  if (form) for (const text of texts) Object.assign(text, { ...form, ...rules, ...text });
 }
 
 function refuse(errors: readonly string[] | undefined): void {

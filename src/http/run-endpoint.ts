@@ -5,15 +5,20 @@ import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
 import type { BodyPlace, BodyRoom } from "./body-room.ts";
 import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
+import { clientRequestId, createRequestIds } from "./request-id.ts";
 import { check } from "./validation.ts";
 
 export interface RunnerDeps {
-  authenticate(access: Access, headers: Headers): Promise<Identity>;
+  authenticate(access: Access, headers: Headers, address: string): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
   bodyRoom: BodyRoom;
   log: Log;
   /** For metrics: after every answer. */
   onAnswer?(endpoint: ErasedEndpoint, status: number): void;
+  /** For metrics: of every answer that is an error, its code. */
+  onRefusal?(code: string): void;
+  /** For the log. @default no time passes */
+  monotonicMs?(): number;
 }
 
 export interface IncomingCall {
@@ -22,30 +27,76 @@ export interface IncomingCall {
   socketAddress: string;
 }
 
+/** What the log says of a request, as it becomes known. */
+interface Trace {
+  readonly id: string;
+  code: string | null;
+  tenantId: string | null;
+  /** Of the answer's body; null for a stream, which has no end yet, and for an error. */
+  bytes: number | null;
+  address: string;
+}
+
 /**
  * Runs one request through its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
  * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
  */
-export function createRunner({ authenticate, clientAddress, bodyRoom, log, onAnswer }: RunnerDeps) {
+export function createRunner(deps: RunnerDeps) {
+  const { authenticate, clientAddress, bodyRoom, log, onAnswer, onRefusal, monotonicMs = () => 0 } = deps;
+  const nextRequestId = createRequestIds();
+
   return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
+    const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, bytes: null, address: call.socketAddress };
+    const isLogged = log.enabled("debug");
+    const startedAt = isLogged ? monotonicMs() : 0;
     let response: Response;
     try {
-      response = toResponse(await answer(endpoint, call));
+      const reply = await answer(endpoint, call, trace);
+      if (isLogged) trace.bytes = bytesOf(reply);
+      response = toResponse(reply, trace.id);
     } catch (error) {
+      trace.code = error instanceof DomainError ? error.code : "internal_error";
       if (!(error instanceof DomainError)) {
         const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-        log.write("error", "request.failed", { method: endpoint.method, path: endpoint.path, error: text });
+        const { method, path } = endpoint;
+        log.write("error", "request.failed", { requestId: trace.id, method, path, error: text });
       }
-      response = errorResponse(error);
+      response = errorResponse(error, trace.id);
+      onRefusal?.(trace.code);
     }
     onAnswer?.(endpoint, response.status);
+    if (isLogged) logAnswer(endpoint, call.request, response, trace, monotonicMs() - startedAt);
     return response;
   };
 
-  async function answer(endpoint: ErasedEndpoint, { request, params, socketAddress }: IncomingCall): Promise<Reply> {
+  /** The access log. The route, not the path: that may hold a token. */
+  function logAnswer(endpoint: ErasedEndpoint, request: Request, response: Response, trace: Trace, ms: number): void {
+    const { method, path } = endpoint;
+    log.write("debug", "request.answered", {
+      requestId: trace.id,
+      clientRequestId: clientRequestId(request.headers),
+      method,
+      route: path,
+      status: response.status,
+      code: trace.code,
+      ms: Math.round(ms * 10) / 10,
+      requestBytes: Number(request.headers.get("content-length")) || 0,
+      responseBytes: trace.bytes,
+      tenantId: trace.tenantId,
+      address: trace.address,
+    });
+  }
+
+  async function answer(
+    endpoint: ErasedEndpoint,
+    { request, params, socketAddress }: IncomingCall,
+    trace: Trace,
+  ): Promise<Reply> {
     const { headers } = request;
-    const { tenant, session } = await authenticate(endpoint.access, headers);
     const address = clientAddress(socketAddress, headers);
+    trace.address = address;
+    const { tenant, session } = await authenticate(endpoint.access, headers, address);
+    trace.tenantId = tenant?.id ?? null;
     endpoint.limit?.({ address, tenant, session } as Parameters<NonNullable<typeof endpoint.limit>>[0]);
     const place = bodyRoom.enter(tenant?.id);
     try {
@@ -98,11 +149,22 @@ function queryOf(url: string): Record<string, string> {
   return query;
 }
 
-function toResponse({ status, json, text, headers }: Reply): Response {
+/** For the level debug: what is JSON is written twice for it. */
+function bytesOf({ json, text = "" }: Reply): number | null {
+  const body = json === undefined ? text : JSON.stringify(json);
+  return typeof body === "string" ? Buffer.byteLength(body) : null;
+}
+
+function toResponse({ status, json, text, headers }: Reply, requestId: string): Response {
   const body = json === undefined ? (text ?? null) : JSON.stringify(json);
   const type = json !== undefined || (typeof text === "string" && !headers?.["Content-Type"]);
   return new Response(body, {
     status,
-    headers: { ...securityHeaders, ...(type && body !== null && { "Content-Type": "application/json" }), ...headers },
+    headers: {
+      ...securityHeaders,
+      "Request-Id": requestId,
+      ...(type && body !== null && { "Content-Type": "application/json" }),
+      ...headers,
+    },
   });
 }

@@ -50,6 +50,9 @@ const dayMs = 24 * hourMs;
 const isoPattern =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(?:T(?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?)?(?<zone>Z|[+-]\d\d:\d\d)?)?$/;
 
+/** What `parseIso` takes, for a document: the form alone, without what the calendar says. */
+export const isoTimeForm = isoPattern.source.replaceAll(/\?<\w+>/g, "?:");
+
 /** The first millisecond of a day; null when the calendar has no such day. */
 function dayStart(year: number, month: number, day: number): number | null {
   const date = new Date(0);

@@ -1,24 +1,77 @@
 import { statfsSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 
 /** How long a reading of the free space is good for. At 100 MB/s the disk loses as much in it as the smallest floor. */
 const readingLifetimeMs = 1000;
 
+/** A disk that hovers at its floor is told of so often, and not at each reading. */
+const longestSilenceMs = 10_000;
+
+export interface DiskWatchOptions {
+  folder: string;
+  minFreeBytes: number;
+  clock: Pick<Clock, "monotonicMs">;
+  log: Log;
+  /** @default what the system says */
+  freeBytesOf?(folder: string): number;
+}
+
+export interface DiskWatch {
+  /** Whether the disk is above its floor. */
+  hasRoom(): boolean;
+  freeBytes(): number;
+}
+
 /**
  * Whether the disk of a folder is above its floor. It is read when asked, at most once a second, so an idle server does
- * nothing for it.
+ * nothing for it. The log is told when the floor is crossed, both ways.
  */
-export function createDiskWatch(folder: string, minFreeBytes: number, clock: Pick<Clock, "monotonicMs">) {
+export function createDiskWatch({
+  folder,
+  minFreeBytes,
+  clock,
+  log,
+  freeBytesOf = readFreeBytes,
+}: DiskWatchOptions): DiskWatch {
   let readAt = Number.NEGATIVE_INFINITY;
-  let room = true;
-  return function hasRoom(): boolean {
-    if (minFreeBytes === 0) return true;
+  let free = Number.POSITIVE_INFINITY;
+  let told = { isLow: false, at: Number.NEGATIVE_INFINITY };
+  /** Answers "no" since the disk was said to be low: each is something that was refused. */
+  let refused = 0;
+
+  function read(): number {
     const now = clock.monotonicMs();
     if (now - readAt >= readingLifetimeMs) {
       readAt = now;
-      const { bavail, bsize } = statfsSync(folder);
-      room = bavail * bsize >= minFreeBytes;
+      free = freeBytesOf(folder);
+      tell(now);
     }
-    return room;
+    return free;
+  }
+
+  function tell(now: number): void {
+    const isLow = free < minFreeBytes;
+    if (isLow === told.isLow || now - told.at < longestSilenceMs) return;
+    told = { isLow, at: now };
+    const figures = { freeBytes: free, floorBytes: minFreeBytes };
+    if (isLow) log.write("warn", "disk.low", { ...figures, effect: "no events are accepted" });
+    else log.write("info", "disk.enough", { ...figures, refused });
+    refused = 0;
+  }
+
+  return {
+    hasRoom() {
+      if (minFreeBytes === 0) return true;
+      const hasRoom = read() >= minFreeBytes;
+      if (!hasRoom) refused += 1;
+      return hasRoom;
+    },
+    freeBytes: read,
   };
+}
+
+function readFreeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
 }

@@ -12,7 +12,9 @@ import { formatIso } from "../lib/iso-time.ts";
 const replayGroupId = v.pipe(
   v.string("must be a string"),
   v.nonEmpty("must not be empty"),
-  v.description("A label of the caller's choice; records that are delivered again carry it."),
+  v.description(
+    "A label of the caller's choice; records that are delivered again carry it. So do their deliveries, as `Service-Replay-Group`: its UTF-8, percent-encoded outside visible ASCII (0x21 to 0x7e) and for `%`; left out where that has more than 1,024 bytes.",
+  ),
 );
 
 const eventId = v.pipe(v.string("must be a string"), v.nonEmpty("must not be empty"));

@@ -221,6 +221,8 @@ export interface RecordPage {
   readonly total: number;
   /** False when a filtered count stopped at 10,000. */
   readonly totalIsExact: boolean;
+  /** Events of the account, of which each may have several records; only of the list of all of them. */
+  readonly totalEvents?: number;
 }
 
 export interface EventVerbs {
@@ -370,7 +372,7 @@ export interface MaintenanceVerbs {
    * there may be more.
    */
   forgetWebhooks(now: number, limit: number): Promise<boolean>;
-  /** Resolves when a small write is on disk. */
+  /** Resolves when a small write is on disk. @throws unavailable also when the master key does not open what is sealed */
   probe(): Promise<void>;
   /** How long the oldest write has been waiting for its commit, in ms; 0 when none waits. */
   writeLagMs(): number;

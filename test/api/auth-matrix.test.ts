@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { operatorTokenFile } from "../../src/data-dir.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
@@ -140,6 +141,7 @@ const badCredentials: Record<ErasedEndpoint["access"], Record<string, () => stri
   session: badTokens,
   api_key: badKeys,
   operator: badOperatorTokens,
+  metrics: badOperatorTokens,
 };
 
 /** What no endpoint with a credential takes: whole values of the header. */
@@ -161,8 +163,11 @@ const badHeaders: Record<string, (good: string) => string | undefined> = {
 
 // ---------------------------------------------------------------- the matrix
 
+/** From its file: one of the endpoints rotates it. */
+const operatorToken = () => readFileSync(join(server.dataDir, operatorTokenFile), "utf8").trim();
+
 const goodToken = (access: ErasedEndpoint["access"]): string =>
-  ({ none: "", session: ada.jwt, api_key: ada.apiKey, operator: server.operatorToken })[access];
+  ({ none: "", session: ada.jwt, api_key: ada.apiKey, operator: operatorToken(), metrics: operatorToken() })[access];
 
 const pathOf = ({ path }: ErasedEndpoint): string =>
   path

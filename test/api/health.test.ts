@@ -42,7 +42,7 @@ describe("below the floor of the disk", () => {
     const refused = await tenant.ingest({});
     expect([refused.status, refused.body]).toEqual([503, refusal]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect((await tenant.get("/v1/events")).body).toEqual({ events: [], total: 0 });
+    expect((await tenant.get("/v1/events")).body).toEqual({ events: [], total: 0, totalEvents: 0 });
     expect((await tenant.get("/v1/tenants/me")).body.events_this_month).toBe(0);
   });
 });

@@ -74,6 +74,13 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     expectThat(code === 0 && out.includes("POSTRIDER_DATA_DIR") && out.includes("postrider demo"), "it is whole", out);
   },
 
+  async licenses({ run }) {
+    const { code, out } = await run("licenses");
+    // More than a pipe takes at once, so this is also about the end of a long text.
+    const isWhole = out.length > 70_000 && out.startsWith("MIT License") && out.includes("\nvalibot ");
+    expectThat(code === 0 && isWhole, "they are whole, from the program's to the last package's", out.length);
+  },
+
   async "wrong usage"({ run }) {
     const { code, out, err } = await run("serv");
     const expected = 'postrider: There is no command "serv". Try: postrider serve\n';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type CommandForm, parseArguments, UsageError } from "../../src/cli/arguments.ts";
-import { editDistance, nearest } from "../../src/cli/nearest.ts";
+import { editDistance, nearest } from "../../src/lib/nearest.ts";
 
 const json = { name: "--json", doc: "" };
 const port = { name: "--port", value: "PORT", doc: "" };

@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { loadClientConfig, loadConfig } from "../../src/config.ts";
 import { StartupError } from "../../src/errors.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
@@ -21,12 +24,14 @@ describe("loadConfig", () => {
     expect(load()).toEqual({
       host: "127.0.0.1",
       port: 8080,
+      healthPort: null,
       tls: null,
       publicUrl: null,
       dataDir: "./postrider-data",
       signup: "open",
       allowTargets: [],
       trustedProxies: [],
+      metricsToken: null,
       retryScheduleMs: [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000],
       dnsServers: [],
       extraCa: null,
@@ -42,6 +47,7 @@ describe("loadConfig", () => {
       logLevel: "info",
       logFormat: "auto",
       localMode: true,
+      foreignVariables: [],
     });
   });
 
@@ -76,11 +82,98 @@ describe("loadConfig", () => {
   });
 
   test.each([
-    ["POSTRIDER_PRT", "8080"],
-    ["POSTRIDER_", "1"],
-    ["POSTRIDER_port", "1"],
-  ])("%s is no setting", (name, value) => {
-    expect(refusalOf({ [name]: value })).toBe(`${name} is not a setting. Try: postrider help, which lists them all.`);
+    ["POSTRIDER_PRT", "8080", "POSTRIDER_PORT, or "],
+    ["POSTRIDER_port", "1", "POSTRIDER_PORT, or "],
+    ["POSTRIDER_METRIC_TOKEN", "1", "POSTRIDER_METRICS_TOKEN, or "],
+    ["POSTRIDER_SERVICE_HOTS", "10.0.0.1", ""],
+    ["POSTRIDER_", "1", ""],
+    ["POSTRIDER_COLOUR_SCHEME", "1", ""],
+  ])("%s is no setting, and the nearest one is named", (name, value, hint) => {
+    expect(refusalOf({ [name]: value })).toBe(
+      `${name} is not a setting. Try: ${hint}postrider help, which lists them all.`,
+    );
+  });
+});
+
+describe("variables of a container platform", () => {
+  /** Of a service called "postrider", of one called "postrider-web", and of a linked container. */
+  const platform = {
+    POSTRIDER_SERVICE_HOST: "10.96.0.12",
+    POSTRIDER_SERVICE_PORT: "8080",
+    POSTRIDER_SERVICE_PORT_HTTP: "8080",
+    POSTRIDER_PORT: "tcp://10.96.0.12:8080",
+    POSTRIDER_PORT_8080_TCP: "tcp://10.96.0.12:8080",
+    POSTRIDER_PORT_8080_TCP_PROTO: "tcp",
+    POSTRIDER_PORT_8080_TCP_PORT: "8080",
+    POSTRIDER_PORT_8080_TCP_ADDR: "10.96.0.12",
+    POSTRIDER_WEB_SERVICE_HOST: "fd00::12",
+    POSTRIDER_WEB_PORT: "udp://[fd00::12]:53",
+    POSTRIDER_NAME: "/web/postrider",
+    POSTRIDER_ENV_PATH: "/usr/bin",
+  };
+
+  test("stop nothing, and are named", () => {
+    const { port, foreignVariables } = load(platform);
+    expect(port).toBe(8080);
+    expect(foreignVariables).toEqual(Object.keys(platform));
+    expect(() => loadClientConfig(platform, new Map())).not.toThrow();
+  });
+
+  test("a setting beside them counts", () => {
+    expect(load({ ...platform, POSTRIDER_PORT: "81" }).port).toBe(81);
+    expect(load(platform, { "--port": "82" }).port).toBe(82);
+  });
+
+  test.each([
+    ["POSTRIDER_SERVICE_HOST", "relay.example.com"],
+    ["POSTRIDER_SERVICE_PORT", "http"],
+    ["POSTRIDER_PORT_8080", "8080"],
+    ["POSTRIDER_NAME", "relay"],
+  ])("%s=%s is none of theirs", (name, value) => {
+    expect(refusalOf({ [name]: value })).toStartWith(`${name} is not a setting.`);
+  });
+
+  test("a port that is neither is refused as before", () => {
+    expect(refusalOf({ POSTRIDER_PORT: "http://10.96.0.12" })).toStartWith("POSTRIDER_PORT is not valid");
+  });
+});
+
+describe("the metrics token", () => {
+  const token = "scrape-4d1f9a7c2b60e85317aa";
+  const fileWith = (content: string) => {
+    const file = join(mkdtempSync(join(tmpdir(), "postrider-token-")), "token");
+    writeFileSync(file, content);
+    return file;
+  };
+
+  test("comes from the environment, or from a file", () => {
+    expect(load({ POSTRIDER_METRICS_TOKEN: token }).metricsToken).toBe(token);
+    expect(load({ POSTRIDER_METRICS_TOKEN_FILE: fileWith(`${token}\n`) }).metricsToken).toBe(token);
+  });
+
+  test("both stop the start", () => {
+    expect(refusalOf({ POSTRIDER_METRICS_TOKEN: token, POSTRIDER_METRICS_TOKEN_FILE: fileWith(token) })).toBe(
+      "POSTRIDER_METRICS_TOKEN and POSTRIDER_METRICS_TOKEN_FILE are both set. Try: remove one of the two.",
+    );
+  });
+
+  test.each([["short"], [token.slice(0, 23)], ["with a space 0123456789abcdef"], ["ünïcode-0123456789abcdef"]])(
+    "%p is none, and is not shown",
+    (text) => {
+      for (const refusal of [
+        refusalOf({ POSTRIDER_METRICS_TOKEN: text }),
+        refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith(text) }),
+      ]) {
+        expect(refusal).toStartWith("POSTRIDER_METRICS_TOKEN");
+        expect(refusal).toContain("Try: ");
+        expect(refusal).not.toContain(text);
+      }
+    },
+  );
+
+  test("an empty file and a missing one stop the start", () => {
+    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith("\n") })).toContain("whose content is no token");
+    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: "/nowhere" })).toContain("cannot be read");
   });
 });
 

@@ -22,7 +22,7 @@ const dayMs = 86_400_000;
 
 /** Tables without rows of a tenant that never had to do with payments. */
 const ofNoTenant =
-  /^(lane|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
+  /^(lane|vault_check|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
 
 /** The text of `src/store/store.ts` as tests. A backend of the store is one that passes them. */
 export function storeContract(name: string, newBackend: () => TestBackend): void {
@@ -387,6 +387,15 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 10_000 });
       });
 
+      test("and then the quota begins anew after the month in which events count", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        world.clock.advance(Date.UTC(2026, 3, 1) - world.clock.now());
+        await world.acceptMany(tenant, 10_000);
+        world.clock.advance(-1_000);
+        const refused = await world.accept(tenant).catch((error: { retryAfterSeconds: number }) => error);
+        expect(refused).toMatchObject({ retryAfterSeconds: 30 * 24 * 3_600 + 1 });
+      });
+
       test("events that arrive together share the quota", async () => {
         const tenant = await world.tenant({ tier: "free" });
         await world.acceptMany(tenant, 9_998);
@@ -481,14 +490,23 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant({ urls: [b, a] });
         await world.accept(await world.tenant({ urls: [c] }));
         const ids = await world.acceptMany(tenant, 3);
-        const { records, total, totalIsExact } = await world.page(tenant);
-        expect({ total, totalIsExact }).toEqual({ total: 6, totalIsExact: true });
+        const { records, ...counts } = await world.page(tenant);
+        expect(counts).toEqual({ total: 6, totalIsExact: true, totalEvents: 3 });
         expect(records.map(({ eventId, targetWebhook }) => [eventId, targetWebhook])).toEqual(
           ids.toReversed().flatMap((id) => [
             [id, b],
             [id, a],
           ]),
         );
+      });
+
+      test("counts all events of the account beside all of its records, and not beside a part of them", async () => {
+        const tenant = await world.tenant({ urls: [b, a] });
+        expect((await world.page(tenant)).totalEvents).toBe(0);
+        await world.acceptMany(tenant, 3);
+        expect((await world.page(tenant, { page: 9 })).totalEvents).toBe(3);
+        expect((await world.page(tenant, { state: "PENDING" })).totalEvents).toBeUndefined();
+        expect((await world.page(tenant, { from: 0 })).totalEvents).toBeUndefined();
       });
 
       test("cuts anywhere, and is empty behind the end", async () => {

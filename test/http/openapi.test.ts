@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import * as v from "valibot";
+import { checkPassword, passwordSchema } from "../../src/accounts/password.ts";
 import { deliveryStates } from "../../src/domain.ts";
 import type { ErasedEndpoint, Schema as Model } from "../../src/http/endpoint.ts";
 import { describeEndpoint, jsonSchemaOf } from "../../src/http/openapi.ts";
 import { jsonObject, queryInteger } from "../../src/http/validation.ts";
+import { isoTimeForm, parseIso } from "../../src/lib/iso-time.ts";
 import {
   checkAnswer,
   findOperation,
@@ -381,4 +383,51 @@ describe("jsonSchemaOf", () => {
     expect(() => jsonSchemaOf(v.date())).toThrow("cannot say this");
     expect(() => jsonSchemaOf(v.pipe(v.string(), v.regex(/a/i)))).toThrow("cannot say this");
   });
+
+  test("a field's name says what its text is, also where it may be null", () => {
+    const { properties } = jsonSchemaOf(
+      v.object({ created_at: v.string(), lastAttemptAt: v.nullable(v.string()), email: v.string(), url: v.string() }),
+    );
+    expect(properties).toEqual({
+      created_at: { type: "string", format: "date-time" },
+      lastAttemptAt: { anyOf: [{ type: "string", format: "date-time" }, { type: "null" }] },
+      email: { type: "string", format: "email" },
+      url: { type: "string", format: "uri" },
+    });
+  });
+});
+
+describe("a rule that the document repeats is the rule that is checked", () => {
+  test.each(["Corr3ct#Horse", "Ärger3#öö", "corr3ct#horse", "CORR3CT#HORSE", "Correct#Horse", "Corr3ctHorse", "C3#a"])(
+    "password %s",
+    (password) => {
+      const { allOf, minLength } = passwordSchema;
+      const isDocumented =
+        password.length >= minLength && allOf.every(({ pattern }) => new RegExp(pattern, "u").test(password));
+      const check = () => checkPassword(password);
+      if (isDocumented) expect(check).not.toThrow();
+      else expect(check).toThrow("password must have");
+    },
+  );
+
+  test.each([
+    "2026-03-01",
+    "2026-03-01T12:34",
+    "2026-03-01T12:34:56.789Z",
+    "2026-03-01T12:34:56+01:00",
+    "2026-03",
+    "20260301",
+    "2026-03-01 12:34",
+    "2026-03-01T12:34:56,789Z",
+    "yesterday",
+  ])("time %s", (time) => {
+    expect(new RegExp(isoTimeForm, "u").test(time)).toBe(parseIso(time, "start") !== null);
+  });
+});
+
+test("the document says where the server is: first as it was asked, so that the page at /docs may call it", () => {
+  expect(document.servers).toEqual([
+    { url: "/", description: expect.any(String) },
+    { url: expect.stringMatching(/^http:\/\/localhost:\d+$/), description: expect.any(String) },
+  ]);
 });

@@ -11,7 +11,10 @@ function setUp() {
       new Promise<void>((resolve, reject) => asked.push({ end: resolve, fail: () => reject(new Error("the disk")) })),
     { monotonicMs: () => now },
   );
-  return { probe, asked, travel: (ms: number) => void (now += ms) };
+  const travel = (ms: number) => {
+    now += ms;
+  };
+  return { probe, asked, travel };
 }
 
 test("all who ask while one is under way get its answer, however long it takes", async () => {

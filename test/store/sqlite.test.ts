@@ -249,6 +249,7 @@ describe("the migration that makes events lean", () => {
     const before = rows();
     migrate(client, migrations.slice(0, 6));
     expect(rows()).toEqual(before);
+    migrate(client);
     expect(() => client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null)")).toThrow(
       "FOREIGN KEY",
     );
@@ -299,7 +300,7 @@ describe("query plans", () => {
     client.run(
       "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
     );
-    client.run("insert into event values (1, 1, x'00', x'00')");
+    client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
     client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0)");
     return client;
   }
@@ -509,7 +510,8 @@ describe("query plans", () => {
     const reader = createReader("");
     const pages = createTenantPages(client);
     const billing = createBillingRows(client);
-    return { client, db, lane, pages, rowKeys: createRowKeys(client), billing, queries: createQueries(db), reader };
+    const rows = { pages, rowKeys: createRowKeys(client), billing, queries: createQueries(db) };
+    return { client, db, lane, ...rows, reader, reportDamage: () => {} };
   }
 });
 

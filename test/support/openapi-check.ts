@@ -3,6 +3,7 @@
 export interface OpenApiDocument {
   openapi: string;
   info: { title: string; version: string };
+  servers: { url: string; description: string }[];
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema>; securitySchemes: Record<string, unknown> };

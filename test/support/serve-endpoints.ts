@@ -20,6 +20,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     localMode: true,
     refuseCrossSite: () => null,
     log,
+    publicUrl: () => "http://localhost:8080",
     isDraining: () => false,
     ...options,
   });

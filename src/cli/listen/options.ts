@@ -1,10 +1,10 @@
 import { parseDuration } from "../../lib/duration.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
 import { parseIso } from "../../lib/iso-time.ts";
+import { nearest } from "../../lib/nearest.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
-import { nearest } from "../nearest.ts";
 
 /** What has happened to an event that is forwarded. */
 export type Kind = "accepted" | "delivered" | "failed";

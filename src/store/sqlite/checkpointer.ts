@@ -26,19 +26,24 @@ const rounds = 4;
 /** 64 MiB: so far behind, this thread copies by itself. */
 const overdueAtPages = 16_384;
 
-export function createCheckpointer(client: Database, reader: Reader): Checkpointer {
+export function createCheckpointer(
+  client: Database,
+  reader: Reader,
+  onFailure?: (failure: { operation: string; error: unknown }) => void,
+): Checkpointer {
   // "noop" only tells how long the log is, and how much of it has been copied.
   const measure = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(noop)");
   const copy = client.prepare<{ log: number; checkpointed: number }, []>("pragma wal_checkpoint(passive)");
   let isUnderWay = false;
   let overdueAt = overdueAtPages;
 
-  /** The disk may be full or broken: then the log grows, which writers will meet and tell. */
+  /** The disk may be full or broken: then the log grows, which writers will meet. */
   function tryTo(read: () => { log: number; checkpointed: number } | null): { log: number; left: number } {
     try {
       const { log, checkpointed } = read() ?? { log: 0, checkpointed: 0 };
       return { log, left: log - checkpointed };
-    } catch {
+    } catch (error) {
+      onFailure?.({ operation: "checkpoint", error });
       return { log: 0, left: 0 };
     }
   }

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { BillingRows } from "./billing-rows.ts";
+import type { DamageReport } from "./damage.ts";
 import type { Lane } from "./lane.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
@@ -19,4 +20,5 @@ export interface Connection {
   readonly queries: Queries;
   /** The same reads on a connection in a Worker, for those that may take long. */
   readonly reader: Reader;
+  readonly reportDamage: DamageReport;
 }

@@ -2,6 +2,7 @@ import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged, unreadableReason } from "./damage.ts";
 import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
@@ -25,7 +26,7 @@ const pendingWebhooks = `
  * the store goes through the query builder.
  */
 export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): DeliveryVerbs {
-  const { client, lane, pages, rowKeys } = connection;
+  const { client, lane, pages, rowKeys, reportDamage } = connection;
 
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
     with recursive lane (webhook_key) as (${pendingWebhooks})
@@ -41,15 +42,26 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     where webhook.key = ?1
       and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
 
-  const selectDue = client.prepare<DueRow, [number, number, number]>(`
+  const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, replay.label as replayGroupId, event.id_tail as idTail, event.payload
+           d.replay_key as replayKey, replay.label as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
     from delivery d
     join event on event.seq = d.event_seq
-    left join replay on replay.key = d.replay_key
+    left join replay on replay.key = d.replay_key`;
+  const selectDue = client.prepare<DueRow, [number, number, number]>(`${dueColumns}
     where d.state = 0 and d.webhook_key = ?1 and d.next_attempt_at <= ?2
     order by d.next_attempt_at, d.key
     limit ?3`);
+
+  // Inside the index, which the damage of a row leaves whole.
+  const selectDueKeys = client.prepare<{ key: number }, [number, number, number, number]>(
+    `select key from delivery where state = 0 and webhook_key = ?1 and next_attempt_at <= ?2
+     order by next_attempt_at, key limit ?3 offset ?4`,
+  );
+  const selectDueByKey = client.prepare<DueRow, [number]>(`${dueColumns} where d.key = ?1`);
+  const selectPending = client.prepare<{ tenantKey: number; eventSeq: number; replayKey: number | null }, [number]>(
+    "select tenant_key as tenantKey, event_seq as eventSeq, replay_key as replayKey from delivery where key = ?1 and state = 0",
+  );
 
   const selectNextDue = client.prepare<{ at: number | null }, [number, number]>(
     "select min(next_attempt_at) as at from delivery where state = 0 and webhook_key = ?1 and next_attempt_at > ?2",
@@ -105,15 +117,16 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
      where key = ?1 and exists (select 1 from tenant where tenant.key = attempt.tenant_key and deleted_at is null)`,
   );
 
-  const selectDraining = client.prepare<{ key: number }, []>(
-    "select key from webhook where removed_at is not null and drained = 0 order by removed_at limit 1",
+  const selectDraining = client.prepare<{ key: number }, [string]>(
+    `select key from webhook where removed_at is not null and drained = 0
+       and key not in (select value from json_each(?1)) order by removed_at limit 1`,
   );
   const markDrained = client.prepare("update webhook set drained = 1 where key = ?1");
   const selectWaiting = client.prepare<{ key: number; tenantKey: number; replayKey: number | null }, [number, number]>(
     "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
   );
   const failWaiting = client.prepare(
-    `update delivery set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = '${webhookRemovedReason}' where key = ?1`,
+    `update delivery set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = ?3 where key = ?1`,
   );
 
   // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
@@ -207,49 +220,116 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     return successor?.key ?? null;
   }
 
+  /** Deliveries that are due, and whose rows cannot be read or written: nothing is sent whose outcome has no place. */
+  const setAside = new Set<number>();
+  /** Removed webhooks with such a delivery. */
+  const undrainable = new Set<number>();
+
+  /** As `selectDue`, row by row, without those that are damaged. */
+  function readableDue(webhookKey: number, now: number, limit: number): { rows: DueRow[]; damaged: number[] } {
+    const rows: DueRow[] = [];
+    const damaged: number[] = [];
+    for (let offset = 0; rows.length < limit; offset += limit) {
+      const keys = selectDueKeys.all(webhookKey, now, limit, offset);
+      for (const { key } of keys) {
+        const row = setAside.has(key) ? null : unlessDamaged(() => selectDueByKey.get(key));
+        if (row && isWhole(row.payload, row.checksum)) rows.push(row);
+        else if (!setAside.has(key)) damaged.push(key);
+      }
+      if (keys.length < limit) break;
+    }
+    return { rows: rows.slice(0, limit), damaged };
+  }
+
+  /** An event that cannot be read is never delivered: its record fails, and its webhook goes on with the others. */
+  async function failDamaged(keys: readonly number[]): Promise<void> {
+    for (const deliveryKey of keys) {
+      try {
+        await lane.submit<void>((tx) => {
+          const found = selectPending.get(deliveryKey);
+          if (!found) return;
+          const page = pages(tx, found.tenantKey);
+          failWaiting.run(deliveryKey, tx.orderedNow, unreadableReason);
+          page.pending -= 1;
+          page.failed += 1;
+          if (found.replayKey !== null) ledger.end(found.replayKey, "failed", tx.now);
+          reportDamage(damagedEvent(found.eventSeq));
+        });
+      } catch (error) {
+        if (!isStorageDamaged(error)) throw error;
+        setAside.add(deliveryKey);
+        reportDamage(`The delivery with the key ${deliveryKey}`);
+      }
+    }
+  }
+
   return {
     dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
 
     async dueDeliveries(webhookKey, now, limit) {
       const receiver = selectReceiver.get(webhookKey);
       if (!receiver) return { due: [], nextDueAt: null };
-      const rows = selectDue.all(webhookKey, now, limit);
-      const due = rows.map(({ key, idTail, ...row }): DueDelivery => {
+      let rows = unlessDamaged(() => selectDue.all(webhookKey, now, limit));
+      if (!rows?.every(({ payload, checksum }) => isWhole(payload, checksum))) {
+        const found = readableDue(webhookKey, now, limit);
+        rows = found.rows;
+        await failDamaged(found.damaged);
+      }
+      const due = rows.map(({ key, idTail, checksum: _, ...row }): DueDelivery => {
         return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row };
       });
       const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now)?.at ?? null);
       return { due, nextDueAt };
     },
 
-    settle: (settlement) =>
-      lane.submit<Settled>((tx) => {
-        const { delivery } = settlement;
-        const page = pages(tx, delivery.tenantKey);
-        if (page.gone) return { kind: "gone", attemptKey: null };
-        const kind = settleCurrentRun(tx, page, settlement) ? "settled" : settleOtherwise(tx, page, settlement);
-        return { kind, attemptKey: log(settlement, countLate(page, delivery) ?? delivery.deliveryKey) };
-      }),
+    async settle(settlement) {
+      const { delivery } = settlement;
+      try {
+        return await lane.submit<Settled>((tx) => {
+          const page = pages(tx, delivery.tenantKey);
+          if (page.gone) return { kind: "gone", attemptKey: null };
+          const kind = settleCurrentRun(tx, page, settlement) ? "settled" : settleOtherwise(tx, page, settlement);
+          return { kind, attemptKey: log(settlement, countLate(page, delivery) ?? delivery.deliveryKey) };
+        });
+      } catch (error) {
+        if (!isStorageDamaged(error)) throw error;
+        // Tried again, it would be sent again, and again without a trace.
+        setAside.add(delivery.deliveryKey);
+        reportDamage(`The delivery of ${delivery.eventId}`);
+        return { kind: "gone", attemptKey: null };
+      }
+    },
 
     completeResponseBody: (attemptKey, responseBody) =>
       lane.submit<void>(() => {
         if (hasRoom()) updateBody.run(attemptKey, responseBody);
       }),
 
-    failDeliveriesOfRemoved: (limit) =>
-      lane.submit<boolean>((tx) => {
-        const webhook = selectDraining.get();
-        if (!webhook) return false;
-        const waiting = selectWaiting.all(webhook.key, limit);
-        for (const { key, tenantKey, replayKey } of waiting) {
-          const page = pages(tx, tenantKey);
-          failWaiting.run(key, tx.orderedNow);
-          page.pending -= 1;
-          page.failed += 1;
-          if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
-        }
-        if (waiting.length < limit) markDrained.run(webhook.key);
-        return selectDraining.get() !== null;
-      }),
+    async failDeliveriesOfRemoved(limit) {
+      let key: number | null = null;
+      const draining = () => selectDraining.get(JSON.stringify([...undrainable]))?.key ?? null;
+      try {
+        return await lane.submit<boolean>((tx) => {
+          key = draining();
+          if (key === null) return false;
+          const waiting = selectWaiting.all(key, limit);
+          for (const { key, tenantKey, replayKey } of waiting) {
+            const page = pages(tx, tenantKey);
+            failWaiting.run(key, tx.orderedNow, webhookRemovedReason);
+            page.pending -= 1;
+            page.failed += 1;
+            if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
+          }
+          if (waiting.length < limit) markDrained.run(key);
+          return draining() !== null;
+        });
+      } catch (error) {
+        if (!isStorageDamaged(error) || key === null) throw error;
+        undrainable.add(key);
+        reportDamage(`What waits for the removed webhook with the key ${key}`);
+        return true;
+      }
+    },
 
     async queueDepth() {
       const depth = selectDepth.get();
@@ -275,4 +355,5 @@ interface DueRow {
   replayGroupId: string | null;
   idTail: Uint8Array;
   payload: Uint8Array;
+  checksum: number | null;
 }

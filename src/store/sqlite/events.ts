@@ -6,6 +6,7 @@ import { plans } from "../../plans.ts";
 import { accountGone, refusalOfIngestion } from "../../standing.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import * as t from "./schema.ts";
@@ -32,9 +33,11 @@ export interface DiskFloor {
 }
 
 export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): EventVerbs {
-  const { client, db, lane, pages, rowKeys, queries, reader } = connection;
+  const { client, db, lane, pages, rowKeys, queries, reader, reportDamage } = connection;
 
-  const insertEvent = client.prepare("insert into event (seq, tenant_key, id_tail, payload) values (?1, ?2, ?3, ?4)");
+  const insertEvent = client.prepare(
+    "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
+  );
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
      values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
@@ -51,7 +54,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
     const seq = tx.nextEventSeq();
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
-    insertEvent.run(seq, tenantKey, tail, payload);
+    insertEvent.run(seq, tenantKey, tail, payload, checksumOf(payload));
     countEvent(page, ingestedAtMs(seq));
     if (page.webhooks.length === 0) {
       insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.orderedNow);
@@ -94,11 +97,12 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
       .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey));
 
-  /** The event with this id, whosever it is. */
-  function findEvent(eventId: string) {
+  /** The event with this id, whosever it is. Its payload is left where it is. */
+  function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
     const id = parseEventId(eventId);
     if (!id) return null;
-    const found = db.select().from(t.event).where(eq(t.event.seq, id.seq)).get();
+    const { seq, tenantKey, idTail } = t.event;
+    const found = db.select({ seq, tenantKey, idTail }).from(t.event).where(eq(seq, id.seq)).get();
     return found && encodeEventId(found.seq, found.idTail) === eventId ? found : null;
   }
 
@@ -106,6 +110,20 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
     const found = findEvent(eventId);
     return found?.tenantKey === tenantKey ? found : null;
   }
+
+  /** As `ownEvent`; of an event that is damaged it is told by its deliveries whose it is. */
+  function ownSeq(tenantKey: number, eventId: string): number | null {
+    try {
+      return ownEvent(tenantKey, eventId)?.seq ?? null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return parseEventId(eventId)?.seq ?? null;
+    }
+  }
+
+  const eventDamaged = (eventId: string) => () => reportDamage(`A part of the event ${eventId}`);
+  const listDamaged = (tenantKey: number) => () =>
+    reportDamage(`The list of events of the account with the key ${tenantKey}`);
 
   async function filterOf(query: PageQuery): Promise<RecordFilter> {
     const { tenantKey, state, webhookId, from, to } = query;
@@ -134,9 +152,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
           if (earlier) return earlier;
         }
         const refusal =
-          refusalOfIngestion(page.tenant) ??
-          refusalOfQuota(page, payloads.length, tx.now) ??
-          (hasRoom() ? null : noRoom());
+          refusalOfIngestion(page.tenant) ?? refusalOfQuota(page, payloads.length, tx) ?? (hasRoom() ? null : noRoom());
         if (refusal) return refuse(refusal);
         const deliveries: DueDelivery[] = [];
         const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
@@ -144,44 +160,45 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
         return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
       }, payloads.length >= heavyEvents),
 
-    async page(query) {
-      const filter = await filterOf(query);
-      const offset = query.page * query.size;
-      const isFiltered = filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
-      const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
-      if (isFiltered) {
-        const [rows, counted] = await Promise.all([
-          reader.run("page", paged),
-          reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
-        ]);
-        const totalIsExact = counted <= filteredCountLimit;
-        return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
-      }
-      const usage = usageOf(query.tenantKey);
-      const total =
-        query.state === undefined
-          ? usage.pending + usage.delivered + usage.failed
-          : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
-      // A page behind the last one is empty whatever it would cost to walk there.
-      if (offset >= total) return { records: [], total, totalIsExact: true };
-      // Newer records than those counted do not move a page that is found from the oldest.
-      const counted = { ...paged, total };
-      const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
-      return { records: rows.map(toRecord), total, totalIsExact: true };
-    },
+    page: (query) =>
+      readOrRefuse(listDamaged(query.tenantKey), async () => {
+        const filter = await filterOf(query);
+        const offset = query.page * query.size;
+        const isFiltered =
+          filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
+        const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
+        if (isFiltered) {
+          const [rows, counted] = await Promise.all([
+            reader.run("page", paged),
+            reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
+          ]);
+          const totalIsExact = counted <= filteredCountLimit;
+          return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
+        }
+        const usage = usageOf(query.tenantKey);
+        const total =
+          query.state === undefined
+            ? usage.pending + usage.delivered + usage.failed
+            : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
+        const counts = { total, totalIsExact: true, ...(query.state === undefined && { totalEvents: usage.events }) };
+        // A page behind the last one is empty whatever it would cost to walk there.
+        if (offset >= total) return { records: [], ...counts };
+        // Newer records than those counted do not move a page that is found from the oldest.
+        const counted = { ...paged, total };
+        const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
+        return { records: rows.map(toRecord), ...counts };
+      }),
 
-    async records(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return [];
-      return recordsOf()
-        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
-        .orderBy(asc(t.delivery.key))
-        .all()
-        .map(toRecord);
-    },
+    records: (tenantKey, eventId) =>
+      readOrRefuse(eventDamaged(eventId), () => {
+        const eventSeq = ownSeq(tenantKey, eventId);
+        if (eventSeq === null) return [];
+        // The very id that was asked for, should its end be lost.
+        return queries.recordsOf({ tenantKey, eventSeq }).map((row) => ({ ...toRecord(row), eventId }));
+      }),
 
     async eventOwner(eventId) {
-      const found = findEvent(eventId);
+      const found = await readOrRefuse(eventDamaged(eventId), () => findEvent(eventId));
       if (!found) return null;
       const owner = db
         .select({ deletedAt: t.tenant.deletedAt })
@@ -190,65 +207,68 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       return owner.get()?.deletedAt === null ? found.tenantKey : null;
     },
 
-    async attempts(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return null;
-      return db
-        .select({
-          targetWebhook: t.webhook.url,
-          number: t.attempt.number,
-          startedAt: t.attempt.startedAt,
-          durationMs: t.attempt.durationMs,
-          statusCode: t.attempt.statusCode,
-          error: t.attempt.error,
-          responseBody: t.attempt.responseBody,
-          replayGroupId: t.replay.label,
-        })
-        .from(t.attempt)
-        .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
-        .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
-        .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
-        .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
-        .all()
-        .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
-    },
+    attempts: (tenantKey, eventId) =>
+      readOrRefuse(eventDamaged(eventId), () => {
+        const found = ownEvent(tenantKey, eventId);
+        if (!found) return null;
+        return db
+          .select({
+            targetWebhook: t.webhook.url,
+            number: t.attempt.number,
+            startedAt: t.attempt.startedAt,
+            durationMs: t.attempt.durationMs,
+            statusCode: t.attempt.statusCode,
+            error: t.attempt.error,
+            responseBody: t.attempt.responseBody,
+            replayGroupId: t.replay.label,
+          })
+          .from(t.attempt)
+          .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
+          .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
+          .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
+          .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
+          .all()
+          .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
+      }),
 
-    async previewDelivery(tenantKey, eventId) {
-      const found = ownEvent(tenantKey, eventId);
-      if (!found) return null;
-      const newest = recordsOf()
-        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
-        .orderBy(desc(t.delivery.key))
-        .limit(1)
-        .get();
-      const owner = db
-        .select({ id: t.tenant.id, enforcedTier: t.tenant.enforcedTier })
-        .from(t.tenant)
-        .where(eq(t.tenant.key, tenantKey))
-        .get();
-      if (!newest || !owner) return null;
-      return {
-        deliveryKey: newest.key,
-        tenantKey,
-        tenantId: owner.id,
-        tier: tierInForce(owner),
-        webhookKey: 0,
-        url: newest.url ?? "",
-        eventSeq: found.seq,
-        eventId,
-        payload: found.payload,
-        run: newest.run,
-        attemptsInRun: 0,
-        attempts: newest.attempts,
-        replayKey: null,
-        replayGroupId: newest.replayGroupId,
-      };
-    },
+    previewDelivery: (tenantKey, eventId) =>
+      readOrRefuse(eventDamaged(eventId), () => {
+        const found = ownEvent(tenantKey, eventId);
+        if (!found) return null;
+        const newest = recordsOf()
+          .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
+          .orderBy(desc(t.delivery.key))
+          .limit(1)
+          .get();
+        const owner = db
+          .select({ id: t.tenant.id, enforcedTier: t.tenant.enforcedTier })
+          .from(t.tenant)
+          .where(eq(t.tenant.key, tenantKey))
+          .get();
+        if (!newest || !owner) return null;
+        if (!isWhole(newest.payload, newest.checksum)) throw storageDamaged();
+        return {
+          deliveryKey: newest.key,
+          tenantKey,
+          tenantId: owner.id,
+          tier: tierInForce(owner),
+          webhookKey: 0,
+          url: newest.url ?? "",
+          eventSeq: found.seq,
+          eventId,
+          payload: newest.payload,
+          run: newest.run,
+          attemptsInRun: 0,
+          attempts: newest.attempts,
+          replayKey: null,
+          replayGroupId: newest.replayGroupId,
+        };
+      }),
   };
 
   function usageOf(tenantKey: number) {
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
-    return found ?? { pending: 0, delivered: 0, failed: 0 };
+    return found ?? { events: 0, pending: 0, delivered: 0, failed: 0 };
   }
 }
 
@@ -273,12 +293,13 @@ function openMonth(page: TenantPage, at: number): void {
 }
 
 /** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
-function refusalOfQuota(page: TenantPage, events: number, now: number): DomainError | null {
-  openMonth(page, now);
+function refusalOfQuota(page: TenantPage, events: number, { now, orderedNow }: LaneTransaction): DomainError | null {
+  // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
+  openMonth(page, orderedNow);
   const quota = plans[page.tenant.enforcedTier ?? "free"].eventsPerMonth;
   if (page.eventsInMonth + events <= quota) return null;
   const left = quota - page.eventsInMonth;
-  const date = new Date(now);
+  const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   return rateLimited(
     `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,
@@ -337,5 +358,6 @@ function toRecord(row: RecordRow): EventRecord {
     lastAttemptAt: row.lastAttemptAt,
     nextAttemptAt: row.nextAttemptAt,
     replayGroupId: row.replayGroupId,
+    ...(row.unreadable && { unreadable: true }),
   };
 }

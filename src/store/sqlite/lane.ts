@@ -3,6 +3,7 @@ import { type DomainError, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { isDamage, storageDamaged } from "./damage.ts";
 
 /**
  * The write lane: the one place that commits. What arrives while a batch is being written goes into the next one, so the
@@ -92,8 +93,14 @@ export interface LaneOptions {
   nextSeq(lastSeq: number, now: number): number;
   /** For metrics: after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
+  /** Told of every statement that failed, whatever became of it; of a batch that is tried again one by one, too. */
+  onFailure?(failure: { operation: string; error: unknown }): void;
+  /** For each transaction: by how much the times of ids are ahead of the clock, as they are after it was set back; else 0. */
+  onAhead?(aheadMs: number): void;
   /** After every batch, when nothing is being written: the moment for a quick look at the log. */
   betweenBatches?(): void;
+  /** A job met a damaged page; its submitter is told as well. */
+  onDamage?(error: Error): void;
   /** Runs instead of the commit statement, which it is given; tests make it fail. */
   commit?(commit: () => void): void;
   /** False: no pause between commits, so that no real time passes in a simulation. @default true */
@@ -105,7 +112,10 @@ export function createLane({
   clock,
   nextSeq,
   onCommit,
+  onFailure,
+  onAhead,
   betweenBatches,
+  onDamage,
   commit,
   rests = true,
 }: LaneOptions): Lane {
@@ -139,6 +149,7 @@ export function createLane({
     const beforeCommit: (() => void)[] = [];
     const now = clock.now();
     const nextSeqNow = nextSeq(lastSeq, now);
+    onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
     // The mark keeps the time as well, in the numbers that no event got.
     const written: Written = { outcomes: [], seq: nextSeqNow - 1 };
     const tx: LaneTransaction = {
@@ -150,15 +161,18 @@ export function createLane({
       },
       beforeCommit: (action) => void beforeCommit.push(action),
     };
-    rollBack();
-    begin.run();
+    let operation = "begin";
     try {
+      rollBack();
+      begin.run();
+      operation = "write";
       for (const { job } of jobs) {
         const result = job(tx);
         written.outcomes.push(result instanceof Refusal ? { error: result.error } : { result });
       }
       for (const action of beforeCommit) action();
       mark.run(batch + 1, written.seq);
+      operation = "commit";
       try {
         runCommit();
       } catch (error) {
@@ -168,6 +182,7 @@ export function createLane({
       keep(written);
       return written;
     } catch (error) {
+      onFailure?.({ operation, error: error instanceof UnknownCommit ? error.cause : error });
       rollBack();
       throw error;
     }
@@ -192,6 +207,7 @@ export function createLane({
     try {
       written = transact(jobs);
     } catch (error) {
+      if (jobs.length === 1 && error instanceof Error && isDamage(error)) onDamage?.(error);
       if (error instanceof UnknownCommit) void recover(jobs, error);
       else if (jobs.length === 1) jobs[0]?.reject(translate(error));
       else for (const job of jobs) writeAlone(job);
@@ -342,5 +358,5 @@ function translate(error: unknown): unknown {
   if (code.startsWith("SQLITE_IOERR") || code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_READONLY")) {
     return laneStopped();
   }
-  return error;
+  return isDamage(error) ? storageDamaged() : error;
 }

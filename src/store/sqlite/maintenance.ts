@@ -1,7 +1,11 @@
 import type { Database } from "bun:sqlite";
+import { unavailable } from "../../errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { isStorageDamaged } from "./damage.ts";
 import { idempotencyLifetimeMs } from "./events.ts";
+import { refuse } from "./lane.ts";
+import type { MasterKeyCheck } from "./master-key.ts";
 
 /** Decisions, section 4: an address counts as known for 30 days after a login. */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
@@ -21,13 +25,13 @@ const tenantTables = [
   "tenant_usage",
 ] as const;
 
-export function maintenanceVerbs({
-  client,
-  lane,
-  reader,
-}: Connection): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
-  const nextDeleted = client.prepare<{ key: number }, []>(
-    "select key from tenant where deleted_at is not null order by deleted_at limit 1",
+export function maintenanceVerbs(
+  { client, lane, reader, reportDamage }: Connection,
+  masterKey?: MasterKeyCheck,
+): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
+  const nextDeleted = client.prepare<{ key: number }, [string]>(
+    `select key from tenant where deleted_at is not null and key not in (select value from json_each(?1))
+     order by deleted_at limit 1`,
   );
   const someEvents = client.prepare<{ seq: number }, [number, number]>(
     "select distinct event_seq as seq from delivery where tenant_key = ?1 order by event_seq limit ?2",
@@ -59,6 +63,22 @@ export function maintenanceVerbs({
     return { left, done: left > 0 };
   }
 
+  /** Deleted accounts of which a part cannot be read; the others are erased all the same. */
+  const unerasable = new Set<number>();
+
+  /** True: there may be more to erase. */
+  function eraseSome(tenantKey: number, limit: number): boolean {
+    const { left: afterEvents, done } = eraseEvents(tenantKey, limit);
+    if (!done) return true;
+    let left = afterEvents;
+    for (const statement of deleteSome) {
+      left -= statement.run(tenantKey, left).changes;
+      if (left <= 0) return true;
+    }
+    deleteTenant.run(tenantKey);
+    return true;
+  }
+
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
@@ -73,20 +93,20 @@ export function maintenanceVerbs({
   }
 
   return {
-    eraseDeleted: (limit) =>
-      lane.submit<boolean>(() => {
-        const tenant = nextDeleted.get();
-        if (!tenant) return false;
-        const { left: afterEvents, done } = eraseEvents(tenant.key, limit);
-        if (!done) return true;
-        let left = afterEvents;
-        for (const statement of deleteSome) {
-          left -= statement.run(tenant.key, left).changes;
-          if (left <= 0) return true;
-        }
-        deleteTenant.run(tenant.key);
+    async eraseDeleted(limit) {
+      let key: number | null = null;
+      try {
+        return await lane.submit<boolean>(() => {
+          key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
+          return key === null ? false : eraseSome(key, limit);
+        });
+      } catch (error) {
+        if (!isStorageDamaged(error) || key === null) throw error;
+        unerasable.add(key);
+        reportDamage(`Something of the deleted account with the key ${key}, which stays until it`);
         return true;
-      }),
+      }
+    },
 
     prune: (now, limit) =>
       lane.submit<boolean>(() => {
@@ -105,7 +125,7 @@ export function maintenanceVerbs({
         return free > 0;
       }),
 
-    probe: () => lane.submit<void>(() => {}),
+    probe: () => lane.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
 
     writeLagMs: () => lane.lagMs(),
 
@@ -115,6 +135,8 @@ export function maintenanceVerbs({
     },
   };
 }
+
+const masterKeyUseless = () => unavailable("The master key does not open what is stored.", "storage_unavailable", 30);
 
 function deleteUpTo(client: Database, table: string, column: string) {
   return client.prepare(

@@ -5,7 +5,8 @@ import inbox from "../../../drizzle/sqlite/migrations/0002_inbox.sql" with { typ
 import packedLatency from "../../../drizzle/sqlite/migrations/0003_packed_latency.sql" with { type: "text" };
 import registeredWebhooks from "../../../drizzle/sqlite/migrations/0004_registered_webhooks.sql" with { type: "text" };
 import leanEvents from "../../../drizzle/sqlite/migrations/0005_lean_events.sql" with { type: "text" };
-import replays from "../../../drizzle/sqlite/migrations/0006_replays.sql" with { type: "text" };
+import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with { type: "text" };
+import replays from "../../../drizzle/sqlite/migrations/0007_replays.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 
 /** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is written by hand. `pragma user_version` counts those that have run. */
@@ -16,7 +17,8 @@ export const migrations: readonly { name: string; sql: string }[] = [
   { name: "0003_packed_latency", sql: packedLatency },
   { name: "0004_registered_webhooks", sql: registeredWebhooks },
   { name: "0005_lean_events", sql: leanEvents },
-  { name: "0006_replays", sql: replays },
+  { name: "0006_secrets", sql: secrets },
+  { name: "0007_replays", sql: replays },
 ];
 
 /** What drizzle-kit puts between two statements. */

@@ -3,7 +3,11 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import type { Vault } from "../../lib/vault.ts";
+import { isDamage } from "./damage.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate } from "./migrations.ts";
+import { findDamage } from "./start-check.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
 const oldestSafeSqlite = "3.51.3";
@@ -41,15 +45,18 @@ export interface OpenOptions {
   warn?(message: string): void;
   /** Most pages of the database; tests fill a "disk" with it. */
   maxPageCount?: number;
+  /** Has to open what is sealed in the database; without one that is not looked at. */
+  vault?: Vault;
 }
 
 export const databaseFile = "postrider.db";
 
 /**
  * Opens the database, or creates it, and brings its schema to today's.
- * @throws StartupError when the file belongs to a newer program, the folder cannot be written, or SQLite is too old.
+ * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be written, or
+ * SQLite is too old.
  */
-export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Database {
+export function openDatabase({ dataDir, warn, maxPageCount, vault }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
@@ -70,9 +77,15 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
     applyPragmas(client);
     if (process.platform === "darwin") client.run("pragma fullfsync = on");
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
+    const damage = findDamage(client, warn ?? (() => {}));
+    if (damage !== null) throw damaged(path, damage);
+    const masterKey = vault && createMasterKeyCheck(client, vault);
+    masterKey?.verify();
     migrate(client);
+    masterKey?.remember();
   } catch (error) {
     client.close();
+    if (isDamage(error)) throw damaged(path, error instanceof Error ? error.message : String(error));
     throw isDiskFull(error) ? fullDisk(path) : error;
   }
   return client;
@@ -81,6 +94,12 @@ export function openDatabase({ dataDir, warn, maxPageCount }: OpenOptions): Data
 /** To begin, the log needs a few pages of its own. */
 const fullDisk = (path: string) =>
   new StartupError(`The disk of ${path} is full. Try: make room on it; nothing of what was accepted is lost.`);
+
+const damaged = (path: string, what: string) =>
+  new StartupError(
+    `The database ${path} is damaged (${what}). Try: restore it from a backup; ` +
+      `without one, what can be read is saved by: sqlite3 ${databaseFile} .recover | sqlite3 recovered.db`,
+  );
 
 function isEmpty(client: Database): boolean {
   return client.query<{ page_count: number }, []>("pragma page_count").get()?.page_count === 0;

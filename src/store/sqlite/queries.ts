@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain.ts";
+import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import * as t from "./schema.ts";
 import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
@@ -26,6 +27,9 @@ export interface RecordRow {
   nextAttemptAt: number | null;
   errorReason: string | null;
   replayGroupId: string | null;
+  checksum?: number | null;
+  /** A part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
+  unreadable?: true;
 }
 
 export interface RecordFilter {
@@ -70,6 +74,7 @@ export const recordColumns = {
   eventSeq: t.delivery.eventSeq,
   idTail: t.event.idTail,
   payload: t.event.payload,
+  checksum: t.event.checksum,
   url: t.webhook.url,
   state: t.delivery.state,
   run: t.delivery.run,
@@ -82,7 +87,17 @@ export const recordColumns = {
 };
 
 /** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
-const { payload: _, ...columnsWithoutPayload } = recordColumns;
+const { payload: _, checksum: _2, ...columnsWithoutPayload } = recordColumns;
+
+/** Where a record lies; both are in every index that a list walks along. */
+interface Place {
+  key: number;
+  eventSeq: number;
+}
+
+function unreadable({ payload: _, ...row }: RecordRow): RecordRow {
+  return { ...row, unreadable: true };
+}
 
 export function createQueries(db: BunSQLiteDatabase) {
   const matching = (filter: RecordFilter): SQL | undefined =>
@@ -103,6 +118,93 @@ export function createQueries(db: BunSQLiteDatabase) {
       .where(condition)
       .get()?.n ?? 0;
 
+  const selectRecords = (keys: readonly number[], withPayload: boolean): RecordRow[] =>
+    db
+      .select(withPayload ? recordColumns : columnsWithoutPayload)
+      .from(t.delivery)
+      .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
+      .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
+      .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
+      .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
+      .orderBy(desc(t.delivery.eventSeq), asc(t.delivery.key))
+      .all();
+
+  /** The records at these places, the newest event first; what is damaged in one costs the others nothing. */
+  function recordsAt(tenantKey: number, places: readonly Place[], withPayload: boolean): RecordRow[] {
+    if (places.length === 0) return [];
+    let rows: RecordRow[] = [];
+    try {
+      rows = selectRecords(
+        places.map(({ key }) => key),
+        withPayload,
+      );
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+    }
+    if (rows.length < places.length) {
+      rows = places
+        .toSorted((a, b) => b.eventSeq - a.eventSeq || a.key - b.key)
+        .flatMap((place) => {
+          const [whole] = unlessDamaged(() => selectRecords([place.key], withPayload)) ?? [];
+          return whole ?? whatIsLeftOf(tenantKey, place) ?? [];
+        });
+    }
+    return rows.map((row) =>
+      row.payload === undefined || isWhole(row.payload, row.checksum ?? null) ? row : unreadable(row),
+    );
+  }
+
+  /** A damaged record, from the row of the delivery or else from the indexes; null when it was erased meanwhile. */
+  function whatIsLeftOf(tenantKey: number, { key, eventSeq }: Place): RecordRow | null {
+    const { idTail: _, ...ofDelivery } = columnsWithoutPayload;
+    const event = unlessDamaged(() =>
+      db.select({ idTail: t.event.idTail }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),
+    );
+    const idTail = event?.idTail ?? lostTail;
+    try {
+      const record = db
+        .select(ofDelivery)
+        .from(t.delivery)
+        .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
+        .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
+        .where(eq(t.delivery.key, key))
+        .get();
+      return record ? { ...record, idTail, unreadable: true } : null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+    }
+    const { url } = webhookInIndex(tenantKey, eventSeq, key) ?? { url: null };
+    const state = [t.statePending, t.stateDelivered].find((state) => isInStateIndex(tenantKey, state, eventSeq, key));
+    const unknown = {
+      run: 0,
+      attempts: 0,
+      attemptsForgotten: 0,
+      lastAttemptAt: null,
+      nextAttemptAt: null,
+      replayGroupId: null,
+    };
+    return {
+      ...{ key, eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },
+      ...{ errorReason: null, unreadable: true },
+    };
+  }
+
+  const webhookInIndex = (tenantKey: number, eventSeq: number, key: number) =>
+    unlessDamaged(() =>
+      db.get<{ url: string } | null>(
+        sql`select url from webhook where key = (select webhook_key from delivery indexed by delivery_by_tenant
+            where tenant_key = ${tenantKey} and event_seq = ${eventSeq} and key = ${key})`,
+      ),
+    );
+
+  const isInStateIndex = (tenantKey: number, state: number, eventSeq: number, key: number): boolean =>
+    !!unlessDamaged(() =>
+      db.get(
+        sql`select 1 from delivery indexed by delivery_by_state
+            where tenant_key = ${tenantKey} and state = ${state} and event_seq = ${eventSeq} and key = ${key}`,
+      ),
+    );
+
   return {
     /**
      * One page of records. The keys are paged first, inside the covering index, and joined after: at offset 1,000,000
@@ -115,25 +217,25 @@ export function createQueries(db: BunSQLiteDatabase) {
       const fromOldest = total === undefined ? null : spanFromOldest(offset, limit, total);
       const order = fromOldest ? [asc(eventSeq), desc(key)] : [desc(eventSeq), asc(key)];
       const span = fromOldest ?? { offset, limit };
-      const keys = db
-        .select({ key })
+      const places = db
+        .select({ key, eventSeq })
         .from(t.delivery)
         .where(matching(filter))
         .orderBy(...order)
         .limit(span.limit)
         .offset(span.offset)
-        .all()
-        .map(({ key }) => key);
-      if (keys.length === 0) return [];
-      return db
-        .select(withPayload ? recordColumns : columnsWithoutPayload)
-        .from(t.delivery)
-        .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
-        .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
-        .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
-        .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
-        .orderBy(desc(t.delivery.eventSeq), asc(t.delivery.key))
         .all();
+      return recordsAt(filter.tenantKey, places, withPayload);
+    },
+
+    /** All records of one event of a tenant, in the order of the webhooks. */
+    recordsOf({ tenantKey, eventSeq }: { tenantKey: number; eventSeq: number }): RecordRow[] {
+      const places = db
+        .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
+        .from(t.delivery)
+        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
+        .all();
+      return recordsAt(tenantKey, places, true);
     },
 
     /** Counts matching records, but no further than `limit`. */

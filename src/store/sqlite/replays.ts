@@ -4,6 +4,7 @@ import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import { accountGone } from "../../standing.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import { type DiskFloor, noRoom } from "./events.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
@@ -35,6 +36,12 @@ const columns = `key, id, tenant_key as tenantKey, kind, label, phase, from_seq 
   cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped, created_at as createdAt,
   completed_at as completedAt`;
 
+/** How many events to queue; of the replay `passOver`, none is queued and all are counted as skipped. */
+interface ReplayStep {
+  readonly limit: number;
+  readonly passOver: number | null;
+}
+
 /** The rows of one event while a replay decides about them. */
 interface RecordState {
   key: number;
@@ -53,7 +60,7 @@ interface RecordState {
  *      └──────────────────────┴──────────────────────┴── cancel ──▶ cancelled
  */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): ReplayVerbs {
-  const { client, lane, pages, rowKeys, reader } = connection;
+  const { client, lane, pages, rowKeys, reader, reportDamage } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, phase, from_seq, to_seq, cursor_seq, selected, created_at)
@@ -192,6 +199,44 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
       ? reader.run("countFailedEvents", { tenantKey, toSeq })
       : reader.run("countEvents", { tenantKey, fromSeq, toSeq });
 
+  /** @param turn told whose turn it is, before anything can fail */
+  const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
+    lane.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
+      const replay = nextTurn.get();
+      if (!replay) return null;
+      turn.key = replay.key;
+      const page = pages(tx, replay.tenantKey);
+      const { tenantKey, tenantId } = replay;
+      if (page.gone) {
+        advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
+        return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
+      }
+      if (!hasRoom()) return refuse(noRoom());
+      const events =
+        replay.kind === "failed"
+          ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
+          : eventsAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, limit);
+      const woken = new Set<number>();
+      let queued = 0;
+      let skipped = 0;
+      for (const { seq } of events) {
+        if (replay.key === passOver) {
+          reportDamage(damagedEvent(seq));
+          skipped += 1;
+          continue;
+        }
+        const done = requeueEvent(tx, page, seq, replay, woken);
+        queued += done.queued;
+        skipped += done.skipped;
+      }
+      const isLast = events.length < limit;
+      const cursor = isLast ? replay.toSeq : (events.at(-1)?.seq ?? replay.toSeq);
+      advance.run(replay.key, isLast ? "queued" : "queueing", cursor, queued, skipped, null);
+      ledger.completeIfEnded(replay.key, tx.now);
+      const after = toReplay(byKey.get(replay.key));
+      return { replay: after, webhookKeys: [...woken], tenantId, tenantKey };
+    });
+
   return {
     replayEvent: (tenantKey, replay, now) =>
       lane.submit<Requeued>((tx) => {
@@ -244,36 +289,19 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
       return countSelected(tenantKey, replay.kind, fromSeq, toSeq);
     },
 
-    queueReplayBatch: (limit) =>
-      lane.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
-        const replay = nextTurn.get();
-        if (!replay) return null;
-        const page = pages(tx, replay.tenantKey);
-        const { tenantKey, tenantId } = replay;
-        if (page.gone) {
-          advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
-          return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
+    // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.
+    async queueReplayBatch(limit) {
+      let step: ReplayStep = { limit, passOver: null };
+      for (;;) {
+        const turn: { key: number | null } = { key: null };
+        try {
+          return await queueBatch(step, turn);
+        } catch (error) {
+          if (!isStorageDamaged(error) || turn.key === null || step.passOver !== null) throw error;
+          step = { limit: 1, passOver: step.limit === 1 ? turn.key : null };
         }
-        if (!hasRoom()) return refuse(noRoom());
-        const events =
-          replay.kind === "failed"
-            ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
-            : eventsAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, limit);
-        const woken = new Set<number>();
-        let queued = 0;
-        let skipped = 0;
-        for (const { seq } of events) {
-          const done = requeueEvent(tx, page, seq, replay, woken);
-          queued += done.queued;
-          skipped += done.skipped;
-        }
-        const isLast = events.length < limit;
-        const cursor = isLast ? replay.toSeq : (events.at(-1)?.seq ?? replay.toSeq);
-        advance.run(replay.key, isLast ? "queued" : "queueing", cursor, queued, skipped, null);
-        ledger.completeIfEnded(replay.key, tx.now);
-        const after = toReplay(byKey.get(replay.key));
-        return { replay: after, webhookKeys: [...woken], tenantId, tenantKey };
-      }),
+      }
+    },
 
     async replays(tenantKey, { offset, limit }) {
       const total = counted.get(tenantKey)?.n ?? 0;

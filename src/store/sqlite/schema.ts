@@ -20,6 +20,16 @@ export const lane = sqliteTable(
   (t) => [check("lane_is_one_row", sql`${t.id} = 1`)],
 );
 
+/** One row: a known text, sealed with the master key. A key that does not open it belongs to another database. */
+export const vaultCheck = sqliteTable(
+  "vault_check",
+  {
+    id: integer("id").primaryKey(),
+    sealed: blob("sealed", { mode: "buffer" }).notNull(),
+  },
+  (t) => [check("vault_check_is_one_row", sql`${t.id} = 1`)],
+);
+
 export const tenant = sqliteTable(
   "tenant",
   {
@@ -190,6 +200,8 @@ export const event = sqliteTable("event", {
   tenantKey: integer("tenant_key").notNull(),
   idTail: blob("id_tail", { mode: "buffer" }).notNull(),
   payload: blob("payload", { mode: "buffer" }).notNull(),
+  /** CRC-32 of the payload (`damage.ts`); null in events of earlier programs. */
+  checksum: integer("checksum"),
 });
 
 export const statePending = 0;

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { isDamage } from "./damage.ts";
 import type { RegisteredWebhook, TenantPage } from "./tenant-page.ts";
 
 /**
@@ -83,7 +84,16 @@ export function webhookUseVerbs({
       }
       const { tenantKey, cursorSeq: afterSeq } = walk;
       if (afterSeq !== null) {
-        const found = await reader.run("namedWebhooks", { tenantKey, afterSeq, events: eventsInOneLook });
+        const looked = { tenantKey, afterSeq, events: eventsInOneLook };
+        const found = await reader.run("namedWebhooks", looked).catch((error: unknown) => {
+          if (!isDamage(error)) throw error;
+          return null;
+        });
+        if (!found) {
+          // What cannot be read may name any of them: all stay.
+          walk = null;
+          return false;
+        }
         for (const key of found.webhookKeys) walk.named.add(key);
         walk.cursorSeq = found.lastSeq;
       } else if (!(await judge(walk, now - graceMs, limit))) {

@@ -60,6 +60,9 @@ const metrics = createMetrics({
   now: () => 0,
   openStreams: () => 0,
   inFlight: () => 0,
+  disk: () => ({ freeBytes: 0, floorBytes: 0 }),
+  storage: () => ({ databaseBytes: 0, logBytes: 0 }),
+  descriptors: () => null,
 });
 
 const anyUrl = { checkUrl: (input: string) => ({ ok: true, url: new URL(input) }) as const };
@@ -152,7 +155,7 @@ export function createIncarnation(deps: IncarnationDeps) {
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
-  const announcer = createAnnouncer({ hub, stats, metrics, log, replayProgress });
+  const announcer = createAnnouncer({ hub, stats, metrics, log, failureLog: { attempted() {} }, replayProgress });
   const deliver = createDeliver({
     clock,
     signers,

@@ -1,0 +1,166 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Settlement, Store } from "../store/store.ts";
+
+/** Webhooks that fail are told of once in so long. */
+const summaryEveryMs = 60_000;
+
+/** Lines of a kind in that time; the rest is one line with its count. */
+const linesPerSummary = 50;
+
+/** Nothing goes to it any more: so many summaries after its last attempt it is forgotten. */
+const quietSummaries = 60;
+
+/** Webhooks that are remembered as failing; about 300 bytes each. */
+const maxFailing = 10_000;
+
+interface Failing {
+  readonly tenantKey: number;
+  readonly tenantId: string;
+  readonly url: string;
+  readonly since: number;
+  /** In all. */
+  failures: number;
+  /** Since its last line. */
+  untold: number;
+  /** Of the latest attempt. */
+  error: string | null;
+  eventId: string;
+  /** The latest attempt was a success. */
+  hasSucceeded: boolean;
+  /** Summaries without an attempt. */
+  quietFor: number;
+}
+
+export interface FailureLog {
+  /** Told of every attempt. */
+  attempted(settlement: Settlement): void;
+}
+
+export interface FailureLogDeps {
+  clock: Pick<Clock, "monotonicMs" | "after">;
+  log: Log;
+  store: Pick<Store, "webhooks">;
+}
+
+/**
+ * Says which webhooks fail and why, and not every attempt: 100,000 dead deliveries were 73 MB of log. The first failure of
+ * a webhook is told at once; from then on each minute has one line for it, with the number of failures and the latest
+ * reason, until a minute without any in which it took something: then one line says that, and it begins anew.
+ *
+ * A webhook is named by its id and its host. The rest of its URL may hold a token.
+ */
+export function createFailureLog({ clock, log, store }: FailureLogDeps): FailureLog {
+  const failing = new Map<number, Failing>();
+  let isSummaryDue = false;
+  /** First failures since the last summary, and what was not said of them. */
+  let firstLines = 0;
+  let leftOut = { webhooks: 0, failures: 0 };
+
+  function failed({ delivery, attempt }: Settlement): void {
+    const { error } = attempt;
+    const { eventId } = delivery;
+    const known = failing.get(delivery.webhookKey);
+    if (known) {
+      known.failures += 1;
+      known.untold += 1;
+      known.error = error;
+      known.eventId = eventId;
+      known.hasSucceeded = false;
+      known.quietFor = 0;
+    } else if (failing.size < maxFailing) {
+      const { tenantKey, tenantId, url } = delivery;
+      const since = clock.monotonicMs();
+      const fresh: Failing = {
+        tenantKey,
+        tenantId,
+        url,
+        since,
+        failures: 1,
+        untold: 0,
+        error,
+        eventId,
+        hasSucceeded: false,
+        quietFor: 0,
+      };
+      failing.set(delivery.webhookKey, fresh);
+      firstLines += 1;
+      if (firstLines <= linesPerSummary) void say("warn", "webhook.failing", delivery.webhookKey, fresh, 1);
+      else fresh.untold = 1;
+    } else {
+      leftOut.failures += 1;
+    }
+    if (isSummaryDue) return;
+    isSummaryDue = true;
+    clock.after(summaryEveryMs, summarize);
+  }
+
+  function summarize(): void {
+    isSummaryDue = false;
+    firstLines = 0;
+    let lines = 0;
+    for (const [webhookKey, webhook] of failing) {
+      const { untold, hasSucceeded, failures, since } = webhook;
+      const hasRecovered = hasSucceeded && untold === 0;
+      webhook.quietFor += 1;
+      if (hasRecovered || webhook.quietFor > quietSummaries) failing.delete(webhookKey);
+      if (untold === 0 && !hasRecovered) continue;
+      lines += 1;
+      webhook.untold = 0;
+      if (lines > linesPerSummary) {
+        leftOut.webhooks += 1;
+        leftOut.failures += untold;
+      } else if (hasRecovered) {
+        const seconds = Math.round((clock.monotonicMs() - since) / 1000);
+        void say("info", "webhook.recovered", webhookKey, webhook, failures, seconds);
+      } else {
+        void say("warn", "webhook.failing", webhookKey, webhook, untold);
+      }
+    }
+    if (leftOut.failures > 0 || leftOut.webhooks > 0) log.write("warn", "webhook.more_failing", leftOut);
+    leftOut = { webhooks: 0, failures: 0 };
+    if (failing.size === 0) return;
+    isSummaryDue = true;
+    clock.after(summaryEveryMs, summarize);
+  }
+
+  async function say(
+    level: "info" | "warn",
+    event: string,
+    webhookKey: number,
+    { tenantId, tenantKey, url, error, eventId }: Failing,
+    failures: number,
+    seconds?: number,
+  ): Promise<void> {
+    const reason = withHostAlone(error ?? "", url);
+    log.write(level, event, {
+      webhookId: await idOf(tenantKey, webhookKey),
+      host: hostOf(url),
+      tenantId,
+      failures,
+      ...(seconds === undefined ? { reason, eventId } : { seconds }),
+    });
+  }
+
+  /** Null when the webhook was removed meanwhile. The id is looked up here: no delivery needs to carry it for the log. */
+  async function idOf(tenantKey: number, webhookKey: number): Promise<string | null> {
+    try {
+      return (await store.webhooks(tenantKey)).find(({ key }) => key === webhookKey)?.id ?? null;
+    } catch {
+      return null;
+    }
+  }
+
+  return {
+    attempted(settlement) {
+      if (settlement.next.kind !== "delivered") return failed(settlement);
+      const known = failing.size === 0 ? undefined : failing.get(settlement.delivery.webhookKey);
+      if (known) known.hasSucceeded = true;
+    },
+  };
+}
+
+const hostOf = (url: string) => URL.parse(url)?.host ?? "";
+
+/** Reasons name the whole URL, for the tenant whose it is. */
+const withHostAlone = (reason: string, url: string) => reason.replaceAll(url, hostOf(url));

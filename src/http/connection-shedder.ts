@@ -1,0 +1,135 @@
+import { dlopen, ptr } from "bun:ffi";
+import { readdirSync } from "node:fs";
+
+/**
+ * Closes connections of clients that do nothing, when there are too few descriptors left for those that do.
+ *
+ * Bun 1.4.5 has no bound on connections, and at the limit of descriptors its listener spins: `accept` fails, the waiting
+ * connection stays readable, and a core is busy with that while nobody gets in, no file opens and no delivery dials. Its own
+ * `closeIdleConnections` closes those that wait for their next request, and leaves those that never made one, which are
+ * what a flood consists of. So on Linux the system is asked which they are, and they are shut down by its own call; the
+ * run-time then sees an ordinary end.
+ */
+export interface ConnectionShedder {
+  /**
+   * Closes so many connections if it finds them: first those that never sent a byte, then those whose first request does
+   * not get on, then those between two requests. None that has had an answer and waits for the next one to end.
+   * @returns how many were closed
+   */
+  shed(count: number): number;
+}
+
+export interface ShedderOptions {
+  /** Where the server listens. */
+  port(): number;
+  /** Closes the connections between two requests. @returns their number */
+  closeIdle(): number;
+  /** @default stalledAfterMs */
+  stalledMs?: number;
+}
+
+/** A first request that has come in part, or whose answer takes long: a client that is alive says more within this. */
+const stalledAfterMs = 2000;
+
+export function createConnectionShedder({
+  port,
+  closeIdle,
+  stalledMs = stalledAfterMs,
+}: ShedderOptions): ConnectionShedder {
+  let library: SocketCalls | null | undefined;
+
+  return {
+    shed(count) {
+      if (count <= 0) return 0;
+      library ??= openLibrary();
+      const closed = library ? shutDown(library, port(), count, stalledMs) : 0;
+      return closed < count ? closed + closeIdle() : closed;
+    },
+  };
+}
+
+function shutDown(calls: SocketCalls, port: number, count: number, stalledMs: number): number {
+  const found: Connection[] = [];
+  for (const name of readdirSync("/proc/self/fd")) {
+    const connection = look(calls, Number(name), port);
+    if (connection) found.push(connection);
+  }
+  const silent = found.filter(({ received }) => received === 0);
+  const stalled = found.filter(
+    ({ received, acknowledged, quietMs }) => received > 0 && acknowledged === 0 && quietMs >= stalledMs,
+  );
+  const longestFirst = (a: Connection, b: Connection) => b.quietMs - a.quietMs;
+  let closed = 0;
+  for (const { descriptor } of [...silent.sort(longestFirst), ...stalled.sort(longestFirst)]) {
+    if (closed >= count) break;
+    // Another thread may have closed a descriptor of its own meanwhile and got another one under its number.
+    if (look(calls, descriptor, port) && calls.shutdown(descriptor, bothWays) === 0) closed += 1;
+  }
+  return closed;
+}
+
+interface Connection {
+  descriptor: number;
+  /** Since the peer, or we, last sent something; since it connected when nobody ever did. */
+  quietMs: number;
+  /** Bytes of the peer. */
+  received: number;
+  /** Bytes of ours that the peer has. */
+  acknowledged: number;
+}
+
+const bothWays = 2;
+const tcp = 6;
+const tcpInfo = 11;
+const established = 1;
+
+/** `struct tcp_info` of Linux 4.2 and later, which only ever grows at its end. */
+const infoBytes = 136;
+const offsets = { state: 0, lastDataSent: 44, lastDataReceived: 52, bytesAcked: 120, bytesReceived: 128 } as const;
+
+const address = new Uint8Array(128);
+const info = new DataView(new ArrayBuffer(infoBytes));
+const length = new Uint32Array(1);
+
+/** A connection that a client opened to this port; null for everything else that a descriptor can be. */
+function look(calls: SocketCalls, descriptor: number, port: number): Connection | null {
+  length[0] = address.length;
+  if (calls.getsockname(descriptor, ptr(address), ptr(length)) !== 0) return null;
+  // The port stands at the same place in addresses of both families, most significant byte first.
+  if (((address[2] ?? 0) << 8) + (address[3] ?? 0) !== port) return null;
+  length[0] = infoBytes;
+  if (calls.getsockopt(descriptor, tcp, tcpInfo, ptr(info.buffer as ArrayBuffer), ptr(length)) !== 0) return null;
+  if ((length[0] ?? 0) < infoBytes || info.getUint8(offsets.state) !== established) return null;
+  const sent = info.getUint32(offsets.lastDataSent, true);
+  const received = info.getUint32(offsets.lastDataReceived, true);
+  return {
+    descriptor,
+    quietMs: Math.min(sent, received),
+    received: Number(info.getBigUint64(offsets.bytesReceived, true)),
+    acknowledged: Number(info.getBigUint64(offsets.bytesAcked, true)),
+  };
+}
+
+/** In the order of Linux's C libraries: glibc, musl on both processors. */
+const libraryNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
+
+const signatures = {
+  getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
+  shutdown: { args: ["i32", "i32"], returns: "i32" },
+} as const;
+
+type SocketCalls = ReturnType<typeof dlopen<typeof signatures>>["symbols"];
+
+/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the run-time's own means must do. */
+function openLibrary(): SocketCalls | null {
+  if (process.platform !== "linux") return null;
+  for (const name of libraryNames) {
+    try {
+      return dlopen(name, signatures).symbols;
+    } catch {
+      // Another C library.
+    }
+  }
+  return null;
+}

@@ -1,0 +1,96 @@
+import { StartupError } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Readiness } from "./readiness.ts";
+
+/**
+ * The two probes on a port of their own, answered by a thread of their own.
+ *
+ * SQLite syncs inside COMMIT, on the thread that also answers requests: while the disk takes seven seconds for a sync,
+ * nothing else of the server moves, its `/healthz` neither. This thread touches no disk. The server gives it a beat four
+ * times a second and what it knows of its readiness; when the beats stop it is not ready, and after a minute not healthy.
+ *
+ * Syncing in a thread of the runtime's pool instead (`synchronous=NORMAL` and an `fdatasync` of the log before the
+ * answers) would leave the syncs at a restart of the log and in checkpoints where they are, and every read of a page that
+ * the system has not cached: on such a disk the probes would still hang, more seldom.
+ */
+export interface HealthBeacon {
+  /** @returns the port @throws StartupError when it is taken */
+  start(): Promise<number>;
+  /** From now on not ready: the server is stopping. */
+  drain(): void;
+  stop(): void;
+}
+
+export interface HealthBeaconDeps {
+  host: string;
+  port: number;
+  readiness: Readiness;
+  clock: Clock;
+}
+
+/** What the server writes and the thread reads, by `Atomics`: two numbers of 32 bits. */
+export const beatsAt = 0;
+export const stateAt = 1;
+export const readinessStates = ["unknown", "ready", "storage_full", "storage_unavailable", "shutting_down"] as const;
+
+export interface HealthOpening {
+  readonly host: string;
+  readonly port: number;
+  readonly shared: SharedArrayBuffer;
+}
+
+export type HealthOpened = { port: number } | { error: string };
+
+const beatMs = 250;
+
+export function createHealthBeacon({ host, port, readiness, clock }: HealthBeaconDeps): HealthBeacon {
+  const shared = new SharedArrayBuffer(8);
+  const cells = new Int32Array(shared);
+  let worker: Worker | null = null;
+  let cancel = () => {};
+  let draining = false;
+
+  const tell = (state: (typeof readinessStates)[number]) =>
+    void Atomics.store(cells, stateAt, readinessStates.indexOf(state));
+
+  function beat(): void {
+    Atomics.add(cells, beatsAt, 1);
+    void readiness().then((refusal) => {
+      if (draining) return;
+      if (refusal === null) tell("ready");
+      else tell(refusal.code === "storage_full" ? "storage_full" : "storage_unavailable");
+    });
+    cancel = clock.after(beatMs, beat);
+  }
+
+  return {
+    start() {
+      const started = new Worker(new URL("./health-worker.ts", import.meta.url), { env: {} });
+      worker = started;
+      started.postMessage({ host, port, shared } satisfies HealthOpening);
+      return new Promise((resolve, reject) => {
+        const refuse = (reason: string) =>
+          reject(
+            new StartupError(
+              `The probes cannot listen on ${host}:${port} (${reason}). Try: stop what uses that port, or set POSTRIDER_HEALTH_PORT to another one.`,
+            ),
+          );
+        started.onmessage = ({ data }: MessageEvent<HealthOpened>) => {
+          if ("error" in data) return refuse(data.error);
+          started.unref();
+          beat();
+          resolve(data.port);
+        };
+        started.onerror = (event) => refuse(event.message);
+      });
+    },
+    drain() {
+      draining = true;
+      tell("shutting_down");
+    },
+    stop() {
+      cancel();
+      worker?.terminate();
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { type DomainError, notFound, unavailable } from "../errors.ts";
+import { systemClock } from "../lib/clock.ts";
+import { errorResponse, securityHeaders } from "./errors.ts";
+import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateAt } from "./health-beacon.ts";
+
+/** The other end of `health-beacon.ts`. The build names this file as an entry point of its own. */
+declare const self: Worker;
+
+/** Four beats have not come: the server waits for something that does not let it answer. */
+const lateAfterMs = 1000;
+/** A disk may take seconds; after so long, a restart is the better chance. */
+const deadAfterMs = 60_000;
+
+self.onmessage = ({ data }: MessageEvent<HealthOpening>) => self.postMessage(open(data));
+
+function open({ host, port, shared }: HealthOpening): HealthOpened {
+  const cells = new Int32Array(shared);
+  let beats = 0;
+  let beatAt = systemClock.monotonicMs();
+
+  /** How long the server has not beaten; noticed when somebody asks, and by a timer as often as it beats. */
+  function silentMs(): number {
+    const now = systemClock.monotonicMs();
+    const counted = Atomics.load(cells, beatsAt);
+    if (counted !== beats) {
+      beats = counted;
+      beatAt = now;
+    }
+    return now - beatAt;
+  }
+  setInterval(silentMs, 100);
+
+  function notReady(): DomainError | null {
+    if (silentMs() > lateAfterMs) return blocked();
+    const state = readinessStates[Atomics.load(cells, stateAt)] ?? "unknown";
+    return state === "ready" ? null : unavailable(reasons[state], state === "unknown" ? "not_started" : state, 5);
+  }
+
+  try {
+    const server = Bun.serve({
+      hostname: host,
+      port,
+      development: false,
+      fetch: (request) => {
+        const path = /^[^:]+:\/\/[^/]*([^?#]*)/.exec(request.url)?.[1];
+        if (path === "/readyz") return answer(notReady());
+        if (path === "/healthz") return answer(silentMs() > deadAfterMs ? blocked() : null);
+        return errorResponse(notFound("There are only /healthz and /readyz here.", "unknown_path"));
+      },
+    });
+    return { port: server.port ?? port };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+const answer = (refusal: DomainError | null): Response =>
+  refusal === null ? Response.json({ status: "ok" }, { headers: securityHeaders }) : errorResponse(refusal);
+
+const blocked = () =>
+  unavailable("The server does not move: it waits for its disk, or for the processor.", "server_blocked", 5);
+
+const reasons = {
+  unknown: "The server is starting.",
+  storage_full: "The disk is almost full.",
+  storage_unavailable: "The storage does not take writes.",
+  shutting_down: "The server is shutting down.",
+};

@@ -1,0 +1,47 @@
+import { DomainError, unavailable } from "../errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../store/store.ts";
+import { createSharedProbe } from "./shared-probe.ts";
+
+export interface ReadinessDeps {
+  store: Pick<Store, "probe" | "writeLagMs">;
+  hasRoom(): boolean;
+  clock: Clock;
+}
+
+/** Why the server takes no events; null when it does. Never throws. */
+export type Readiness = () => Promise<DomainError | null>;
+
+/** A write that waits for longer than this is stuck. */
+const stuckAfterMs = 5000;
+/** Whoever asks has an answer within two seconds, also while a write waits. */
+const patienceMs = 1500;
+
+/** The database takes writes, what is sealed in it opens, the disk is above its floor, and no write is stuck. */
+export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readiness {
+  const probe = createSharedProbe(() => store.probe(), clock);
+
+  async function look(): Promise<DomainError | null> {
+    if (!hasRoom()) return unavailable("The disk is almost full.", "storage_full", 30);
+    if (store.writeLagMs() > stuckAfterMs) return stuck();
+    try {
+      await probe();
+      return null;
+    } catch (error) {
+      return error instanceof DomainError ? error : stuck();
+    }
+  }
+
+  return () =>
+    new Promise((resolve) => {
+      const cancel = clock.after(patienceMs, () => resolve(stuck()));
+      void look()
+        .catch(stuck)
+        .then((refusal) => {
+          cancel();
+          resolve(refusal);
+        });
+    });
+}
+
+const stuck = () => unavailable("The storage does not take writes.", "storage_unavailable", 5);

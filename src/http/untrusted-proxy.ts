@@ -1,0 +1,27 @@
+import { clientKey, parseCidr } from "../lib/cidr.ts";
+import type { Log } from "../lib/log.ts";
+
+/** Addresses that are told of. A public server meets strangers who send the header themselves. */
+const maxWarnings = 10;
+
+/**
+ * Tells once of each address from which requests arrive with `X-Forwarded-For` although it is not trusted: behind such a
+ * proxy all clients count as one, and fifty wrong passwords of anybody lock out everybody.
+ */
+export function createProxyWarning(trustedProxies: readonly string[], log: Log) {
+  const trusted = trustedProxies.map(parseCidr);
+  const known = new Set<string>();
+
+  return function look(socketAddress: string, headers: Headers): void {
+    if (known.size >= maxWarnings || !headers.has("x-forwarded-for") || socketAddress === "") return;
+    const address = clientKey(socketAddress);
+    if (known.has(address) || trusted.some((cidr) => cidr?.contains(socketAddress))) return;
+    known.add(address);
+    log.write("warn", "proxy.untrusted", {
+      address: socketAddress,
+      message:
+        `Requests arrive from ${socketAddress} with X-Forwarded-For, which POSTRIDER_TRUSTED_PROXIES does not name: ` +
+        `all of them count as one client. Try: POSTRIDER_TRUSTED_PROXIES=${socketAddress}, if that is your proxy.`,
+    });
+  };
+}

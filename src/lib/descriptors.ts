@@ -1,0 +1,87 @@
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+
+/** Open descriptors (files, sockets) of this process, and how many it may have. */
+export interface Descriptors {
+  readonly open: number;
+  readonly limit: number;
+}
+
+/**
+ * Counts the descriptors; null where the system does not tell (all but Linux). Reading takes a descriptor itself, so it
+ * fails when there is none left.
+ *
+ * The limit is the hard one: the run-time raises the soft limit to it as it starts.
+ */
+export function countDescriptors(): Descriptors | null {
+  const limit = descriptorLimit();
+  if (limit === null) return null;
+  try {
+    // One of them is the folder's own.
+    return { open: readdirSync("/proc/self/fd").length - 1, limit };
+  } catch {
+    return { open: limit, limit };
+  }
+}
+
+let lastKnownLimit: number | null = null;
+
+function descriptorLimit(): number | null {
+  if (process.platform !== "linux") return null;
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    if (soft !== undefined) lastKnownLimit = Number(soft);
+  } catch {
+    // No descriptor is left to read it with.
+  }
+  return lastKnownLimit;
+}
+
+/** A descriptor kept for bad times: given back, it lets one file be opened when there is no other left. */
+export interface ReserveDescriptor {
+  /** Runs a task that opens one file at a time, with the reserve's place free for it. */
+  lend<T>(task: () => T): T;
+  /** The lowest number that is free, the reserve's own place not counted; `limit` when there is none. */
+  lowestFree(limit: number): number;
+  release(): void;
+}
+
+export function createReserveDescriptor(): ReserveDescriptor {
+  let held: number | null = null;
+
+  function take(): void {
+    try {
+      held ??= openSync("/dev/null", "r");
+    } catch {
+      // None is left: the next one that is lent takes it again.
+    }
+  }
+
+  function release(): void {
+    if (held !== null) closeSync(held);
+    held = null;
+  }
+
+  take();
+  return {
+    lend(task) {
+      release();
+      try {
+        return task();
+      } finally {
+        take();
+      }
+    },
+    lowestFree(limit) {
+      try {
+        const descriptor = openSync("/dev/null", "r");
+        closeSync(descriptor);
+        // It may have been lost to somebody quicker.
+        take();
+        return descriptor;
+      } catch {
+        return limit;
+      }
+    },
+    release,
+  };
+}

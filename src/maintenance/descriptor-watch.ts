@@ -1,0 +1,97 @@
+import type { Clock } from "../lib/clock.ts";
+import { countDescriptors, createReserveDescriptor, type Descriptors } from "../lib/descriptors.ts";
+import type { Log } from "../lib/log.ts";
+
+/** A look costs 5 µs, an open and a close. */
+const lookEveryMs = 250;
+
+/** Below this many free descriptors something is done: a quarter of all, within these bounds. */
+const smallestReserve = 16;
+const largestReserve = 1024;
+
+/** So long without a shortage, and it is over. */
+const calmMs = 10_000;
+
+export interface DescriptorWatchDeps {
+  clock: Pick<Clock, "monotonicMs" | "after">;
+  log: Log;
+  /** Closes so many connections, if there are as many that do nothing. @returns how many it closed */
+  shed(count: number): number;
+  /** @default those of this process; null where the system does not tell */
+  count?(): Descriptors | null;
+  /** The lowest number that a new descriptor would get; the limit when there is none. @default the system's */
+  lowestFree?(limit: number): number;
+}
+
+export interface DescriptorWatch {
+  start(): void;
+  stop(): void;
+  count(): Descriptors | null;
+}
+
+/**
+ * Keeps descriptors free for the database, name look-ups, deliveries and the next client: when connections have taken most
+ * of them, those that do nothing are closed. One line says when that begins, one when it is over.
+ *
+ * It looks at the number that a new descriptor gets, which is the lowest one that is free. As long as it is low there is
+ * room; when it is high, everything below is taken.
+ */
+export function createDescriptorWatch({
+  clock,
+  log,
+  shed,
+  count = countDescriptors,
+  lowestFree,
+}: DescriptorWatchDeps): DescriptorWatch {
+  const reserve = createReserveDescriptor();
+  const lowest = lowestFree ?? reserve.lowestFree;
+  const counted = () => reserve.lend(count);
+  let cancel: (() => void) | null = null;
+  let episode: { since: number; lastAt: number; closed: number } | null = null;
+
+  function look(limit: number): void {
+    cancel = clock.after(lookEveryMs, () => look(limit));
+    const kept = Math.min(Math.max(Math.floor(limit / 4), smallestReserve), largestReserve);
+    if (lowest(limit) >= limit - kept) relieve(kept);
+    else if (episode !== null && clock.monotonicMs() - episode.lastAt >= calmMs) end(episode);
+  }
+
+  function relieve(kept: number): void {
+    const now = clock.monotonicMs();
+    const closed = reserve.lend(() => {
+      const { open = 0, limit = 0 } = count() ?? {};
+      return shed(open - (limit - 2 * kept));
+    });
+    if (episode === null) {
+      episode = { since: now, lastAt: now, closed: 0 };
+      const { open, limit } = counted() ?? {};
+      log.write("warn", "descriptors.short", {
+        limit,
+        closed,
+        open,
+        message:
+          "Connections have taken most file descriptors, so those that do nothing are closed. " +
+          "Try: a higher limit (LimitNOFILE, ulimit -n), and a proxy that limits connections.",
+      });
+    }
+    episode.lastAt = now;
+    episode.closed += closed;
+  }
+
+  function end({ since, closed }: { since: number; closed: number }): void {
+    episode = null;
+    log.write("info", "descriptors.enough", { closed, seconds: Math.round((clock.monotonicMs() - since) / 1000) });
+  }
+
+  return {
+    start() {
+      const limit = count()?.limit;
+      if (limit !== undefined) look(limit);
+    },
+    stop() {
+      cancel?.();
+      reserve.release();
+    },
+    count: counted,
+  };
+}

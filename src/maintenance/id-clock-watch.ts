@@ -1,0 +1,28 @@
+import { formatIso } from "../lib/iso-time.ts";
+import type { Log } from "../lib/log.ts";
+
+/** Less than this is what time servers correct. */
+const worthTellingMs = 3_600_000;
+
+/**
+ * Tells once that events carry times ahead of the clock, until when, and that it is over. That is so after the clock had
+ * been ahead and was believed, also by an earlier run of the server: ids only grow, so they wait for the clock.
+ */
+export function createIdClockWatch(log: Log, now: () => number) {
+  let isAhead = false;
+
+  return function look(aheadMs: number): void {
+    if (!isAhead && aheadMs >= worthTellingMs) {
+      isAhead = true;
+      log.write("warn", "clock.behind_ids", {
+        until: formatIso(now() + aheadMs),
+        message:
+          "The clock is behind the latest event that is stored. Ids only grow, so events carry times ahead of it, and " +
+          "count in the month of those, until the clock has caught up. Try: check the machine's clock.",
+      });
+    } else if (isAhead && aheadMs <= 0) {
+      isAhead = false;
+      log.write("info", "clock.caught_up");
+    }
+  };
+}

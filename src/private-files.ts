@@ -1,0 +1,146 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { StartupError } from "./errors.ts";
+
+/** Files that belong to this user alone, in a folder that does, too. Windows has other means, which it sees to by itself. */
+const hasOwners = process.platform !== "win32";
+
+const forOthers = 0o077;
+const everybodyMayAdd = 0o1000;
+
+/**
+ * Refuses a folder of another user or one for everybody (`/tmp`), and takes from others what they may do in one of ours.
+ *
+ * @param isOurs tells a name that the program gives from any other: a folder that others read for the sake of what else is
+ * in it is not closed to them
+ */
+export function closeFolder(path: string, isOurs: (name: string) => boolean, warn: (message: string) => void): void {
+  if (!hasOwners) return;
+  const found = statSync(path);
+  judgeOwner(path, found, warn);
+  if ((found.mode & forOthers) === 0) return;
+  const names = readdirSync(path).filter((name) => name !== "lost+found");
+  const isShared = (found.mode & everybodyMayAdd) !== 0 || (names.length > 0 && !names.some(isOurs));
+  if (isShared) {
+    throw new StartupError(
+      `The data directory ${path} is shared with others (mode ${octal(found.mode)}) and holds other things. ` +
+        "Try: set POSTRIDER_DATA_DIR to a folder of its own; one below this is made if it is not there.",
+    );
+  }
+  close(path, found, 0o700, warn);
+}
+
+/** What becomes of a file that is a symbolic link; one that will be replaced is left as it is. */
+export type LinkPolicy = "refused" | "followed" | "replaced";
+
+/** As `closeFolder`, for a file; one that is not there is passed over. */
+export function closeFile(path: string, links: LinkPolicy, warn: (message: string) => void): void {
+  const itself = lstatSync(path, { throwIfNoEntry: false });
+  if (!itself || !hasOwners) return;
+  if (itself.isSymbolicLink() && links === "replaced") return;
+  if (itself.isSymbolicLink() && links === "refused") {
+    throw new StartupError(
+      `${path} is a symbolic link, which is not followed: whoever can change it would choose what is read or written. ` +
+        "Try: put the file itself in its place.",
+    );
+  }
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) return;
+  judgeOwner(path, found, warn);
+  if ((found.mode & forOthers) !== 0) close(path, found, 0o600, warn);
+}
+
+/**
+ * Root may serve the folder of another user, as containers do with a volume of their host. Anybody else would be at the
+ * mercy of its owner.
+ */
+function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void): void {
+  const own = process.getuid?.();
+  if (own === undefined || uid === own) return;
+  if (own !== 0) {
+    throw new StartupError(
+      `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
+        "Try: run the server as that user, give it to this one with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
+    );
+  }
+  warn(`${path} belongs to another user (uid ${uid}), who can read and replace what is in it.`);
+}
+
+function close(path: string, { mode }: Stats, closed: number, warn: (message: string) => void): void {
+  let reason = "the file system does not keep modes";
+  try {
+    chmodSync(path, closed);
+  } catch (error) {
+    reason = error instanceof Error ? error.message : String(error);
+  }
+  if ((statSync(path).mode & forOthers) !== 0) {
+    throw new StartupError(
+      `${path} is open to other users (mode ${octal(mode)}) and cannot be closed (${reason}). ` +
+        `Try: chmod ${octal(closed)} it, or set POSTRIDER_DATA_DIR to a folder on a file system that keeps modes.`,
+    );
+  }
+  warn(`${path} was open to other users (mode ${octal(mode)}); it is closed to them now (${octal(closed)}).`);
+}
+
+const octal = (mode: number) => (mode & 0o7777).toString(8).padStart(4, "0");
+
+/** Windows has no such flags. */
+const { O_NOFOLLOW = 0, O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants;
+
+/** Reads a file as text, but not by way of a link. */
+export function readPrivate(path: string): string {
+  const file = openSync(path, O_RDONLY | O_NOFOLLOW);
+  try {
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Writes a file that has its name only when it is whole, and replaces a link of that name instead of following it.
+ * @param durably it is on disk, with its name, when this returns
+ */
+export function writePrivate(folder: string, name: string, text: string, durably: boolean): void {
+  const unfinished = join(folder, `${name}.new`);
+  rmSync(unfinished, { force: true });
+  try {
+    const file = openSync(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      writeFileSync(file, text);
+      if (durably) fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(unfinished, join(folder, name));
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+  if (durably) syncFolder(folder);
+}
+
+/** Makes the names in a folder durable; Windows does it by itself and cannot open one. */
+export function syncFolder(folder: string): void {
+  if (!hasOwners) return;
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,67 @@
+import type { Database } from "bun:sqlite";
+import { keyContext } from "../../domain.ts";
+import { StartupError } from "../../errors.ts";
+import type { Vault } from "../../lib/vault.ts";
+
+/**
+ * Whether the master key is that of the database. A known text, sealed with the key, stands in a table of one row. Until
+ * there is one, in a new database or one of an earlier program, the keys of the latest accounts tell.
+ */
+export interface MasterKeyCheck {
+  /** To be called before anything is written. @throws StartupError when nothing that is sealed can be opened */
+  verify(): void;
+  /** Writes the row, if there is none or it is damaged; when the schema is today's. */
+  remember(): void;
+  /** The row can be read and opened. */
+  holds(): boolean;
+}
+
+const context = "master-key-check";
+const text = "postrider";
+
+/** Of those that are in the database anyhow; one may be damaged without the master key being another one. */
+const sampleSize = 8;
+const samples = `
+  select tenant.id as tenantId, api_key.id as keyId, api_key.sealed as sealed
+  from api_key join tenant on tenant.key = api_key.tenant_key order by api_key.key desc limit ${sampleSize}`;
+
+export function createMasterKeyCheck(client: Database, vault: Vault): MasterKeyCheck {
+  const has = (table: string) =>
+    client.query("select 1 from sqlite_schema where type = 'table' and name = ?1").get(table) !== null;
+
+  function opens(sealed: Uint8Array, sealedFor: string): boolean {
+    try {
+      vault.open(sealed, sealedFor);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  function holds(): boolean {
+    const row = client.query<{ sealed: Uint8Array }, []>("select sealed from vault_check where id = 1").get();
+    return row !== null && opens(row.sealed, context);
+  }
+
+  return {
+    verify() {
+      if (!has("api_key")) return;
+      const hasRow = has("vault_check") && client.query("select 1 from vault_check").get() !== null;
+      if (hasRow && holds()) return;
+      const keys = client.query<{ tenantId: string; keyId: string; sealed: Uint8Array }, []>(samples).all();
+      if (keys.some(({ tenantId, keyId, sealed }) => opens(sealed, keyContext(tenantId, keyId)))) return;
+      if (keys.length === 0 && !hasRow) return;
+      throw new StartupError(
+        "The master key in the data directory is not the one that the database was written with: what is sealed in it does " +
+          "not open. Try: restore database and secrets from the same backup; nothing was changed.",
+      );
+    },
+
+    remember() {
+      if (holds()) return;
+      client.run("insert or replace into vault_check (id, sealed) values (1, ?1)", [vault.seal(text, context)]);
+    },
+
+    holds,
+  };
+}

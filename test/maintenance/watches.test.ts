@@ -1,0 +1,212 @@
+import { describe, expect, test } from "bun:test";
+import { createLog } from "../../src/lib/log.ts";
+import { createDescriptorWatch } from "../../src/maintenance/descriptor-watch.ts";
+import { createDiskWatch } from "../../src/maintenance/disk-watch.ts";
+import { createIdClockWatch } from "../../src/maintenance/id-clock-watch.ts";
+import { createStorageWatch } from "../../src/maintenance/storage-watch.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+type Line = Record<string, unknown> & { event: string; level: string };
+
+function recordLog() {
+  const clock = createFakeClock();
+  const lines: Line[] = [];
+  const log = createLog({
+    level: "info",
+    format: "json",
+    now: clock.now,
+    out: (text) => void lines.push(JSON.parse(text)),
+  });
+  return { clock, log, lines, events: () => lines.map(({ event }) => event) };
+}
+
+describe("the floor of the disk", () => {
+  const mib = 2 ** 20;
+
+  function setUp(minFreeBytes = 256 * mib) {
+    const recorded = recordLog();
+    const disk = { free: 1000 * mib, readings: 0 };
+    const watch = createDiskWatch({
+      ...recorded,
+      folder: "/",
+      minFreeBytes,
+      freeBytesOf: () => {
+        disk.readings += 1;
+        return disk.free;
+      },
+    });
+    const ask = () => {
+      recorded.clock.advance(1000);
+      return watch.hasRoom();
+    };
+    return { ...recorded, disk, watch, ask };
+  }
+
+  test("is told of when it is crossed, both ways, with its figures and what was refused", () => {
+    const { clock, lines, disk, ask, watch } = setUp();
+    expect([ask(), lines]).toEqual([true, []]);
+    disk.free = 255 * mib;
+    expect(ask()).toBe(false);
+    for (let i = 0; i < 197; i++) watch.hasRoom();
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      level: "warn",
+      event: "disk.low",
+      freeBytes: 255 * mib,
+      floorBytes: 256 * mib,
+    });
+    clock.advance(10_000);
+    disk.free = 300 * mib;
+    expect(ask()).toBe(true);
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatchObject({ level: "info", event: "disk.enough", freeBytes: 300 * mib, refused: 198 });
+  });
+
+  test("a disk that hovers at it is told of at most every ten seconds", () => {
+    const { disk, ask, events } = setUp();
+    for (let second = 0; second < 100; second++) {
+      disk.free = second % 2 === 0 ? 255 * mib : 257 * mib;
+      ask();
+    }
+    expect(events().length).toBeLessThanOrEqual(11);
+  });
+
+  test("without a floor nothing is read for it", () => {
+    const { disk, ask, lines } = setUp(0);
+    disk.free = 0;
+    expect([ask(), disk.readings, lines]).toEqual([true, 0, []]);
+  });
+});
+
+describe("a storage that fails", () => {
+  function setUp() {
+    const recorded = recordLog();
+    const counted: string[] = [];
+    const watch = createStorageWatch({ ...recorded, onFailure: (errorClass) => void counted.push(errorClass) });
+    const fail = (code: string, operation = "commit") =>
+      watch.failed({ operation, error: Object.assign(new Error(`${code} happened`), { code }) });
+    return { ...recorded, watch, fail, counted };
+  }
+
+  test("is one line with the operation, SQLite's code and message, and one when it is over with the count", () => {
+    const { clock, lines, watch, fail, counted } = setUp();
+    for (let i = 0; i < 198; i++) fail("SQLITE_FULL", "write");
+    clock.advance(60_000);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      level: "warn",
+      event: "storage.failed",
+      operation: "write",
+      code: "SQLITE_FULL",
+      message: "SQLITE_FULL happened",
+    });
+    watch.committed();
+    clock.advance(20_000);
+    expect(lines[1]).toMatchObject({ event: "storage.recovered", failures: 198 });
+    expect(counted).toHaveLength(198);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("small writes that pass meanwhile do not end it", () => {
+    const { clock, events, watch, fail } = setUp();
+    for (let second = 0; second < 60; second++) {
+      fail("SQLITE_FULL");
+      watch.committed();
+      clock.advance(1000);
+    }
+    expect(events()).toEqual(["storage.failed"]);
+    clock.advance(10_000);
+    expect(events()).toEqual(["storage.failed", "storage.recovered"]);
+  });
+
+  test.each(["SQLITE_IOERR_FSYNC", "SQLITE_CORRUPT", "SQLITE_READONLY", "SQLITE_NOTADB"])(
+    "%s within an episode has its own line, and is an error",
+    (code) => {
+      const { lines, fail } = setUp();
+      fail("SQLITE_FULL");
+      fail(code);
+      fail(code);
+      expect(lines.map(({ level, code: told }) => [level, told])).toEqual([
+        ["warn", "SQLITE_FULL"],
+        ["error", code],
+      ]);
+    },
+  );
+
+  test("a defect of ours is none", () => {
+    const { lines, watch, fail, counted } = setUp();
+    fail("SQLITE_CONSTRAINT_UNIQUE");
+    watch.failed({ operation: "write", error: new Error("a defect") });
+    expect([lines, counted]).toEqual([[], []]);
+  });
+});
+
+describe("descriptors that run short", () => {
+  function setUp(limit = 1000) {
+    const recorded = recordLog();
+    const table = { open: 20, idle: 0, asked: [] as number[] };
+    const watch = createDescriptorWatch({
+      ...recorded,
+      count: () => ({ open: table.open, limit }),
+      lowestFree: () => table.open,
+      shed(count) {
+        table.asked.push(count);
+        const closed = Math.min(count, table.idle);
+        table.open -= closed;
+        table.idle -= closed;
+        return closed;
+      },
+    });
+    watch.start();
+    return { ...recorded, table, watch };
+  }
+
+  test("connections that do nothing are closed until twice the reserve is free, told of once and when it is over", () => {
+    const { clock, lines, table, watch } = setUp();
+    clock.advance(10_000);
+    expect(table.asked).toEqual([]);
+    table.open = 990;
+    table.idle = 900;
+    clock.advance(250);
+    // A reserve of 250, and twice that is made free.
+    expect(table.asked).toEqual([490]);
+    expect(table.open).toBe(500);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({ level: "warn", event: "descriptors.short", limit: 1000, closed: 490 });
+    clock.advance(11_000);
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatchObject({ event: "descriptors.enough", closed: 490 });
+    watch.stop();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("a flood that goes on is one episode", () => {
+    const { clock, events, table, watch } = setUp();
+    for (let i = 0; i < 100; i++) {
+      table.open = 990;
+      table.idle = 900;
+      clock.advance(250);
+    }
+    expect(events()).toEqual(["descriptors.short"]);
+    expect(table.asked).toHaveLength(100);
+    watch.stop();
+  });
+
+  test("where the system does not tell, nothing is done", () => {
+    const { clock, log } = recordLog();
+    const watch = createDescriptorWatch({ clock, log, count: () => null, shed: () => 0 });
+    watch.start();
+    expect(clock.timers).toBe(0);
+    watch.stop();
+  });
+});
+
+test("ids that are ahead of the clock are told of once, until when, and when the clock has caught up", () => {
+  const { clock, log, lines } = recordLog();
+  const look = createIdClockWatch(log, clock.now);
+  const dayMs = 86_400_000;
+  for (const aheadMs of [0, 5, 3_599_999, 40 * dayMs, 39 * dayMs, 1000, 0, 0]) look(aheadMs);
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toMatchObject({ level: "warn", event: "clock.behind_ids", until: "2026-04-10T12:00:00.000Z" });
+  expect(lines[1]?.event).toBe("clock.caught_up");
+});
