@@ -172,8 +172,8 @@ export function createApp(config: Config, deps: AppDeps): App {
   let listenerUrl = "";
   /** Filled as soon as the port is known. */
   const ownListeners: { host: string; port: number }[] = [];
-  const { localMode, allowTargets } = config;
-  const policyOptions = { localMode, allowTargets, ownListeners };
+  const { localMode, allowTargets, blockTargets } = config;
+  const policyOptions = { localMode, allowTargets, blockTargets, ownListeners };
   const policy = createAddressPolicy(policyOptions);
   const outbound = {
     ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),

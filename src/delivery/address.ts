@@ -1,13 +1,5 @@
 import { StartupError } from "../errors.ts";
-import {
-  type IpAddress,
-  type IpRange,
-  isInside,
-  isNeverAllowed,
-  isPublic,
-  parseAddress,
-  parseRange,
-} from "./public-address.ts";
+import { type IpAddress, isInside, isNeverAllowed, isPublic, parseAddress, parseRange } from "./public-address.ts";
 
 /**
  * Where a delivery may go: the defence against server-side request forgery (hardening, sections 1.1 and 1.2; decisions,
@@ -41,6 +33,8 @@ export interface AddressPolicyOptions {
   localMode: boolean;
   /** Address ranges that are not public and still allowed, for http too (`POSTRIDER_ALLOW_TARGETS`). */
   allowTargets: readonly string[];
+  /** Ranges to which nothing goes, whatever else is allowed (`POSTRIDER_BLOCK_TARGETS`). @default none */
+  blockTargets?: readonly string[];
   /**
    * Hosts and ports of this very server (listener, public URL): delivering to them would be a loop. Read at each check: a
    * server that takes a free port knows it only once it listens.
@@ -70,9 +64,15 @@ const badPorts: ReadonlySet<number> = new Set([
 const allowed = { ok: true } as const;
 const refuse = (rule: string, message: string): Refusal => ({ ok: false, rule, message });
 
-export function createAddressPolicy({ localMode, allowTargets, ownListeners }: AddressPolicyOptions): AddressPolicy {
-  const allowedRanges = allowTargets.map(readAllowedRange);
+export function createAddressPolicy({
+  localMode,
+  allowTargets,
+  blockTargets = [],
+  ownListeners,
+}: AddressPolicyOptions): AddressPolicy {
+  const allowedRanges = allowTargets.map(readRangeOf("POSTRIDER_ALLOW_TARGETS"));
   const hasAllowedRanges = allowedRanges.length > 0;
+  const blockedRanges = blockTargets.map(readRangeOf("POSTRIDER_BLOCK_TARGETS"));
 
   const schemeRule = localMode
     ? 'must start with "https://" (or "http://" before localhost or a loopback address)'
@@ -155,6 +155,7 @@ export function createAddressPolicy({ localMode, allowTargets, ownListeners }: A
   function checkAddress(address: string, target: DialTarget): AddressVerdict {
     const parsed = parseAddress(address);
     if (parsed === undefined || isNeverAllowed(parsed)) return notPublic();
+    if (blockedRanges.some((range) => isInside(parsed, range))) return blocked();
     if (isOwn(address, target)) return ownListener();
     if (isLocalTarget(target)) return isLoopback(parsed) ? allowed : notPublic();
     if (allowedRanges.some((range) => isInside(parsed, range))) return allowed;
@@ -169,13 +170,16 @@ const notPublic = () =>
   refuse("address_not_public", "must have a public address, not a private, local or reserved one");
 const ownListener = () => refuse("own_listener", "must not be an address of this server itself");
 
-function readAllowedRange(text: string): IpRange {
+const blocked = () =>
+  refuse("address_blocked", "must not be in an address range that this server's operator has blocked");
+
+const readRangeOf = (setting: string) => (text: string) => {
   try {
     return parseRange(text);
   } catch {
-    throw new StartupError(`POSTRIDER_ALLOW_TARGETS: "${text}" is not an address range. Try: 10.0.0.0/8,fd00::/8`);
+    throw new StartupError(`${setting}: "${text}" is not an address range. Try: 10.0.0.0/8,fd00::/8`);
   }
-}
+};
 
 /** C0 controls, space and DEL. The URL parser drops some of them without a word, so that two texts would name one host. */
 function hasControlOrSpace(input: string): boolean {

@@ -348,3 +348,28 @@ describe("this server itself is refused", () => {
     expect(ruleForAddress(address, target, lan)).toBe(rule);
   });
 });
+
+describe("a range that the operator blocks", () => {
+  const blockTargets = ["10.9.0.0/16", "8.8.8.8", "2606:4700::/32"];
+  const policy = policyWith({ allowTargets: ["10.0.0.0/8", "64:ff9b::/96"], blockTargets });
+
+  test.each([
+    ["http://10.9.1.1/", "address_blocked"],
+    ["https://8.8.8.8/", "address_blocked"],
+    ["https://[2606:4700::1111]/", "address_blocked"],
+    ["http://169.254.169.254/", "address_not_public"],
+    ["http://10.8.1.1/", "allowed"],
+    ["https://8.8.4.4/", "allowed"],
+  ])("%s: %s", (url, rule) => {
+    expect(ruleFor(url, policy)).toBe(rule);
+  });
+
+  test("wins over loopback in local mode", () => {
+    const local = policyWith({ localMode: true, blockTargets: ["127.0.0.0/8"] });
+    expect(ruleForAddress("127.0.0.1", "http://localhost:9000/", local)).toBe("address_blocked");
+  });
+
+  test("and is none stops the start", () => {
+    expect(() => policyWith({ blockTargets: ["lan"] })).toThrow('POSTRIDER_BLOCK_TARGETS: "lan" is not');
+  });
+});
