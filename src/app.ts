@@ -33,6 +33,7 @@ import { createRetryPolicy } from "./delivery/retry.ts";
 import { createSender } from "./delivery/sender.ts";
 import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
+import { createSurroundings } from "./delivery/surroundings.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
 import { StartupError, unavailable } from "./errors.ts";
@@ -174,11 +175,12 @@ export function createApp(config: Config, deps: AppDeps): App {
   const ownListeners: { host: string; port: number }[] = [];
   const { localMode, allowTargets, blockTargets } = config;
   const policyOptions = { localMode, allowTargets, blockTargets, ownListeners };
-  const policy = createAddressPolicy(policyOptions);
   const outbound = {
     ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
     ...(config.extraCa !== null && { extraCa: config.extraCa }),
   };
+  const surroundings = createSurroundings({ ...outbound, clock });
+  const policy = createAddressPolicy(policyOptions, surroundings);
   const onConnection = metrics.connected;
   const network = senderThread
     ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions }), clock, log, onConnection })
@@ -366,6 +368,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       await janitor.stop();
       const left = await dispatcher.stop(drainMs);
       sender.close();
+      surroundings.close();
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await api.server?.stop(false);

@@ -117,7 +117,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (email === undefined) throw requiredOnPaidTiers("email");
     }
     if (password !== undefined) checkPassword(password);
-    const checked = checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
+    const checked = await checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
     if (tier !== "free" && email !== undefined) await refuseTakenEmail(email);
     return checked;
   }
