@@ -222,7 +222,8 @@ export function createApp(config: Config, deps: AppDeps): App {
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
-  const login = createLogin({ store, clock, passwords, log, onFailure: () => metrics.loginFailed("account") });
+  const onFailure = () => metrics.loginFailed("account");
+  const login = createLogin({ store, clock, passwords, log, localMode, onFailure });
   const settings = { signup: config.signup, localMode: config.localMode };
   const own = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
   const sandbox = own?.sandbox ?? null;
