@@ -16,6 +16,7 @@ function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
   const login = createLogin({
     clock,
     localMode,
+    onFailure: () => {},
     log: createLog({ level: "error", format: "json", now: clock.now, out: () => {} }),
     passwords: {
       hash: async () => "hash",
