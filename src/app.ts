@@ -34,6 +34,7 @@ import { createRetryPolicy } from "./delivery/retry.ts";
 import { createSender } from "./delivery/sender.ts";
 import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
+import { createSurroundings } from "./delivery/surroundings.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
 import { StartupError, unavailable } from "./errors.ts";
@@ -173,13 +174,14 @@ export function createApp(config: Config, deps: AppDeps): App {
   let listenerUrl = "";
   /** Filled as soon as the port is known. */
   const ownListeners: { host: string; port: number }[] = [];
-  const { localMode, allowTargets } = config;
-  const policyOptions = { localMode, allowTargets, ownListeners };
-  const policy = createAddressPolicy(policyOptions);
+  const { localMode, allowTargets, blockTargets } = config;
+  const policyOptions = { localMode, allowTargets, blockTargets, ownListeners };
   const outbound = {
     ...(config.dnsServers.length > 0 && { dnsServers: config.dnsServers }),
     ...(config.extraCa !== null && { extraCa: config.extraCa }),
   };
+  const surroundings = createSurroundings({ ...outbound, clock });
+  const policy = createAddressPolicy(policyOptions, surroundings);
   const onConnection = metrics.connected;
   const network = senderThread
     ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions }), clock, log, onConnection })
@@ -223,7 +225,8 @@ export function createApp(config: Config, deps: AppDeps): App {
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
-  const login = createLogin({ store, clock, passwords, log, onFailure: () => metrics.loginFailed("account") });
+  const onFailure = () => metrics.loginFailed("account");
+  const login = createLogin({ store, clock, passwords, log, localMode, onFailure });
   const settings = { signup: config.signup, localMode: config.localMode };
   const own = config.payments.kind === "sandbox" ? createOwnProcessor() : null;
   const sandbox = own?.sandbox ?? null;
@@ -373,6 +376,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       await janitor.stop();
       const left = await dispatcher.stop(drainMs);
       sender.close();
+      surroundings.close();
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await api.server?.stop(false);

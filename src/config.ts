@@ -18,6 +18,7 @@ export interface Config {
   readonly dataDir: string;
   readonly signup: "open" | "closed";
   readonly allowTargets: readonly string[];
+  readonly blockTargets: readonly string[];
   readonly trustedProxies: readonly string[];
   /** Null: the operator token alone reads the metrics. */
   readonly metricsToken: string | null;

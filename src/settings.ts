@@ -31,6 +31,9 @@ const listOf =
   };
 
 const cidrText = (text: string) => (parseCidr(text) ? text : null);
+/** Without the forms that say one range and mean another: `10/8` would be 0.0.0.0/8, and `::ffff:10.0.0.0/104` no IPv4 address. */
+const plainCidrText = (text: string) =>
+  /^(?!::ffff:).*:|^(?:\d+\.){3}\d+(?:\/|$)/i.test(text) ? cidrText(text) : null;
 const optionalText = (text: string): { value: string | null } => ({ value: text === "" ? null : text });
 
 /** As long as 16 random bytes take in base64url, and two for luck: it stands in the way of everybody on the network. */
@@ -174,6 +177,13 @@ export const settings = {
     doc: "CIDRs, separated by commas, to which deliveries may go although they are not public. In public mode only with closed sign-up.",
     example: "10.1.0.0/16,fd12::/16",
     parse: listOf(cidrText),
+  }),
+  blockTargets: setting({
+    env: "POSTRIDER_BLOCK_TARGETS",
+    default: "",
+    doc: "CIDRs, separated by commas, to which deliveries never go, whatever POSTRIDER_ALLOW_TARGETS says.",
+    example: "203.0.113.7,10.96.0.0/12",
+    parse: listOf(plainCidrText),
   }),
   trustedProxies: setting({
     env: "POSTRIDER_TRUSTED_PROXIES",

@@ -75,7 +75,7 @@ export interface Accounts {
    * One at a time for an account: the same request, made again meanwhile, gets the same answer.
    * @throws invalid; rate_limited; payment_required; forbidden; unavailable
    */
-  upgrade(tenant: Tenant, request: UpgradeRequest): Promise<Upgraded>;
+  upgrade(tenant: Tenant, request: UpgradeRequest, address: string): Promise<Upgraded>;
   /** Refuses an account that tries too many upgrades: each may charge its card. @throws rate_limited */
   checkUpgradeRate(tenant: Tenant): void;
   /** @throws not_found `tenant_not_found` */
@@ -117,7 +117,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (email === undefined) throw requiredOnPaidTiers("email");
     }
     if (password !== undefined) checkPassword(password);
-    const checked = checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
+    const checked = await checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
     if (tier !== "free" && email !== undefined) await refuseTakenEmail(email);
     return checked;
   }
@@ -126,7 +126,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   async function create(
     request: OperatorCreateRequest,
     webhooks: readonly NewWebhook[],
-    verification?: NewVerification,
+    { address, verification }: { address?: string; verification?: NewVerification | undefined } = {},
   ): Promise<CreatedAccount> {
     const { tier } = request;
     const id = newTenantId();
@@ -140,7 +140,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         loginEmail: tier === "free" ? null : email.toLowerCase(),
         tier,
         enforcedTier: verification ? null : tier,
-        passwordHash: await passwords.hash(password),
+        passwordHash: await passwords.hash(password, address === undefined ? {} : { address }),
         apiKey: makeApiKey(vault, id),
         signingKey: makeSigningKey(vault, id),
         sealedSigningSecret: makeSigningSecret(vault, id),
@@ -165,7 +165,11 @@ export function createAccounts(deps: AccountDeps): Accounts {
   }
 
   /** Judged by the account as it is now: another upgrade may have gone before. */
-  async function upgradeNow(tenantId: string, { tier, email, password }: UpgradeRequest): Promise<Upgraded> {
+  async function upgradeNow(
+    tenantId: string,
+    { tier, email, password }: UpgradeRequest,
+    address: string,
+  ): Promise<Upgraded> {
     const tenant = await store.findTenant(tenantId);
     if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
     let credentials: { email: string; password: string } | null = null;
@@ -188,7 +192,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
     const login = credentials && {
       email: credentials.email,
-      passwordHash: await passwords.hash(credentials.password),
+      passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
     const result = await payments.upgrade(tenant, { tier, login });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
@@ -212,16 +216,19 @@ export function createAccounts(deps: AccountDeps): Accounts {
       checkSignUpRate(address);
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       newAccounts?.take(clientKey(address));
-      return create(request, webhooks, request.tier === "free" ? undefined : payments?.newVerification());
+      const verification = request.tier === "free" ? undefined : payments?.newVerification();
+      return create(request, webhooks, { address, verification });
     },
 
     createForOperator: async (request) => create(request, await check(request)),
 
-    async upgrade(tenant, request) {
+    async upgrade(tenant, request, address) {
       const asked = JSON.stringify([request.tier, request.email, request.password]);
       const running = upgrades.get(tenant.key);
       if (running?.asked === asked) return running.result;
-      const result = (running?.result ?? Promise.resolve()).catch(() => {}).then(() => upgradeNow(tenant.id, request));
+      const result = (running?.result ?? Promise.resolve())
+        .catch(() => {})
+        .then(() => upgradeNow(tenant.id, request, address));
       const entry = { asked, result };
       upgrades.set(tenant.key, entry);
       try {
@@ -264,7 +271,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async resetPassword(tenant) {
       const password = generatePassword();
-      await store.setPassword(tenant.key, await passwords.hash(password));
+      await store.setPassword(tenant.key, await passwords.hash(password, {}));
       hub.closeTenant(tenant.id);
       log.write("info", "account.password_reset", { tenant: tenant.id });
       return password;

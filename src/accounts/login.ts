@@ -1,15 +1,26 @@
 import type { Tenant } from "../domain.ts";
 import { DomainError, invalid, rateLimited } from "../errors.ts";
-import { clientKey } from "../lib/cidr.ts";
+import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createFairQueue, type FairQueue, QueueFull } from "../lib/fair-queue.ts";
 import { createLimiter, type Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
-import { checkPassword, type Passwords } from "./password.ts";
+import { checkPassword, type Passwords, tooManyHashes } from "./password.ts";
 
 /** Decisions, section 4: failures within the window after which a login is refused. */
 const failureLimits = { ofAccountFromAddress: 10, fromAddress: 50, ofAccount: 100 };
 const windowMs = 15 * 60 * 1000;
+
+/**
+ * Right passwords cost a hash as well. Within the window, of an account from the addresses that it is known from, and of a
+ * network; a stranger's login meets the first one never, so it does not tell whether an account is there.
+ */
+const successLimits = { ofAccount: 300, ofNetwork: 600 };
+const successWindowMs = 60_000;
+
+/** Logins of one address wait for each other; beyond it those of the account that has most of them are turned away. */
+const maxWaitingOfAddress = 1_000;
 
 /**
  * An address that logged in to an account within this time is not stopped by what others do to it. Otherwise anybody could
@@ -53,30 +64,36 @@ export interface LoginDeps {
   clock: Clock;
   passwords: Passwords;
   log: Log;
+  /** On a laptop one script may log in as often as it likes. */
+  localMode: boolean;
   /** For metrics: after every wrong password. */
   onFailure(): void;
 }
 
-export function createLogin({ store, clock, passwords, log, onFailure }: LoginDeps): Login {
+export function createLogin({ store, clock, passwords, log, localMode, onFailure }: LoginDeps): Login {
   const failures = (limit: number) => createLimiter({ clock, limit, windowMs, maxKeys: 20_000 });
   const ofAccountFromAddress = failures(failureLimits.ofAccountFromAddress);
   const fromAddress = failures(failureLimits.fromAddress);
   const ofAccount = failures(failureLimits.ofAccount);
 
-  const turns = new Map<string, Promise<void>>();
+  const successes = (limit: number) => createLimiter({ clock, limit, windowMs: successWindowMs, maxKeys: 20_000 });
+  const ofKnownAccount = successes(successLimits.ofAccount);
+  const ofNetwork = successes(successLimits.ofNetwork);
 
-  /** Runs a task when the earlier ones of its key have ended. */
-  function inTurn<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const mine = (turns.get(key) ?? Promise.resolve()).then(task);
-    const ended = mine.then(
-      () => {},
-      () => {},
-    );
-    turns.set(key, ended);
-    void ended.then(() => {
-      if (turns.get(key) === ended) turns.delete(key);
-    });
-    return mine;
+  const turns = new Map<string, FairQueue>();
+
+  /** One task of an address at a time, its accounts in turn. */
+  async function inTurn<T>(from: string, account: string, task: () => Promise<T>): Promise<T> {
+    const queue = turns.get(from) ?? createFairQueue({ slots: 1, maxWaiting: maxWaitingOfAddress });
+    turns.set(from, queue);
+    try {
+      return await queue.run([account], task);
+    } catch (error) {
+      if (error instanceof QueueFull) throw tooManyHashes();
+      throw error;
+    } finally {
+      if (queue.isIdle && turns.get(from) === queue) turns.delete(from);
+    }
   }
 
   /**
@@ -86,25 +103,35 @@ export function createLogin({ store, clock, passwords, log, onFailure }: LoginDe
    *
    * @param account what failures are counted by: the tenant's id, or for an unknown one the login id itself
    */
-  const isPassword = (tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> =>
-    inTurn(from, () => checkInTurn(tenant, account, password, from));
+  function isPassword(tenant: Tenant | null, account: string, password: string, address: string): Promise<boolean> {
+    return inTurn(clientKey(address), account, () => checkInTurn(tenant, account, password, address));
+  }
 
-  async function checkInTurn(tenant: Tenant | null, account: string, password: string, from: string): Promise<boolean> {
+  async function checkInTurn(tenant: Tenant | null, account: string, password: string, address: string) {
+    const from = clientKey(address);
     const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressMs);
     const counts: [Limiter, string][] = [
       [ofAccountFromAddress, failureKey(account, from)],
       [fromAddress, from],
     ];
     if (!isKnown) counts.push([ofAccount, account]);
+    const right: [Limiter, string][] = localMode ? [] : [[ofNetwork, clientNetwork(address)]];
+    if (isKnown && !localMode) right.push([ofKnownAccount, account]);
     // No await from here to the last `take`, so that no other attempt comes between.
     for (const [limiter, key] of counts) refuseWhenUsedUp(limiter, key);
+    for (const [limiter, key] of right) refuseWhenUsedUp(limiter, key, tooManyRightLogins);
     for (const [limiter, key] of counts) limiter.take(key);
     const takeBack = () => {
       for (const [limiter, key] of counts) limiter.giveBack(key);
     };
     try {
-      const matches = await passwords.verify(password, tenant?.passwordHash ?? null);
-      if (matches) takeBack();
+      // Strangers who guess at an account do not keep those waiting who have logged in to it before.
+      const whose = { account: isKnown ? `known ${account}` : account, address };
+      const matches = await passwords.verify(password, tenant?.passwordHash ?? null, whose);
+      if (matches) {
+        takeBack();
+        for (const [limiter, key] of right) limiter.take(key);
+      }
       return matches;
     } catch (error) {
       takeBack();
@@ -139,41 +166,39 @@ export function createLogin({ store, clock, passwords, log, onFailure }: LoginDe
     },
 
     async logIn({ loginId, password }, address) {
-      const from = clientKey(address);
       // Only an e-mail has an @, and only a paid account's is a login id.
       const tenant = loginId.includes("@")
         ? await store.findTenantByLoginEmail(loginId.toLowerCase())
         : await store.findTenant(loginId);
       const account = tenant?.id ?? loginId.toLowerCase();
-      if (!(await isPassword(tenant, account, password, from)) || tenant === null) {
+      if (!(await isPassword(tenant, account, password, address)) || tenant === null) {
         tellFailure(tenant, address);
         throw wrongCredentials();
       }
-      await rememberAddress(tenant, from);
+      await rememberAddress(tenant, clientKey(address));
       return tenant;
     },
 
     async changePassword(tenant, { current_password, new_password }, address) {
       checkPassword(new_password, "new_password");
-      if (!(await isPassword(tenant, tenant.id, current_password, clientKey(address)))) {
+      if (!(await isPassword(tenant, tenant.id, current_password, address))) {
         tellFailure(tenant, address);
         throw invalid("current_password is not the password of this account.", "wrong_password");
       }
-      return store.setPassword(tenant.key, await passwords.hash(new_password));
+      return store.setPassword(tenant.key, await passwords.hash(new_password, { account: tenant.id, address }));
     },
   };
 }
 
 const failureKey = (account: string, from: string) => `${account} ${from}`;
 
-function refuseWhenUsedUp(limiter: Limiter, key: string): void {
+const tooManyFailures = "Too many failed logins; wait for the seconds in Retry-After and try again.";
+const tooManyRightLogins =
+  "Too many logins; a session token holds for two hours. Wait for the seconds in Retry-After and try again.";
+
+function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailures): void {
   const turn = limiter.peek(key);
-  if (turn.ok) return;
-  throw rateLimited(
-    "Too many failed logins; wait for the seconds in Retry-After and try again.",
-    "too_many_logins",
-    turn.retryAfterSeconds,
-  );
+  if (!turn.ok) throw rateLimited(message, "too_many_logins", turn.retryAfterSeconds);
 }
 
 const wrongCredentials = () =>

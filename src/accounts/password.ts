@@ -1,5 +1,6 @@
 import { invalid, unavailable } from "../errors.ts";
-import { createSemaphore } from "../lib/limiter.ts";
+import { clientNetwork } from "../lib/cidr.ts";
+import { createFairQueue, QueueFull } from "../lib/fair-queue.ts";
 
 /** Bounds the work of one hash. */
 export const maxPasswordBytes = 1024;
@@ -64,32 +65,48 @@ const hashesAtOnce = 4;
 /** Two to three seconds of work on two cores: longer than that nobody should wait for an answer. */
 const maxWaitingHashes = 100;
 
+/** For whom a password is hashed. Accounts take turns, and so do networks: who asks for much waits behind the others. */
+export interface HashedFor {
+  /** Its id, or the login id that was given; absent when there is none yet. */
+  readonly account?: string;
+  /** Of the client; absent for the operator. */
+  readonly address?: string;
+}
+
 /** Hashes and verifies passwords. There is one for the whole server, because the limit is one. */
 export interface Passwords {
   /** @throws unavailable `busy` */
-  hash(password: string): Promise<string>;
+  hash(password: string, whose: HashedFor): Promise<string>;
   /**
    * False when there is no hash, after the same work.
    * @throws unavailable `busy`
    */
-  verify(password: string, hash: string | null): Promise<boolean>;
+  verify(password: string, hash: string | null, whose: HashedFor): Promise<boolean>;
 }
 
 export function createPasswords({ maxWaiting = maxWaitingHashes } = {}): Passwords {
-  const turns = createSemaphore(hashesAtOnce);
+  const turns = createFairQueue({ slots: hashesAtOnce, maxWaiting });
 
-  function inTurn<T>(task: () => Promise<T>): Promise<T> {
-    if (turns.waiting >= maxWaiting) {
-      throw unavailable("Too many passwords are being checked at the moment; try again shortly.", "busy", 2);
+  async function inTurn<T>({ account, address }: HashedFor, task: () => Promise<T>): Promise<T> {
+    const keys = [];
+    if (account !== undefined) keys.push(`account ${account}`);
+    if (address !== undefined) keys.push(`network ${clientNetwork(address)}`);
+    try {
+      return await turns.run(keys, task);
+    } catch (error) {
+      if (error instanceof QueueFull) throw tooManyHashes();
+      throw error;
     }
-    return turns.run(task);
   }
 
   return {
-    hash: async (password) => inTurn(() => Bun.password.hash(password, cost)),
-    async verify(password, hash) {
-      const matches = await inTurn(() => Bun.password.verify(password, hash ?? dummyHash));
+    hash: (password, whose) => inTurn(whose, () => Bun.password.hash(password, cost)),
+    async verify(password, hash, whose) {
+      const matches = await inTurn(whose, () => Bun.password.verify(password, hash ?? dummyHash));
       return matches && hash !== null;
     },
   };
 }
+
+export const tooManyHashes = () =>
+  unavailable("Too many passwords are being checked at the moment; try again shortly.", "busy", 2);

@@ -170,8 +170,8 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           ),
         },
       },
-      async ({ tenant, body }) => {
-        const { tenant: upgraded, paymentUrl, message } = await accounts.upgrade(tenant, body);
+      async ({ tenant, body, address }) => {
+        const { tenant: upgraded, paymentUrl, message } = await accounts.upgrade(tenant, body, address);
         return {
           status: paymentUrl === null ? 200 : 202,
           json: {

@@ -21,7 +21,7 @@ const authenticated = {
 };
 
 const tooManyLogins = m.failure(
-  "Too many failed logins, for this account or from this address.",
+  "Too many failed logins, for this account or from this address; or too many logins in a minute.",
   "too_many_logins",
   "Too many failed logins; wait for the seconds in Retry-After and try again.",
 );

@@ -1,6 +1,13 @@
 import { type Config, loadConfig } from "../config.ts";
-import { type AddressPolicy, type AddressVerdict, createAddressPolicy, literalIn } from "../delivery/address.ts";
+import {
+  type AddressPolicy,
+  type AddressVerdict,
+  createAddressPolicy,
+  literalIn,
+  literalInUrl,
+} from "../delivery/address.ts";
 import { createResolver } from "../delivery/resolver.ts";
+import { createSurroundings } from "../delivery/surroundings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ownListenersOf } from "../own-listeners.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
@@ -42,8 +49,18 @@ would have. Exit code 0: deliveries may go there. 1: they may not.`,
 };
 
 async function examine(input: string, config: Config): Promise<Report> {
+  const surroundings = createSurroundings({ clock: systemClock, dnsServers: config.dnsServers });
+  try {
+    const ownListeners = ownListenersOf(config, config.port);
+    return await judge(input, config, createAddressPolicy({ ...config, ownListeners }, surroundings));
+  } finally {
+    surroundings.close();
+  }
+}
+
+async function judge(input: string, config: Config, policy: AddressPolicy): Promise<Report> {
   const mode = config.localMode ? "local" : "public";
-  const policy = policyOf(config);
+  await policy.learn([literalInUrl(input) ?? ""]);
   const asText = policy.checkUrl(input);
   if (!asText.ok) {
     const reason = `webhook_url ${asText.message}.`;
@@ -54,6 +71,7 @@ async function examine(input: string, config: Config): Promise<Report> {
     const reason = `The host cannot be resolved: ${found}.`;
     return { url: input, allowed: false, mode, rule: "host_unresolved", reason, addresses: [] };
   }
+  await policy.learn(found);
   return { url: input, mode, ...judgeAddresses(found, asText.url, policy) };
 }
 
@@ -85,9 +103,6 @@ async function addressesOf(url: URL, { dnsServers }: Config): Promise<readonly s
     resolver.close();
   }
 }
-
-const policyOf = (config: Config): AddressPolicy =>
-  createAddressPolicy({ ...config, ownListeners: ownListenersOf(config, config.port) });
 
 function forPeople({ url, allowed, mode, reason, rule, addresses }: Report, io: Io): string {
   const style = createStyle(io);

@@ -1,13 +1,16 @@
 import { StartupError } from "../errors.ts";
 import {
+  facesOf,
   type IpAddress,
   type IpRange,
   isInside,
   isNeverAllowed,
   isPublic,
+  mayEmbed,
   parseAddress,
   parseRange,
 } from "./public-address.ts";
+import { nowhere, type Surroundings } from "./surroundings.ts";
 
 /**
  * Where a delivery may go: the defence against server-side request forgery (hardening, sections 1.1 and 1.2; decisions,
@@ -20,6 +23,14 @@ export interface AddressPolicy {
   checkUrl(input: string): UrlVerdict;
   /** Judges one IP address that would be dialled for `target`: the literal in its URL or one that its name resolved to. */
   checkAddress(address: string, target: DialTarget): AddressVerdict;
+  /**
+   * Learns of this network what is needed to judge these addresses; undefined when it is known or not needed. Never rejects.
+   */
+  learn(addresses: readonly string[]): Promise<void> | undefined;
+  /** Another number whenever the verdict on an address may be another one. */
+  version(): number;
+  /** Whether a connection that is there may be used once more: it leads to another machine, or may lead to this one. */
+  mayKeep(address: string): boolean;
 }
 
 export type UrlVerdict = { ok: true; url: URL } | Refusal;
@@ -41,6 +52,8 @@ export interface AddressPolicyOptions {
   localMode: boolean;
   /** Address ranges that are not public and still allowed, for http too (`POSTRIDER_ALLOW_TARGETS`). */
   allowTargets: readonly string[];
+  /** Ranges to which nothing goes, whatever else is allowed (`POSTRIDER_BLOCK_TARGETS`). @default none */
+  blockTargets?: readonly string[];
   /**
    * Hosts and ports of this very server (listener, public URL): delivering to them would be a loop. Read at each check: a
    * server that takes a free port knows it only once it listens.
@@ -70,9 +83,14 @@ const badPorts: ReadonlySet<number> = new Set([
 const allowed = { ok: true } as const;
 const refuse = (rule: string, message: string): Refusal => ({ ok: false, rule, message });
 
-export function createAddressPolicy({ localMode, allowTargets, ownListeners }: AddressPolicyOptions): AddressPolicy {
-  const allowedRanges = allowTargets.map(readAllowedRange);
+/** @param surroundings of the thread that dials; without them addresses mean what they mean everywhere */
+export function createAddressPolicy(
+  { localMode, allowTargets, blockTargets = [], ownListeners }: AddressPolicyOptions,
+  surroundings: Surroundings = nowhere,
+): AddressPolicy {
+  const allowedRanges = allowTargets.map(readRangeOf("POSTRIDER_ALLOW_TARGETS"));
   const hasAllowedRanges = allowedRanges.length > 0;
+  const blockedRanges = blockTargets.map(readRangeOf("POSTRIDER_BLOCK_TARGETS"));
 
   const schemeRule = localMode
     ? 'must start with "https://" (or "http://" before localhost or a loopback address)'
@@ -154,28 +172,69 @@ export function createAddressPolicy({ localMode, allowTargets, ownListeners }: A
 
   function checkAddress(address: string, target: DialTarget): AddressVerdict {
     const parsed = parseAddress(address);
-    if (parsed === undefined || isNeverAllowed(parsed)) return notPublic();
-    if (isOwn(address, target)) return ownListener();
+    if (parsed === undefined) return notPublic();
+    // What stands for an IPv4 address is judged as that one too: no IPv6 range is a way around the rules for IPv4.
+    const faces = facesOf(parsed, surroundings.nat64.prefixes());
+    if (faces.some(isNeverAllowed)) return notPublic();
+    if (faces.some((face) => blockedRanges.some((range) => isInside(face, range)))) return blocked();
+    if (faces.some((face) => isOwn(face.toString(), target))) return ownListener();
     if (isLocalTarget(target)) return isLoopback(parsed) ? allowed : notPublic();
-    if (allowedRanges.some((range) => isInside(parsed, range))) return allowed;
+    if (faces.some(isClosedInterface)) return ownMachine();
+    if (isOpened(parsed)) return faces.every((face) => isOpened(face) || isPublic(face)) ? allowed : notPublic();
     if (target.protocol !== "https:") return refuse("http_not_allowed", schemeRule);
-    return isPublic(parsed) ? allowed : notPublic();
+    return faces.every(isPublic) ? allowed : notPublic();
   }
 
-  return { checkUrl, checkAddress };
+  /**
+   * Whether the operator has opened the address. This machine itself is opened by a range of loopback alone, never by one
+   * that happens to lie around it (decisions, section 16).
+   */
+  function isOpened(address: IpAddress): boolean {
+    if (address.range() === "unspecified") return false; // the kernel takes it for loopback
+    const isSelf = isLoopback(address);
+    return allowedRanges.some((range) => isInside(address, range) && (!isSelf || isLoopbackRange(range)));
+  }
+
+  /**
+   * Nothing that listens on this machine may be reached from outside through us. In local mode there is no outside, so a
+   * range that the operator allows counts there.
+   */
+  function isClosedInterface(address: IpAddress): boolean {
+    return surroundings.isOwn(address.toString()) && !(localMode && isOpened(address));
+  }
+
+  function learn(addresses: readonly string[]): Promise<void> | undefined {
+    const isNeeded = addresses.some((address) => {
+      if (!address.includes(":")) return false;
+      const parsed = parseAddress(address);
+      return parsed !== undefined && (mayEmbed(parsed) || (parsed.kind() === "ipv6" && isOpened(parsed)));
+    });
+    return isNeeded ? surroundings.nat64.learn() : undefined;
+  }
+
+  return {
+    checkUrl,
+    checkAddress,
+    learn,
+    version: surroundings.version,
+    mayKeep: (address) => localMode || !surroundings.isOwn(address),
+  };
 }
 
 const notPublic = () =>
   refuse("address_not_public", "must have a public address, not a private, local or reserved one");
 const ownListener = () => refuse("own_listener", "must not be an address of this server itself");
+const ownMachine = () => refuse("own_machine", "must not be an address of the machine that this server runs on");
+const blocked = () =>
+  refuse("address_blocked", "must not be in an address range that this server's operator has blocked");
 
-function readAllowedRange(text: string): IpRange {
+const readRangeOf = (setting: string) => (text: string) => {
   try {
     return parseRange(text);
   } catch {
-    throw new StartupError(`POSTRIDER_ALLOW_TARGETS: "${text}" is not an address range. Try: 10.0.0.0/8,fd00::/8`);
+    throw new StartupError(`${setting}: "${text}" is not an address range. Try: 10.0.0.0/8,fd00::/8`);
   }
-}
+};
 
 /** C0 controls, space and DEL. The URL parser drops some of them without a word, so that two texts would name one host. */
 function hasControlOrSpace(input: string): boolean {
@@ -192,6 +251,9 @@ export function literalIn(hostname: string): string | undefined {
   return parseAddress(hostname) === undefined ? undefined : hostname;
 }
 
+/** The address in a URL that may be none. */
+export const literalInUrl = (input: string) => literalIn(URL.parse(input)?.hostname ?? "");
+
 function isLoopbackLiteral(hostname: string): boolean {
   const literal = literalIn(hostname);
   const parsed = literal === undefined ? undefined : parseAddress(literal);
@@ -199,6 +261,9 @@ function isLoopbackLiteral(hostname: string): boolean {
 }
 
 const isLoopback = (address: IpAddress) => address.range() === "loopback";
+
+/** Whether the whole range is loopback. */
+const isLoopbackRange = ([base, bits]: IpRange) => isLoopback(base) && bits >= (base.kind() === "ipv4" ? 8 : 128);
 
 export const withoutTrailingDot = (hostname: string) => (hostname.endsWith(".") ? hostname.slice(0, -1) : hostname);
 

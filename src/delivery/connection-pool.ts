@@ -24,6 +24,8 @@ export interface ConnectionPoolOptions {
    * @default 1_024
    */
   maxIdleConnections?: number;
+  /** Whether a connection to this address may be used once more. @default always */
+  mayKeep?: (address: string) => boolean;
 }
 
 /** Common servers drop a quiet connection after 5 s (hardening, section 3); ours go first. */
@@ -53,6 +55,7 @@ export function createConnectionPool({
   clock,
   extraCa,
   maxIdleConnections = defaultMaxIdleConnections,
+  mayKeep = () => true,
 }: ConnectionPoolOptions): ConnectionPool {
   // One context for all connections: as the `ca` option it would be parsed for each (790 handshakes/s, not 1,500) and
   // become part of the key of every look-up in the pool. `rejectUnauthorized` is said so that no environment unsays it.
@@ -88,6 +91,7 @@ export function createConnectionPool({
   function keepSocketAlive(duplex: Duplex): boolean {
     if (idleConnections >= maxIdleConnections) return false;
     const socket = duplex as PooledSocket;
+    if (!mayKeep(socket.remoteAddress ?? "")) return false;
     if (socket.idleUntilMs === undefined) socket.once("close", () => endIdling(socket));
     idleConnections++;
     socket.idleUntilMs = clock.monotonicMs() + idleMs;

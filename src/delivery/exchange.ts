@@ -38,8 +38,15 @@ export interface Interruption {
 
 /** What a URL comes to, worked out once: where to dial, or the rule that forbids it. */
 export type Target =
-  | { allowed: true; protocol: string; hostHeader: string; options: https.RequestOptions }
+  | { allowed: true; protocol: string; hostHeader: string; options: https.RequestOptions; literal?: LiteralCheck }
   | { allowed: false; refusal: LookupError };
+
+/** Judges the address in a URL, which no `lookup` sees, at each attempt. */
+export interface LiteralCheck {
+  /** Learns what the judgement needs; undefined when it is known. Never rejects. */
+  learn(): Promise<void> | undefined;
+  refusal(): LookupError | undefined;
+}
 
 /** What all exchanges of a transport share. */
 export interface Shared {
@@ -89,9 +96,11 @@ export class Exchange {
       this.fail(target.refusal.noResponse, target.refusal.detail);
       return;
     }
-    this.dial(target, false);
     this.cancelTimer = shared.clock.after(shared.timeoutMs, () => this.stop("timeout"));
     signal?.addEventListener("abort", this);
+    const learning = target.literal?.learn();
+    if (learning === undefined) this.dial(target, false);
+    else void learning.then(() => this.settled || this.dial(target, false));
   }
 
   /** The abort listener is the exchange itself. */
@@ -100,7 +109,16 @@ export class Exchange {
   }
 
   private dial(target: Target & { allowed: true }, fresh: boolean): void {
-    const { pool, onConnection } = this.shared;
+    const { pool, onConnection, closed } = this.shared;
+    if (closed) {
+      this.fail("aborted", undefined);
+      return;
+    }
+    const refusal = target.literal?.refusal();
+    if (refusal) {
+      this.fail(refusal.noResponse, refusal.detail);
+      return;
+    }
     const request = http.request({
       ...target.options,
       agent: pool.agent(target.protocol, fresh),

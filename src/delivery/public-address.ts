@@ -20,19 +20,42 @@ const globalUnicast6 = parseRange("2000::/3");
 /** Link-local and metadata services: never a receiver, whatever the operator allows (decisions, section 1). */
 const neverAllowed: readonly IpRange[] = ["169.254.0.0/16", "fd00:ec2::254/128"].map(parseRange);
 
+/** IPv6 addresses that stand for an IPv4 address: which ones, and where its four bytes are in them. */
+export interface Embedding {
+  readonly range: IpRange;
+  readonly bytes: readonly number[];
+}
+
+const lastFour = [12, 13, 14, 15];
+
 /**
- * IPv6 ranges whose addresses carry an IPv4 address, and the byte at which it starts. They are not public; the list is
- * for an operator who allows such a range (64:ff9b::/96 behind NAT64, say), which must not open the IPv4 metadata
- * service with it.
+ * They are not public. The list is for an operator who allows such a range (64:ff9b::/96 behind NAT64, say, or ::/0), which
+ * must not open the IPv4 addresses inside with it.
  */
-const embeddingRanges: readonly { range: IpRange; offset: number }[] = [
-  { range: parseRange("::/96"), offset: 12 }, // IPv4-compatible
-  { range: parseRange("::ffff:0:0/96"), offset: 12 }, // IPv4-mapped
-  { range: parseRange("::ffff:0:0:0/96"), offset: 12 }, // SIIT
-  { range: parseRange("64:ff9b::/96"), offset: 12 }, // NAT64, well-known prefix
-  { range: parseRange("64:ff9b:1::/48"), offset: 12 }, // NAT64, local prefix, as a /96 of it
-  { range: parseRange("2002::/16"), offset: 2 }, // 6to4
+const embeddings: readonly Embedding[] = [
+  { range: parseRange("::/96"), bytes: lastFour }, // IPv4-compatible
+  { range: parseRange("::ffff:0:0/96"), bytes: lastFour }, // IPv4-mapped
+  { range: parseRange("::ffff:0:0:0/96"), bytes: lastFour }, // SIIT
+  { range: parseRange("64:ff9b::/96"), bytes: lastFour }, // NAT64, well-known prefix
+  { range: parseRange("64:ff9b:1::/48"), bytes: lastFour }, // NAT64, local prefix, as a /96 of it
+  { range: parseRange("2002::/16"), bytes: [2, 3, 4, 5] }, // 6to4
 ];
+
+/**
+ * The address, and the IPv4 addresses that it stands for: what may go to it may go to each of them.
+ * @param nat64 prefixes of this network, which know better than the list what is inside them
+ */
+export function facesOf(address: IpAddress, nat64: readonly Embedding[]): readonly IpAddress[] {
+  // ::1 and :: lie in the range of IPv4-compatible addresses and stand for themselves.
+  if (address.kind() === "ipv4" || ["loopback", "unspecified"].includes(address.range())) return [address];
+  const around = ({ range }: Embedding) => isInside(address, range);
+  const found = nat64.some(around) ? nat64 : embeddings;
+  const all = address.toByteArray();
+  return [
+    address,
+    ...found.filter(around).map(({ bytes }) => new ipaddr.IPv4(bytes.map((position) => all[position] ?? 0))),
+  ];
+}
 
 /** `10.0.0.0/8`, `fd00::/8`, or one address, which stands for itself. Throws what `ipaddr.js` throws on anything else. */
 export function parseRange(text: string): IpRange {
@@ -59,12 +82,12 @@ export function isPublic(address: IpAddress): boolean {
   return !extraRefused.some((range) => isInside(address, range));
 }
 
-/** Whether no setting may open the address; also when it is wrapped into an IPv6 address. */
+/** Whether no setting may open the address. */
 export function isNeverAllowed(address: IpAddress): boolean {
-  if (neverAllowed.some((range) => isInside(address, range))) return true;
-  if (address.kind() === "ipv4") return false;
-  const bytes = address.toByteArray();
-  return embeddingRanges.some(
-    ({ range, offset }) => isInside(address, range) && isNeverAllowed(new ipaddr.IPv4(bytes.slice(offset, offset + 4))),
-  );
+  return neverAllowed.some((range) => isInside(address, range));
+}
+
+/** Whether a NAT64 prefix may be around it: behind one, an address that looks public may stand for an inner one. */
+export function mayEmbed(address: IpAddress): boolean {
+  return address.kind() === "ipv6" && isInside(address, globalUnicast6);
 }

@@ -7,6 +7,8 @@ import { LookupError } from "./no-response.ts";
 export interface Resolver {
   /** At least one address, IPv4 first. Rejects with a `LookupError` after 5 s at the latest. */
   resolve(hostname: string): Promise<readonly string[]>;
+  /** What the name servers say of its IPv6 addresses, and nothing else: none is an answer. Rejects when there is no answer. */
+  resolve6(hostname: string): Promise<readonly string[]>;
   close(): void;
 }
 
@@ -127,7 +129,17 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
     });
   }
 
-  return { resolve, close: () => channel.cancel() };
+  return {
+    resolve,
+    resolve6: (hostname) =>
+      currentChannel()
+        .resolve6(hostname)
+        .catch((error: unknown) => {
+          if (wordsFor(error) === unknownName) return [];
+          throw error;
+        }),
+    close: () => channel.cancel(),
+  };
 }
 
 const unknownName = "name does not exist";

@@ -11,6 +11,7 @@ import type {
   SenderNews,
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
+import { createSurroundings } from "./surroundings.ts";
 import { createTransport, type Interruption, type Reply, type Transport } from "./transport.ts";
 
 /** The other end of `sender-thread.ts`. The build names this file as an entry point of its own. */
@@ -52,9 +53,10 @@ self.onmessage = ({ data }: MessageEvent<SenderMessage>) => {
   else if (data.kind === "close") close();
   else {
     const { policy, ...settings } = data.settings;
+    const surroundings = createSurroundings({ ...settings, clock: systemClock });
     transport = createTransport({
       ...settings,
-      policy: createAddressPolicy(policy),
+      policy: createAddressPolicy(policy, surroundings),
       clock: systemClock,
       onConnection: (reused) => void connections[reused ? "kept" : "fresh"]++,
     });

@@ -2,7 +2,15 @@ import { isIP, type LookupFunction } from "node:net";
 import type { Clock } from "../lib/clock.ts";
 import { type AddressPolicy, literalIn, portOf, withoutTrailingDot } from "./address.ts";
 import { createConnectionPool } from "./connection-pool.ts";
-import { Exchange, type Interruption, type OutgoingRequest, type Reply, type Shared, type Target } from "./exchange.ts";
+import {
+  Exchange,
+  type Interruption,
+  type LiteralCheck,
+  type OutgoingRequest,
+  type Reply,
+  type Shared,
+  type Target,
+} from "./exchange.ts";
 import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 
@@ -55,7 +63,7 @@ const maxCachedTargets = 4_096;
 export function createTransport(options: TransportOptions): Transport {
   const { policy, clock, timeoutMs = deliveryTimeoutMs, dnsServers, extraCa, onConnection } = options;
   const resolver = createResolver({ clock, ...(dnsServers && { dnsServers }) });
-  const pool = createConnectionPool({ clock, ...(extraCa !== undefined && { extraCa }) });
+  const pool = createConnectionPool({ clock, mayKeep: policy.mayKeep, ...(extraCa !== undefined && { extraCa }) });
   const shared: Shared = { clock, pool, timeoutMs, onConnection, closed: false };
   const targets = new Map<string, Target>();
 
@@ -94,6 +102,7 @@ function readTarget(text: string, policy: AddressPolicy, resolver: Resolver): Ta
     allowed: true,
     protocol: url.protocol,
     hostHeader: url.host,
+    ...(literal !== undefined && { literal: createLiteralCheck(literal, url, policy) }),
     options: {
       method: "POST",
       protocol: url.protocol,
@@ -108,13 +117,35 @@ function readTarget(text: string, policy: AddressPolicy, resolver: Resolver): Ta
   };
 }
 
+/** An address in the URL is dialled without a `lookup`, and what it means may have changed since the URL was read. */
+function createLiteralCheck(literal: string, url: URL, policy: AddressPolicy): LiteralCheck {
+  let judged: { version: number; refusal: LookupError | undefined } | undefined;
+  return {
+    learn: () => policy.learn([literal]),
+    refusal() {
+      const version = policy.version();
+      if (judged?.version !== version) {
+        const verdict = policy.checkAddress(literal, url);
+        judged = { version, refusal: verdict.ok ? undefined : refusalFor(verdict.rule) };
+      }
+      return judged.refusal;
+    },
+  };
+}
+
 /**
  * The `lookup` of a target: every address of the answer is judged, one that is forbidden refuses the attempt, and only
  * judged addresses are handed over. So what is dialled is what was judged, however the name changes in between.
  */
 function createCheckedLookup(url: URL, policy: AddressPolicy, resolver: Resolver): LookupFunction {
+  async function resolve(hostname: string) {
+    const addresses = await resolver.resolve(hostname);
+    await policy.learn(addresses);
+    return addresses;
+  }
+
   return (hostname, { all }, callback) => {
-    resolver.resolve(hostname).then(
+    resolve(hostname).then(
       (addresses) => {
         for (const address of addresses) {
           const verdict = policy.checkAddress(address, url);

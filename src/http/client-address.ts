@@ -1,20 +1,31 @@
-import { type Cidr, parseCidr } from "../lib/cidr.ts";
+import { type Cidr, canonicalAddress, parseCidr } from "../lib/cidr.ts";
 
 /**
  * The address that limits count by: that of the socket, or, behind trusted proxies, the right-most address in
- * `X-Forwarded-For` that is not one of them. What stands further left was written by strangers.
+ * `X-Forwarded-For` that is not one of them. What stands further left was written by strangers. Where an entry is no address,
+ * nobody knows what is further left, and the proxy's own counts: an entry as it came would be a client of its own each time.
  */
 export function createClientAddress(trustedProxies: readonly string[]) {
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== null);
   const isTrusted = (address: string) => trusted.some((cidr) => cidr.contains(address));
 
   return function clientAddress(socketAddress: string, headers: Headers): string {
-    if (trusted.length === 0 || !isTrusted(socketAddress)) return socketAddress;
+    const socket = canonicalAddress(socketAddress) ?? socketAddress;
+    if (trusted.length === 0 || !isTrusted(socket)) return socket;
     const forwarded = headers.get("x-forwarded-for")?.split(",") ?? [];
     for (const hop of forwarded.reverse()) {
-      const address = hop.trim();
-      if (address !== "" && !isTrusted(address)) return address;
+      if (hop.trim() === "") continue;
+      const address = addressIn(hop.trim());
+      if (address === null) return socket;
+      if (!isTrusted(address)) return address;
     }
-    return socketAddress;
+    return socket;
   };
+}
+
+/** `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`; some proxies write a port, some quote. */
+function addressIn(hop: string): string | null {
+  const text = /^"(.*)"$/.exec(hop)?.[1] ?? hop;
+  const [, bracketed, plain] = /^(?:\[([^\]]*:[^\]]*)\]|([\d.]+))(?::\d{0,5})?$/.exec(text) ?? [];
+  return canonicalAddress(bracketed ?? plain ?? text);
 }

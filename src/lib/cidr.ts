@@ -31,6 +31,15 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   }
 }
 
+/**
+ * The one spelling of an address: IPv6 as RFC 5952 writes it and without a zone, IPv4 also where it came in over an IPv6
+ * socket. Null for everything else, the short and octal forms of IPv4 too, which programs read in different ways.
+ */
+export function canonicalAddress(text: string): string | null {
+  const bare = text.replace(/%\w+$/, "");
+  return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare).toString() : null;
+}
+
 function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }
@@ -43,6 +52,17 @@ export function clientKey(address: string): string {
   const parsed = parseAddress(address);
   if (parsed === null || parsed.kind() === "ipv4") return parsed?.toString() ?? address;
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/64`).toString()}/64`;
+}
+
+/**
+ * The network that an address belongs to, for taking turns: IPv6 by /48, which is what a site gets, IPv4 by /24, the least
+ * that is routed. Too coarse for a limit: what one does there, its neighbours would pay for.
+ */
+export function clientNetwork(address: string): string {
+  const parsed = parseAddress(address);
+  if (parsed === null) return address;
+  const bytes = parsed.toByteArray().slice(0, parsed.kind() === "ipv4" ? 3 : 6);
+  return bytes.join(".");
 }
 
 /** True for the addresses of this machine itself, and for the name `localhost`. */

@@ -116,7 +116,7 @@ export function webhookRoutes({
       },
       async ({ tenant, body }) => {
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
-        const wanted = checkWebhooks(policyOf(tenant), body, "", limit);
+        const wanted = await checkWebhooks(policyOf(tenant), body, "", limit);
         const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
         deliveries.removeWebhooks(removed);
         announceChange(hub, tenant, "webhooks");

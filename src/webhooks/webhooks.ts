@@ -1,4 +1,4 @@
-import type { AddressPolicy } from "../delivery/address.ts";
+import { type AddressPolicy, literalInUrl } from "../delivery/address.ts";
 import { invalid } from "../errors.ts";
 import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";
@@ -7,10 +7,11 @@ import type { WebhookEntry } from "./model.ts";
 /** What an account may register: its own inbox too, exactly as that one whole string (decisions, section 9). */
 export const allowInbox = (policy: AddressPolicy, inboxUrl: string): UrlPolicy => ({
   checkUrl: (input) => (input === inboxUrl ? { ok: true, url: new URL(input) } : policy.checkUrl(input)),
+  learn: policy.learn,
 });
 
 /** The part of the address policy that judges what is saved. */
-export type UrlPolicy = Pick<AddressPolicy, "checkUrl">;
+export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
 
 /**
  * Judges a whole list of webhooks before anything of it is saved (decisions, section 9).
@@ -19,14 +20,15 @@ export type UrlPolicy = Pick<AddressPolicy, "checkUrl">;
  * @param limit webhooks that the plan allows
  * @throws invalid for a bad URL, `duplicate_webhook`, `too_many_webhooks`
  */
-export function checkWebhooks(
+export async function checkWebhooks(
   policy: UrlPolicy,
   entries: readonly WebhookEntry[],
   field: "webhooks" | "",
   limit: number,
-): NewWebhook[] {
+): Promise<NewWebhook[]> {
   // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
   if (entries.length > limit) throw tooManyEntries(field, limit);
+  await policy.learn(entries.flatMap(({ webhook_url }) => literalInUrl(webhook_url) ?? []));
   const indexOf = new Map<string, number>();
   entries.forEach(({ webhook_url }, index) => {
     const subject = `${field}[${index}].webhook_url`;

@@ -63,6 +63,14 @@ test("of 300 guesses at once ten are judged, whether the account exists or not; 
   expect((await logInFrom("198.51.100.3", ada.id, ada.password)).status).toBe(200);
 });
 
+test("an address with a port behind it is no second set of guesses, in whatever form it comes", async () => {
+  const forms = ["198.51.100.7", "198.51.100.7:PORT", '"198.51.100.7:PORT"', "[::ffff:198.51.100.7]:PORT"];
+  const answers = await atOnce(40, (n) =>
+    logInFrom((forms[n % 4] ?? "").replace("PORT", String(50_000 + n)), "t0000000000001", "Wr0ng#Password"),
+  );
+  expect(tally(answers)).toEqual({ 401: 10, 429: 30 });
+});
+
 test("an id in another case or with white space is no second set of guesses", async () => {
   const { id } = await makeAccount();
   const spellings = ["nobody@example.com", "NOBODY@example.com", "Nobody@Example.COM"];

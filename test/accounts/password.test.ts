@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkPassword, createPasswords, generatePassword } from "../../src/accounts/password.ts";
+import { checkPassword, createPasswords, generatePassword, type HashedFor } from "../../src/accounts/password.ts";
 import { DomainError } from "../../src/errors.ts";
 
 function refusal(password: string, field?: string): DomainError | null {
@@ -67,22 +67,40 @@ describe("hashes", () => {
   const passwords = createPasswords();
 
   test("are argon2id with the cost of the decision, and verify", async () => {
-    const hash = await passwords.hash("Abcdef1@");
+    const hash = await passwords.hash("Abcdef1@", {});
     expect(hash).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
-    expect(await passwords.verify("Abcdef1@", hash)).toBe(true);
-    expect(await passwords.verify("Abcdef1#", hash)).toBe(false);
+    expect(await passwords.verify("Abcdef1@", hash, {})).toBe(true);
+    expect(await passwords.verify("Abcdef1#", hash, {})).toBe(false);
   });
 
   test("without a hash nothing verifies", async () => {
-    expect(await passwords.verify("Abcdef1@", null)).toBe(false);
+    expect(await passwords.verify("Abcdef1@", null, {})).toBe(false);
   });
 
   test("beyond those that may wait, the answer is `unavailable` instead of a longer queue", async () => {
     const crowded = createPasswords({ maxWaiting: 3 });
-    const outcomes = await Promise.allSettled(Array.from({ length: 9 }, () => crowded.verify("Abcdef1@", null)));
+    const outcomes = await Promise.allSettled(Array.from({ length: 9 }, () => crowded.verify("Abcdef1@", null, {})));
     const refused = outcomes.filter((outcome) => outcome.status === "rejected");
     // Four run and three wait.
     expect(refused).toHaveLength(2);
     expect(refused.every(({ reason }) => reason instanceof DomainError && reason.kind === "unavailable")).toBe(true);
+  });
+
+  test.each([
+    ["account from many networks", (n: number) => ({ account: "flooder", address: `2001:db8:${n + 1}::1` })],
+    ["network for many accounts", (n: number) => ({ account: `t${n}`, address: `198.51.100.${n}` })],
+  ])("for one %s leave the others their turns and places", async (_flood, whose) => {
+    const crowded = createPasswords({ maxWaiting: 10 });
+    const served: string[] = [];
+    const verify = (name: string, hashedFor: HashedFor) =>
+      crowded.verify("Abcdef1@", null, hashedFor).then(() => served.push(name));
+    // Four run, ten wait, and six find no place.
+    const flood = Promise.allSettled(Array.from({ length: 20 }, (_, n) => verify("flood", whose(n))));
+    await Promise.all(["ada", "bob", "eve"].map((name, n) => verify(name, { account: name, address: `203.0.${n}.1` })));
+    // Those that ran already, and those that ran beside the others.
+    expect(served.filter((name) => name === "flood").length).toBeLessThanOrEqual(4 + 4);
+    const refused = (await flood).filter(({ status }) => status === "rejected");
+    // Three gave their places to the others.
+    expect(refused).toHaveLength(6 + 3);
   });
 });

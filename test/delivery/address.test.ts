@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/address.ts";
+import { prefixesIn } from "../../src/delivery/nat64.ts";
+import { nowhere, type Surroundings } from "../../src/delivery/surroundings.ts";
 import { StartupError } from "../../src/errors.ts";
 
 const policyWith = (options: Partial<AddressPolicyOptions> = {}) =>
@@ -346,5 +348,122 @@ describe("this server itself is refused", () => {
     ["10.0.0.1", "http://sneaky.lan:8080/", "allowed"],
   ])("as an address dialled, when it listens everywhere: %s for %s: %s", (address, target, rule) => {
     expect(ruleForAddress(address, target, lan)).toBe(rule);
+  });
+});
+
+describe("this machine is refused", () => {
+  const own = new Set(["198.41.5.5", "2a00:1450::5", "10.0.0.5"]);
+  const surroundings: Surroundings = { ...nowhere, isOwn: (address) => own.has(address) };
+  const on = (options: Partial<AddressPolicyOptions>) =>
+    createAddressPolicy({ localMode: false, allowTargets: [], ownListeners: [], ...options }, surroundings);
+
+  test.each([
+    ["https://198.41.5.5/", "own_machine"],
+    ["https://198.41.5.5:9443/", "own_machine"],
+    ["https://0xc6290505/", "own_machine"],
+    ["https://[2a00:1450:0:0::5]/", "own_machine"],
+    ["https://[::ffff:198.41.5.5]/", "own_machine"],
+    ["https://198.41.5.6/", "allowed"],
+    ["https://[2a00:1450::6]/", "allowed"],
+    ["https://own.example/", "allowed"], // what it resolves to is judged when it is dialled
+  ])("as a webhook: %s: %s", (url, rule) => {
+    for (const localMode of [false, true]) expect(ruleFor(url, on({ localMode }))).toBe(rule);
+  });
+
+  test.each([
+    ["10.0.0.5", ["10.0.0.0/8"], "own_machine"],
+    ["10.0.0.5", ["10.0.0.5"], "own_machine"],
+    ["10.0.0.6", ["10.0.0.0/8"], "allowed"],
+    ["::ffff:10.0.0.5", ["::/0"], "own_machine"],
+    ["127.0.0.1", ["0.0.0.0/0"], "http_not_allowed"],
+    ["127.0.0.1", ["126.0.0.0/7"], "http_not_allowed"],
+    ["127.0.0.1", ["127.0.0.0/8"], "allowed"],
+    ["127.0.0.1", ["127.0.0.1"], "allowed"],
+    ["::1", ["::/0"], "http_not_allowed"],
+    ["::1", ["::1"], "allowed"],
+    ["0.0.0.0", ["0.0.0.0/0"], "http_not_allowed"],
+    ["::", ["::/0"], "http_not_allowed"],
+    ["::ffff:127.0.0.1", ["::/0"], "address_not_public"],
+    ["::ffff:127.0.0.1", ["::/0", "127.0.0.0/8"], "allowed"],
+    ["::ffff:10.1.1.1", ["::/0"], "address_not_public"],
+    ["::ffff:10.1.1.1", ["::/0", "10.0.0.0/8"], "allowed"],
+    ["::ffff:8.8.8.8", ["::/0"], "allowed"],
+  ])("in public mode: %s with %j allowed: %s", (address, allowTargets, rule) => {
+    expect(ruleForAddress(address, "http://receiver.lan/", on({ allowTargets }))).toBe(rule);
+  });
+
+  test("but in local mode a range that the operator allows reaches it: nobody is outside there", () => {
+    const local = on({ localMode: true, allowTargets: ["10.0.0.0/8"] });
+    expect(ruleForAddress("10.0.0.5", "http://receiver.lan/", local)).toBe("allowed");
+    expect(local.mayKeep("10.0.0.5")).toBe(true);
+    expect(on({}).mayKeep("10.0.0.5")).toBe(false);
+    expect(on({}).mayKeep("127.0.0.1")).toBe(true);
+  });
+});
+
+describe("a range that the operator blocks", () => {
+  const blockTargets = ["10.9.0.0/16", "8.8.8.8", "2606:4700::/32"];
+  const policy = policyWith({ allowTargets: ["10.0.0.0/8", "64:ff9b::/96"], blockTargets });
+
+  test.each([
+    ["http://10.9.1.1/", "address_blocked"],
+    ["https://8.8.8.8/", "address_blocked"],
+    ["https://[2606:4700::1111]/", "address_blocked"],
+    ["http://[64:ff9b::10.9.1.1]/", "address_blocked"],
+    ["http://[64:ff9b::808:808]/", "address_blocked"],
+    ["http://169.254.169.254/", "address_not_public"],
+    ["http://10.8.1.1/", "allowed"],
+    ["https://8.8.4.4/", "allowed"],
+  ])("%s: %s", (url, rule) => {
+    expect(ruleFor(url, policy)).toBe(rule);
+  });
+
+  test("wins over loopback in local mode", () => {
+    const local = policyWith({ localMode: true, blockTargets: ["127.0.0.0/8"] });
+    expect(ruleForAddress("127.0.0.1", "http://localhost:9000/", local)).toBe("address_blocked");
+  });
+
+  test("and is none stops the start", () => {
+    expect(() => policyWith({ blockTargets: ["lan"] })).toThrow('POSTRIDER_BLOCK_TARGETS: "lan" is not');
+  });
+});
+
+describe("under a NAT64 prefix of this network", () => {
+  const nat64 = {
+    prefixes: () => prefixesIn(["2a00:1098:2c::192.0.0.170", "fd64::192.0.0.170"]),
+    version: () => 0,
+    learn: () => Promise.resolve(),
+  };
+  const policy = createAddressPolicy(
+    { localMode: false, allowTargets: ["fd00::/8"], ownListeners: [{ host: "8.8.4.4", port: 443 }] },
+    { ...nowhere, isOwn: (address) => address === "198.41.5.5", nat64 },
+  );
+
+  test.each([
+    ["https://[2a00:1098:2c::8.8.8.8]/", "allowed"],
+    ["https://[2a00:1098:2c::10.0.0.1]/", "address_not_public"],
+    ["https://[2a00:1098:2c::127.0.0.1]/", "address_not_public"],
+    ["https://[2a00:1098:2c::169.254.169.254]/", "address_not_public"],
+    ["https://[2a00:1098:2c::198.41.5.5]/", "own_machine"],
+    ["https://[2a00:1098:2c::8.8.4.4]/", "own_listener"],
+    ["https://[2a00:1098:2c:0:1::10.0.0.1]/", "allowed"], // beside the prefix
+    ["http://[fd64::8.8.8.8]/", "allowed"],
+    ["http://[fd64::10.0.0.1]/", "address_not_public"],
+    ["http://[fd64:1::10.0.0.1]/", "allowed"],
+  ])("%s: %s", (url, rule) => {
+    expect(ruleFor(url, policy)).toBe(rule);
+  });
+
+  test.each([
+    [["8.8.8.8"], false],
+    [["8.8.8.8", "2a00:1098:2c::1"], true],
+    [["fd64::1"], true],
+    [["fc00::1"], false],
+    [["::1"], false],
+    [["64:ff9b::1"], false],
+    [["no address"], false],
+    [[], false],
+  ] as [string[], boolean][])("to judge %j its prefixes are needed: %p", (addresses, isNeeded) => {
+    expect(policy.learn(addresses) !== undefined).toBe(isNeeded);
   });
 });

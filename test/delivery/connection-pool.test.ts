@@ -47,6 +47,17 @@ describe("kept connections", () => {
     pool.close();
   });
 
+  test("are not used on when they lead where nothing may go any more", async () => {
+    const closed = new Set<string>();
+    const pool = createConnectionPool({ clock: createManualClock().clock, mayKeep: (address) => !closed.has(address) });
+    expect([await exchange(pool, receivers[0]), await exchange(pool, receivers[0])]).toEqual([false, true]);
+    closed.add("127.0.0.1");
+    // One that is under way ends as it began, and is the last one.
+    expect([await exchange(pool, receivers[0]), await exchange(pool, receivers[0])]).toEqual([true, false]);
+    expect(idle(pool)).toBe(0);
+    pool.close();
+  });
+
   test("are closed after 4 to 4.5 s without use, the longest unused first", async () => {
     const { clock, advance, timers } = createManualClock();
     const pool = createConnectionPool({ clock });

@@ -209,3 +209,51 @@ describe("ending an attempt", () => {
     receiver.close();
   });
 });
+
+describe("an address in the URL", () => {
+  test("is judged anew when it may mean something else, also while a connection to it is kept", async () => {
+    const receiver = await startHostileReceiver({ onRequest: write(head(200, "Content-Length: 0")) });
+    let isOwn = false;
+    const transport = newTransport({
+      policy: {
+        ...policy,
+        checkAddress: () => (isOwn ? { ok: false, rule: "own_machine", message: "" } : { ok: true }),
+        version: () => Number(isOwn),
+      },
+    });
+    const send = () => transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`));
+    expectReply(await send(), responded(200));
+    isOwn = true;
+    expectReply(await send(), noResponse("address_not_public", "own machine"));
+    isOwn = false;
+    expectReply(await send(), responded(200));
+    receiver.close();
+  });
+
+  test("is not dialled before it is known what it means, nor after an abort, the end of time or a close", async () => {
+    const receiver = await startHostileReceiver({ onRequest: write(head(200, "Content-Length: 0")) });
+    const url = `http://127.0.0.1:${receiver.port}/`;
+    const learning = Promise.withResolvers<void>();
+    const { clock, advance, timers } = createManualClock();
+    const transport = newTransport({ clock, policy: { ...policy, learn: () => learning.promise } });
+    const closing = newTransport({ policy: { ...policy, learn: () => learning.promise } });
+    const controller = new AbortController();
+
+    const aborted = transport.send(requestTo(url), controller.signal);
+    controller.abort();
+    expectReply(await aborted, noResponse("aborted"));
+    const late = transport.send(requestTo(url));
+    advance(5_000);
+    expectReply(await late, noResponse("timeout"));
+    const closed = closing.send(requestTo(url));
+    closing.close();
+    const patient = transport.send(requestTo(url));
+    learning.resolve();
+    expectReply(await closed, noResponse("aborted"));
+    expectReply(await patient, responded(200));
+    expect(receiver.connections()).toBe(1);
+    transport.close();
+    expect(timers.size).toBe(0);
+    receiver.close();
+  });
+});

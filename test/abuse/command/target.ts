@@ -18,6 +18,8 @@ export interface Account {
   readonly id: string;
   readonly apiKey: string;
   readonly session: string;
+  /** Of those that the operator made. */
+  readonly password?: string;
 }
 
 /**
@@ -89,7 +91,7 @@ async function makeAccount(api: Api, operatorToken: string): Promise<Account> {
   });
   const [key] = await api<{ key: string }[]>("GET", "/v1/tenants/api-keys", session);
   if (key === undefined) throw new Error(`The account ${id} has no API key.`);
-  return { id, apiKey: key.key, session };
+  return { id, apiKey: key.key, session, password };
 }
 
 /** How often what was answered: statuses, and words for connections that had no answer. */

@@ -23,7 +23,7 @@ export const webhookUrl = (port: number, tenant: number) => `http://127.0.0.1:${
 
 /** The accounts of a history, made by the store. One password hash is enough for all. */
 export async function createAccounts(store: Store, vault: Vault, now: number): Promise<Tenant[]> {
-  const passwordHash = await createPasswords().hash(seededPassword);
+  const passwordHash = await createPasswords().hash(seededPassword, {});
   return Promise.all(
     Array.from({ length: tenants }, (_, tenant) => {
       const id = accountId(tenant);

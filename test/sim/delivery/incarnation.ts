@@ -65,7 +65,10 @@ const metrics = createMetrics({
   descriptors: () => null,
 });
 
-const anyUrl = { checkUrl: (input: string) => ({ ok: true, url: new URL(input) }) as const };
+const anyUrl = {
+  checkUrl: (input: string) => ({ ok: true, url: new URL(input) }) as const,
+  learn: () => undefined,
+};
 
 /** Starts the program over what the disk holds, put together as `app.ts` does it, without its listener. */
 export function createIncarnation(deps: IncarnationDeps) {
