@@ -22,7 +22,7 @@ import { createCallbackSender } from "./billing/sandbox/callback-sender.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
-import { deriveSecret, openDataDir } from "./data-dir.ts";
+import { type DataDir, deriveSecret, openDataDir } from "./data-dir.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
@@ -101,6 +101,8 @@ export interface App {
 export interface AppDeps {
   clock: Clock;
   log: Log;
+  /** The data directory, when it has been entered already. @default openDataDir */
+  enteredDataDir?: DataDir;
   /** 0 to 1; for the jitter of retries. @default Math.random */
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
@@ -131,7 +133,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const dataDir = openDataDir(config.dataDir, warn);
+  const dataDir = deps.enteredDataDir ?? openDataDir(config.dataDir, warn);
   const vault = createVault(dataDir.secrets.masterKey);
   const minFreeBytes = config.minFreeDiskBytes;
   const disk = createDiskWatch({ folder: dataDir.path, minFreeBytes, clock, log });
@@ -422,7 +424,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     return { sandbox, callbackSender };
   }
 
-  function openStoreIn({ path, release }: typeof dataDir): Store {
+  function openStoreIn({ path, release }: DataDir): Store {
     try {
       const opened = openStore({
         dataDir: path,

@@ -6,6 +6,7 @@ import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
+import { prepareData } from "./prepare.ts";
 import { createStyle } from "./style.ts";
 import { formatPairs } from "./table.ts";
 
@@ -25,9 +26,14 @@ flight end and exits with 0. A second signal ends it at once; nothing accepted i
       uptimeMs: () => uptime() * 1000,
       tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
     });
-    const app = createApp(config, { clock, log });
     // From here on a signal means a clean end, also when it comes during the start.
     const asked = io.nextSignal();
+    const ended = new AbortController();
+    void asked.then(() => ended.abort());
+    const preparation = { clock, log, io, isWatched: greets, signal: ended.signal };
+    const dataDir = await prepareData(config.dataDir, preparation);
+    if (dataDir === null) return exitCode.ok;
+    const app = createApp(config, { clock, log, enteredDataDir: dataDir });
     const { url } = await app.start();
     if (greets) io.out(welcome(url, config, io));
 
