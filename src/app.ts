@@ -88,7 +88,8 @@ export interface App {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
-   * Turns new requests away, lets attempts in flight end, closes streams and database.
+   * Begins nothing new and lets attempts in flight end, while requests are served; then turns those away, closes streams and
+   * database.
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
@@ -289,7 +290,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
-    ...healthRoutes({ readiness }),
+    ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -319,6 +320,9 @@ export function createApp(config: Config, deps: AppDeps): App {
     onRefusal: metrics.refused,
     monotonicMs: clock.monotonicMs,
   });
+  /** Nothing new is begun; what comes in is served until what is in flight has ended. */
+  let stopping = false;
+  /** The last moment: requests are turned away. */
   let draining = false;
   const transportHeaders = transportHeadersOf(config);
   const api = createApi({
@@ -364,12 +368,13 @@ export function createApp(config: Config, deps: AppDeps): App {
     },
 
     async stop() {
-      draining = true;
+      stopping = true;
       beacon?.drain();
-      await Promise.all([own?.callbackSender.stop(), payments?.biller.stop()]);
-      await replayer.stop();
-      await janitor.stop();
+      if (listenerUrl !== "") dataDir.announce({ pid: process.pid, url: listenerUrl, stopping }, warn);
+      await Promise.all([payments?.biller.stop(), replayer.stop(), janitor.stop()]);
       const left = await dispatcher.stop(drainMs);
+      draining = true;
+      await own?.callbackSender.stop();
       sender.close();
       surroundings.close();
       hub.closeAll();

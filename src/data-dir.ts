@@ -74,7 +74,7 @@ export interface EnterOptions {
  */
 export async function enterDataDir(
   folder: string,
-  { clock, signal, onWaiting }: EnterOptions,
+  { clock, signal, warn, onWaiting }: EnterOptions,
 ): Promise<DataDir | null> {
   const startedAt = clock.monotonicMs();
   let ending: ServerFile | null = null;
