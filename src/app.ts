@@ -36,7 +36,7 @@ import { createSigners } from "./delivery/signers.ts";
 import { createSurroundings } from "./delivery/surroundings.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
-import { StartupError, unavailable } from "./errors.ts";
+import { unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
@@ -55,7 +55,7 @@ import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
-import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
+import { transportHeadersOf } from "./http/transport-security.ts";
 import { createProxyWarning } from "./http/untrusted-proxy.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
@@ -65,6 +65,7 @@ import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
+import { createListener } from "./listener.ts";
 import { createDescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createIdClockWatch } from "./maintenance/id-clock-watch.ts";
@@ -93,6 +94,8 @@ export interface App {
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
+  /** See `Listener`. */
+  reloadCertificate(): boolean;
   /** Resolves when nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly endpoints: readonly ErasedEndpoint[];
@@ -338,14 +341,17 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
 
+  const listener = createListener({ api, config, clock, log });
+
   return {
     endpoints,
     store,
+    reloadCertificate: listener.reloadCertificate,
     whenIdle: () => dispatcher.whenIdle(),
 
     async start() {
       if (dashboard) api.use(await assetsOf(dashboard.assetsFolder));
-      const { hostname, port } = listen();
+      const { hostname, port } = listener.listen();
       ownListeners.push(...ownListenersOf(config, port));
       if (beacon) {
         const probes = await beacon.start();
@@ -379,7 +385,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       surroundings.close();
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
-      await api.server?.stop(false);
+      await listener.stop();
       descriptors.stop();
       await store.close();
       beacon?.stop();
@@ -450,27 +456,5 @@ export function createApp(config: Config, deps: AppDeps): App {
       release();
       throw error;
     }
-  }
-
-  function listen(): { hostname: string; port: number } {
-    try {
-      api.listen({
-        hostname: config.host,
-        port: config.port,
-        // The framework's defaults would let a second server share the port unnoticed, and show errors as a developer wants them.
-        reusePort: false,
-        development: false,
-        ...(config.tls && { tls: { ...config.tls, ciphers: tlsSuites } }),
-      });
-    } catch (error) {
-      throw new StartupError(
-        `The server cannot listen on ${config.host}:${config.port} (${error instanceof Error ? error.message : error}). ` +
-          "Try: stop what uses that port, or set POSTRIDER_PORT to another one.",
-      );
-    }
-    const { server } = api;
-    if (!server?.port)
-      throw new StartupError("The server did not begin to listen. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
-    return { hostname: config.host, port: server.port };
   }
 }
