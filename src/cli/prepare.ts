@@ -47,7 +47,7 @@ export async function prepareData(
     }
     report.end("storage.upgrade_stopped");
   } catch (error) {
-    io.progress("");
+    report.end(null);
     dataDir.release();
     throw error;
   }
@@ -57,23 +57,30 @@ export async function prepareData(
 
 function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "signal">) {
   const startedAt = clock.monotonicMs();
-  let loggedAt: number | null = null;
   let latest: UpgradeProgress | null = null;
-  const onProgress: UpgradeOptions["onProgress"] = (progress) => {
-    const now = clock.monotonicMs();
-    latest = progress;
-    io.progress(describeUpgrade(progress));
-    if (loggedAt !== null && (isWatched || now - loggedAt < logEveryMs)) return;
-    loggedAt = now;
+  let cancelTimer = () => {};
+
+  /** By the clock and not by what happens: an index of many rows is a single step. */
+  function logRegularly(progress: UpgradeProgress): void {
     log.write("info", "storage.upgrading", { message: describeUpgrade(progress) });
+    if (!isWatched) cancelTimer = clock.after(logEveryMs, () => logRegularly(latest ?? progress));
+  }
+
+  const onProgress: UpgradeOptions["onProgress"] = (progress) => {
+    const isFirst = latest === null;
+    latest = progress;
+    if (isFirst) logRegularly(progress);
+    io.progress(describeUpgrade(progress));
   };
   return {
     onProgress,
-    end(event: string): void {
+    end(event: string | null): void {
+      cancelTimer();
       if (latest === null) return;
       io.progress("");
       const { fromSchema, toSchema } = latest;
-      log.write("info", event, { fromSchema, toSchema, tookMs: Math.round(clock.monotonicMs() - startedAt) });
+      const tookMs = Math.round(clock.monotonicMs() - startedAt);
+      if (event !== null) log.write("info", event, { fromSchema, toSchema, tookMs });
     },
   };
 }

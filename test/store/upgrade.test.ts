@@ -173,7 +173,9 @@ afterAll(() => smallDisk?.unmount());
 describe.skipIf(smallDisk === null)("an upgrade without room", () => {
   test("is refused before anything is changed (needs to be root, to mount a small disk)", async () => {
     const disk = smallDisk as NonNullable<typeof smallDisk>;
-    makeEarlierDatabase(disk.folder, { schema: 5, events: 1_000 });
+    const roomy = emptyFolder();
+    makeEarlierDatabase(roomy, { schema: 5, events: 20_000 });
+    cpSync(roomy, disk.folder, { recursive: true });
     const before = readFileSync(join(disk.folder, databaseFile));
     const refused = upgradeDatabase({ dataDir: disk.folder, clock: systemClock, onProgress() {} });
     const error = await refused.catch((error: unknown) => error);

@@ -40,8 +40,10 @@ export type UpgradeMessage =
  */
 const stopPatienceMs = 1_000;
 
-/** The log of one step, and what the program writes besides. */
-const leastRoomBytes = 64 * 2 ** 20;
+/** The log: of one step, which for large events is much, and never more than there is to write. */
+const logBytes = 64 * 2 ** 20;
+/** What the program writes besides. */
+const leastRoomBytes = 4 * 2 ** 20;
 /** Rows move within the file. Beside it an index is sorted, and written to the log, which both take as much as itself. */
 const roomPerDatabaseByte = 0.25;
 
@@ -60,9 +62,10 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const worker = new Worker(new URL("./upgrade-worker.ts", import.meta.url), { env: {} });
   let cancelPatience = () => {};
+  let end = () => {};
   try {
     return await new Promise<boolean>((resolve, reject) => {
-      const end = () => {
+      end = () => {
         Atomics.store(new Int32Array(stop), 0, 1);
         cancelPatience = clock.after(stopPatienceMs, () => resolve(false));
       };
@@ -77,6 +80,7 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
       worker.postMessage({ dataDir, masterKey, stop } satisfies UpgradeRequest);
     });
   } finally {
+    signal?.removeEventListener("abort", end);
     cancelPatience();
     worker.terminate();
   }
@@ -101,7 +105,8 @@ function earlierSchema(dataDir: string): number | null {
 
 function checkRoom(dataDir: string): void {
   const path = join(dataDir, databaseFile);
-  const needed = Math.ceil(leastRoomBytes + statSync(path).size * roomPerDatabaseByte);
+  const { size } = statSync(path);
+  const needed = Math.ceil(leastRoomBytes + Math.min(size, logBytes) + size * roomPerDatabaseByte);
   const { bavail, bsize } = statfsSync(dataDir);
   const free = bavail * bsize;
   if (free >= needed) return;
