@@ -33,7 +33,11 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
   const former: Promise<void>[] = [];
   let stopped = false;
 
-  /** The runtime cannot give a listener another certificate, so another listener takes its place in the same instant. */
+  /**
+   * The runtime cannot give a listener another certificate, so another listener takes its place in the same instant. Were
+   * the port shared for a moment, no connection would be refused, but as many would be reset: what has no request under way,
+   * the former listener closes.
+   */
   function replaceWith(pair: CertificatePair): void {
     const { server } = api;
     if (!server?.port || stopped) return;

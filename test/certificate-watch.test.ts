@@ -197,6 +197,16 @@ describe("a server with TLS", () => {
     expect(events(at.server)).toContain("tls.refused");
   });
 
+  test("shares its port with no other server", async () => {
+    await using at = await start();
+    at.files.write(second);
+    at.server.app.reloadCertificate();
+    for (const env of [{}, { POSTRIDER_TLS_CERT: at.files.certFile, POSTRIDER_TLS_KEY: at.files.keyFile }]) {
+      const other = startTestApp({ env: { ...env, POSTRIDER_PORT: String(at.port) } });
+      expect(await other.then(() => "started", String)).toContain(`cannot listen on 127.0.0.1:${at.port}`);
+    }
+  });
+
   test("may change it many times, and ends in order", async () => {
     const at = await start();
     const hooks = process.listenerCount("beforeExit");
