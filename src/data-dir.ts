@@ -133,8 +133,6 @@ export function openDataDir(folder: string, warn: (message: string) => void = ()
   }
   closeToOthers(path, warn);
   const lock = takeLock(path);
-  // What a crash has left speaks of a server that is gone.
-  rmSync(join(path, serverFile), { force: true });
   try {
     const secrets = readSecrets(path, warn);
     return {

@@ -1,4 +1,6 @@
 import { Database } from "bun:sqlite";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
@@ -35,6 +37,8 @@ export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBy
   client.run("insert or ignore into lane select 1, 1, coalesce(max(seq), 0) from event");
   client.run("pragma wal_checkpoint(truncate)");
   client.close();
+  // Without it no server starts on a database; nothing is sealed in this one.
+  writeFileSync(join(dataDir, "master-key"), `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
 }
 
 function addEvents(client: Database, first: number, last: number, payloadBytes: number): void {
