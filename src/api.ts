@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { DomainError, notFound, unavailable } from "./errors.ts";
+import { DomainError, notFound, shuttingDown } from "./errors.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { documentPath } from "./http/document-path.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
@@ -38,7 +38,7 @@ export interface ApiOptions {
   publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
-  /** The server is stopping: new requests are turned away. */
+  /** The last moment of the server: new requests are turned away. */
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
@@ -62,7 +62,7 @@ export function createApi(options: ApiOptions) {
   });
 
   api.onRequest(({ request }) => {
-    if (isDraining()) return withTransport(shuttingDown());
+    if (isDraining()) return withTransport(turnAway());
     const refusal =
       refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
     return refusal ? refuse(refusal) : undefined;
@@ -120,8 +120,8 @@ export function createApi(options: ApiOptions) {
 
 export type Api = ReturnType<typeof createApi>;
 
-function shuttingDown(): Response {
-  const response = errorResponse(unavailable("The server is shutting down; repeat the request.", "shutting_down", 2));
+function turnAway(): Response {
+  const response = errorResponse(shuttingDown(2));
   response.headers.set("Connection", "close");
   return response;
 }

@@ -22,7 +22,7 @@ import { createCallbackSender } from "./billing/sandbox/callback-sender.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
-import { deriveSecret, openDataDir } from "./data-dir.ts";
+import { type DataDir, deriveSecret, openDataDir } from "./data-dir.ts";
 import { createAccountPace } from "./delivery/account-pace.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
 import { createAnnouncer } from "./delivery/announce.ts";
@@ -37,7 +37,7 @@ import { createSigners } from "./delivery/signers.ts";
 import { createSurroundings } from "./delivery/surroundings.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
-import { StartupError, unavailable } from "./errors.ts";
+import { unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
@@ -56,7 +56,7 @@ import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
-import { tlsSuites, transportHeadersOf } from "./http/transport-security.ts";
+import { transportHeadersOf } from "./http/transport-security.ts";
 import { createProxyWarning } from "./http/untrusted-proxy.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
@@ -66,6 +66,7 @@ import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
+import { createListener } from "./listener.ts";
 import { createDescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createIdClockWatch } from "./maintenance/id-clock-watch.ts";
@@ -89,10 +90,13 @@ export interface App {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
-   * Turns new requests away, lets attempts in flight end, closes streams and database.
+   * Begins nothing new and lets attempts in flight end, while requests are served; then turns those away, closes streams and
+   * database.
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
+  /** See `Listener`. */
+  reloadCertificate(): boolean;
   /** Resolves when nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly endpoints: readonly ErasedEndpoint[];
@@ -102,6 +106,8 @@ export interface App {
 export interface AppDeps {
   clock: Clock;
   log: Log;
+  /** The data directory, when it has been entered already. @default openDataDir */
+  enteredDataDir?: DataDir;
   /** 0 to 1; for the jitter of retries. @default Math.random */
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
@@ -132,7 +138,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const dataDir = openDataDir(config.dataDir, warn);
+  const dataDir = deps.enteredDataDir ?? openDataDir(config.dataDir, warn);
   const vault = createVault(dataDir.secrets.masterKey);
   const minFreeBytes = config.minFreeDiskBytes;
   const disk = createDiskWatch({ folder: dataDir.path, minFreeBytes, clock, log });
@@ -294,7 +300,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
-    ...healthRoutes({ readiness }),
+    ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -324,6 +330,9 @@ export function createApp(config: Config, deps: AppDeps): App {
     onRefusal: metrics.refused,
     monotonicMs: clock.monotonicMs,
   });
+  /** Nothing new is begun; what comes in is served until what is in flight has ended. */
+  let stopping = false;
+  /** The last moment: requests are turned away. */
   let draining = false;
   const transportHeaders = transportHeadersOf(config);
   const api = createApi({
@@ -339,14 +348,17 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
 
+  const listener = createListener({ api, config, clock, log });
+
   return {
     endpoints,
     store,
+    reloadCertificate: listener.reloadCertificate,
     whenIdle: () => dispatcher.whenIdle(),
 
     async start() {
       if (dashboard) api.use(await assetsOf(dashboard.assetsFolder));
-      const { hostname, port } = listen();
+      const { hostname, port } = listener.listen();
       ownListeners.push(...ownListenersOf(config, port));
       if (beacon) {
         const probes = await beacon.start();
@@ -369,17 +381,18 @@ export function createApp(config: Config, deps: AppDeps): App {
     },
 
     async stop() {
-      draining = true;
+      stopping = true;
       beacon?.drain();
-      await Promise.all([own?.callbackSender.stop(), payments?.biller.stop()]);
-      await replayer.stop();
-      await janitor.stop();
+      if (listenerUrl !== "") dataDir.announce({ pid: process.pid, url: listenerUrl, stopping }, warn);
+      await Promise.all([payments?.biller.stop(), replayer.stop(), janitor.stop()]);
       const left = await dispatcher.stop(drainMs);
+      draining = true;
+      await own?.callbackSender.stop();
       sender.close();
       surroundings.close();
       hub.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
-      await api.server?.stop(false);
+      await listener.stop();
       descriptors.stop();
       await store.close();
       beacon?.stop();
@@ -429,7 +442,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     return { sandbox, callbackSender };
   }
 
-  function openStoreIn({ path, release }: typeof dataDir): Store {
+  function openStoreIn({ path, release }: DataDir): Store {
     try {
       const opened = openStore({
         dataDir: path,
@@ -450,27 +463,5 @@ export function createApp(config: Config, deps: AppDeps): App {
       release();
       throw error;
     }
-  }
-
-  function listen(): { hostname: string; port: number } {
-    try {
-      api.listen({
-        hostname: config.host,
-        port: config.port,
-        // The framework's defaults would let a second server share the port unnoticed, and show errors as a developer wants them.
-        reusePort: false,
-        development: false,
-        ...(config.tls && { tls: { ...config.tls, ciphers: tlsSuites } }),
-      });
-    } catch (error) {
-      throw new StartupError(
-        `The server cannot listen on ${config.host}:${config.port} (${error instanceof Error ? error.message : error}). ` +
-          "Try: stop what uses that port, or set POSTRIDER_PORT to another one.",
-      );
-    }
-    const { server } = api;
-    if (!server?.port)
-      throw new StartupError("The server did not begin to listen. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
-    return { hostname: config.host, port: server.port };
   }
 }

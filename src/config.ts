@@ -12,7 +12,7 @@ export interface Config {
   readonly port: number;
   /** Of the probes alone; null: they have none of their own. */
   readonly healthPort: number | null;
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly tls: TlsSettings | null;
   /** Null: `http://localhost:<port>` of the listener. */
   readonly publicUrl: string | null;
   readonly dataDir: string;
@@ -44,6 +44,14 @@ export interface Config {
   readonly localMode: boolean;
   /** Names of variables that look like settings and are a container platform's. */
   readonly foreignVariables: readonly string[];
+}
+
+/** What the files held at the start, and where they are: they are read again when they change. */
+export interface TlsSettings {
+  readonly cert: string;
+  readonly key: string;
+  readonly certFile: string;
+  readonly keyFile: string;
 }
 
 /** Which processor takes the payments (decisions, sections 1 and 12). */
@@ -114,7 +122,12 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
     tls:
       tlsCert === null || tlsKey === null
         ? null
-        : { cert: readSetting("POSTRIDER_TLS_CERT", tlsCert), key: readSetting("POSTRIDER_TLS_KEY", tlsKey) },
+        : {
+            cert: readSetting("POSTRIDER_TLS_CERT", tlsCert),
+            key: readSetting("POSTRIDER_TLS_KEY", tlsKey),
+            certFile: tlsCert,
+            keyFile: tlsKey,
+          },
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
     metricsToken: metricsTokenOf(plain.metricsToken, metricsTokenFile),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),

@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./errors.ts";
+import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
@@ -21,6 +22,8 @@ export interface Secrets {
 export interface ServerFile {
   readonly pid: number;
   readonly url: string;
+  /** It is ending: the next one may wait for it. */
+  readonly stopping?: boolean;
 }
 
 const masterKeyFile = "master-key";
@@ -49,6 +52,66 @@ export interface DataDir {
 /** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
 export const deriveSecret = ({ secrets }: Pick<DataDir, "secrets">, purpose: string): Buffer =>
   createHmac("sha256", secrets.masterKey).update(purpose).digest();
+
+/** How long the next server waits for one that is ending: attempts in flight get 8 s. */
+const endingPatienceMs = 15_000;
+/** And for one that has not said so: it may have been asked to end a moment ago. */
+const surprisePatienceMs = 1_000;
+const lookEveryMs = 100;
+
+export interface EnterOptions {
+  clock: Clock;
+  /** Ends the waiting. */
+  signal: AbortSignal;
+  warn(message: string): void;
+  /** The predecessor is ending, and is waited for. */
+  onWaiting(holder: ServerFile): void;
+}
+
+/**
+ * As `openDataDir`, but waits for a server that is just ending.
+ * @returns null when the signal came first
+ */
+export async function enterDataDir(
+  folder: string,
+  { clock, signal, warn, onWaiting }: EnterOptions,
+): Promise<DataDir | null> {
+  const startedAt = clock.monotonicMs();
+  let ending: ServerFile | null = null;
+  while (!signal.aborted) {
+    try {
+      return openDataDir(folder, warn);
+    } catch (error) {
+      if (!(error instanceof DataDirInUse)) throw error;
+      if (ending === null && error.holder?.stopping) {
+        ending = error.holder;
+        onWaiting(ending);
+      }
+      const waitedMs = clock.monotonicMs() - startedAt;
+      if (waitedMs >= (ending === null ? surprisePatienceMs : endingPatienceMs)) throw error;
+    }
+    await Promise.race([sleep(clock, lookEveryMs), aborted(signal)]);
+  }
+  return null;
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+
+/** Another server holds the folder. */
+class DataDirInUse extends StartupError {
+  readonly holder: ServerFile | null;
+
+  constructor(path: string, holder: ServerFile | null) {
+    const who = holder ? ` (process ${holder.pid}, ${holder.url})` : "";
+    const remedy = holder?.stopping ? "wait until it has ended" : "stop it first";
+    super(
+      `Another server uses the data directory ${path}${who}${holder?.stopping ? " and is ending" : ""}. ` +
+        `Try: ${remedy}, or give this one its own POSTRIDER_DATA_DIR.`,
+    );
+    this.holder = holder;
+  }
+}
 
 /**
  * Makes the folder if there is none, closes it to others, takes its lock and reads its secrets. They are generated on the
@@ -145,11 +208,7 @@ function takeLock(path: string): Database {
         `The data directory ${path} cannot be used (${describe(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
       );
     }
-    const holder = readServerFile(path);
-    throw new StartupError(
-      `Another server uses the data directory ${path}${holder ? ` (process ${holder.pid}, ${holder.url})` : ""}. ` +
-        "Try: stop it first, or give this one its own POSTRIDER_DATA_DIR.",
-    );
+    throw new DataDirInUse(path, readServerFile(path));
   }
 }
 

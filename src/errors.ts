@@ -55,6 +55,10 @@ export const notFound = (message: string, code: string) => new DomainError({ kin
 export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
   new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
 
+/** The server ends, and another will answer soon. */
+export const shuttingDown = (retryAfterSeconds = 1) =>
+  unavailable("The server is shutting down; repeat the request.", "shutting_down", retryAfterSeconds);
+
 /** The client has gone, or what it sent after its request has ended the connection: nobody reads this. */
 export const requestAbandoned = () =>
   invalid("The connection ended before the request was handled.", "request_abandoned");

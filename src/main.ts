@@ -1,5 +1,6 @@
-import { type EndSignal, exitCode, type Io } from "./cli/io.ts";
-import { askOnTerminal, askSecretly, createProgressLine } from "./cli/terminal.ts";
+import { isatty } from "node:tty";
+import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
+import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
 const requiredBun = "1.4.5";
@@ -37,6 +38,16 @@ const io: Io = {
     new Promise<EndSignal>((resolve) => {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
     }),
+  onSignal(listener) {
+    const hadTerminal = isatty(0);
+    for (const signal of otherSignals) {
+      process.on(signal, () => {
+        // The window was closed: whoever started the program there does not expect it to stay.
+        if (signal === "SIGHUP" && hadTerminal && isTerminalGone()) process.kill(process.pid, "SIGTERM");
+        else listener(signal);
+      });
+    }
+  },
 };
 
 /** Lines of one turn of the loop go out in one write: under load the log has thousands a second. */

@@ -132,7 +132,7 @@ export const settings = {
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
     default: "",
-    doc: "PEM file with the certificate chain; with POSTRIDER_TLS_KEY it makes the listener HTTPS.",
+    doc: "PEM file with the certificate chain; with POSTRIDER_TLS_KEY it makes the listener HTTPS. Read again when it changes.",
     example: "/etc/postrider/cert.pem",
     parse: optionalText,
   }),

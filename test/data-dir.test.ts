@@ -16,11 +16,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type DataDir, openDataDir } from "../src/data-dir.ts";
+import { type DataDir, enterDataDir, openDataDir, readServerFile } from "../src/data-dir.ts";
 import { StartupError } from "../src/errors.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openStore } from "../src/store/open.ts";
 import { databaseFile } from "../src/store/sqlite/open.ts";
+import { createFakeClock, type FakeClock } from "./support/fake-clock.ts";
 import { mountSmallDisk } from "./support/small-disk.ts";
 
 const secretFiles = ["master-key", "session-secret", "operator-token"];
@@ -233,6 +234,92 @@ describe("the lock of a data directory", () => {
     expect(refusal(() => openDataDir(folder))).toMatch(/process 4711, http:\/\/127.0.0.1:8080.*Try: stop it first/);
     first.release();
     expect(refusal(() => reopened(folder))).toBe("opened");
+  });
+});
+
+describe("entering a data directory that another server holds", () => {
+  const enter = (folder: string, clock: FakeClock, signal = new AbortController().signal) => {
+    const waitedFor: number[] = [];
+    const entered = enterDataDir(folder, {
+      clock,
+      signal,
+      warn: () => {},
+      onWaiting: ({ pid }) => void waitedFor.push(pid),
+    });
+    return { waitedFor, entered, outcome: entered.then((dataDir) => dataDir ?? "ended", String) };
+  };
+  const held = (stopping: boolean) => {
+    const folder = newFolder();
+    const dataDir = openDataDir(folder);
+    dataDir.announce({ pid: 4711, url: "http://127.0.0.1:8080", stopping }, () => {});
+    return { folder, dataDir };
+  };
+
+  /** In small steps, so that whoever waits looks as often as it would. */
+  const pass = async (clock: FakeClock, ms: number) => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      clock.advance(100);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+
+  test("waits for one that is ending, and enters when it has left", async () => {
+    const { folder, dataDir } = held(true);
+    const clock = createFakeClock();
+    const { entered, waitedFor } = enter(folder, clock);
+    await pass(clock, 9_000);
+    dataDir.release();
+    await pass(clock, 100);
+    (await entered)?.release();
+    expect(waitedFor).toEqual([4711]);
+  });
+
+  test("gives up on one that is ending after 15 s", async () => {
+    const { folder, dataDir } = held(true);
+    const clock = createFakeClock();
+    const { outcome } = enter(folder, clock);
+    await pass(clock, 14_900);
+    expect(await Promise.race([outcome, "waits"])).toBe("waits");
+    await pass(clock, 100);
+    expect(await outcome).toMatch(/process 4711, .* and is ending\. Try: wait until it has ended/);
+    dataDir.release();
+  });
+
+  test("gives up on one that goes on after a second, in which it may say that it is ending", async () => {
+    const { folder, dataDir } = held(false);
+    const clock = createFakeClock();
+    const { outcome, waitedFor } = enter(folder, clock);
+    await pass(clock, 900);
+    expect(await Promise.race([outcome, "waits"])).toBe("waits");
+    await pass(clock, 100);
+    expect(await outcome).toMatch(/process 4711, .*Try: stop it first/);
+    const other = enter(folder, clock);
+    await pass(clock, 500);
+    dataDir.announce({ pid: 4711, url: "http://127.0.0.1:8080", stopping: true }, () => {});
+    await pass(clock, 5_000);
+    dataDir.release();
+    await pass(clock, 100);
+    (await other.entered)?.release();
+    expect([waitedFor, other.waitedFor]).toEqual([[], [4711]]);
+  });
+
+  test("ends at once by a signal", async () => {
+    const { folder, dataDir } = held(true);
+    const ended = new AbortController();
+    const { outcome } = enter(folder, createFakeClock(), ended.signal);
+    ended.abort();
+    expect(await outcome).toBe("ended");
+    dataDir.release();
+  });
+
+  test("is not held up by what a server that was killed has said", async () => {
+    const { folder, dataDir } = held(true);
+    const left = readFileSync(join(folder, "server.json"));
+    dataDir.release();
+    writeFileSync(join(folder, "server.json"), left);
+    const { entered, waitedFor } = enter(folder, createFakeClock());
+    (await entered)?.release();
+    expect([waitedFor, readServerFile(folder)]).toEqual([[], null]);
   });
 });
 

@@ -17,9 +17,15 @@ export interface Io {
   progress(line: string): void;
   /** The next signal that asks the program to end. From the first call on, signals no longer end it by themselves. */
   nextSignal(): Promise<EndSignal>;
+  /** Told of every signal that asks for something else; from then on none of these ends the program. */
+  onSignal(listener: (signal: OtherSignal) => void): void;
 }
 
 export type EndSignal = "SIGINT" | "SIGTERM";
+
+/** By default each of them ends a program. */
+export const otherSignals = ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+export type OtherSignal = (typeof otherSignals)[number];
 
 /** What a shell reports for a program that a signal has ended: 128 and the signal's number. */
 export const signalExitCode: Readonly<Record<EndSignal, number>> = { SIGINT: 130, SIGTERM: 143 };

@@ -6,6 +6,7 @@ import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
+import { prepareData } from "./prepare.ts";
 import { createStyle } from "./style.ts";
 import { formatPairs } from "./table.ts";
 
@@ -14,8 +15,9 @@ export const serveCommand: Command = {
   operands: [],
   flags: settingFlags,
   summary: "Run the server (also without a command)",
-  details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it turns new requests away, lets deliveries in
-flight end and exits with 0. A second signal ends it at once; nothing accepted is lost.`,
+  details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it begins no more deliveries, lets those in flight
+end while it still answers, and exits with 0. A second signal ends it at once; nothing
+accepted is lost. SIGHUP reads the TLS certificate and key anew.`,
   async run({ flags }, io) {
     const config = loadConfig(io.env, flags);
     const greets = io.isTerminal && config.logFormat !== "json";
@@ -25,10 +27,21 @@ flight end and exits with 0. A second signal ends it at once; nothing accepted i
       uptimeMs: () => uptime() * 1000,
       tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
     });
-    const app = createApp(config, { clock, log });
     // From here on a signal means a clean end, also when it comes during the start.
     const asked = io.nextSignal();
+    let running: App | null = null;
+    io.onSignal((signal) => {
+      if (signal === "SIGHUP" && running?.reloadCertificate()) return;
+      log.write("info", "signal.ignored", { signal });
+    });
+    const ended = new AbortController();
+    void asked.then(() => ended.abort());
+    const preparation = { clock, log, io, isWatched: greets, signal: ended.signal };
+    const dataDir = await prepareData(config.dataDir, preparation);
+    if (dataDir === null) return exitCode.ok;
+    const app = createApp(config, { clock, log, enteredDataDir: dataDir });
     const { url } = await app.start();
+    running = app;
     if (greets) io.out(welcome(url, config, io));
 
     const signal = await asked;

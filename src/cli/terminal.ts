@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 
@@ -33,6 +34,16 @@ export function askSecretly(question: string): Promise<string | null> {
       terminal.close();
     });
   });
+}
+
+/** Whether the terminal that the program was started on has been closed. */
+export function isTerminalGone(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 export interface ProgressLine {

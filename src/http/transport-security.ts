@@ -18,12 +18,14 @@ export const tlsSuites = [
 /** Long enough that a browser which comes by once a year is still covered. */
 const hstsSeconds = 365 * 24 * 60 * 60;
 
+type TransportSettings = Pick<Config, "publicUrl"> & { readonly tls: object | null };
+
 /**
  * Tells browsers to come back by https alone (RFC 6797), where this program itself ends TLS: behind a proxy that is the proxy's
  * to say. Never for the names of this machine, where it would hold for every other port as well, and never for an address,
  * for which it has no meaning. Of other names below the public one nothing is known here, so it is not said of them.
  */
-export function transportHeadersOf({ tls, publicUrl }: Pick<Config, "tls" | "publicUrl">): Record<string, string> {
+export function transportHeadersOf({ tls, publicUrl }: TransportSettings): Record<string, string> {
   if (tls === null || publicUrl === null) return {};
   const { protocol, hostname } = new URL(publicUrl);
   if (protocol !== "https:" || isLoopbackHost(hostname) || isAddress(hostname)) return {};

@@ -28,6 +28,7 @@ import { settlementVerbs } from "./sqlite/settlements.ts";
 import { statVerbs } from "./sqlite/stats.ts";
 import { createTenantPages } from "./sqlite/tenant-page.ts";
 import { tenantVerbs } from "./sqlite/tenants.ts";
+import { upgradeDatabase } from "./sqlite/upgrade.ts";
 import { webhookUseVerbs } from "./sqlite/webhook-use.ts";
 import { webhookVerbs } from "./sqlite/webhooks.ts";
 import type { Store } from "./store.ts";
@@ -58,6 +59,14 @@ export function storageSizes(dataDir: string): { databaseBytes: number; logBytes
   const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
   return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };
 }
+
+export type { UpgradeOptions, UpgradeProgress } from "./sqlite/upgrade.ts";
+
+/**
+ * Brings an earlier store to this program's form beforehand, watched and in little memory; `openStore` would do it too, but
+ * holds the event loop until it is done.
+ */
+export const upgradeStore = upgradeDatabase;
 
 /** Opens the store in a folder, or makes a new one. @throws StartupError with what to do */
 export function openStore({

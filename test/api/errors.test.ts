@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
-import { type Answer, startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
-import { gate, type Hooks, ingestOne, rawRequest, register, startHooks } from "./support.ts";
+import { type Hooks, ingestOne, rawRequest, startHooks } from "./support.ts";
 
 /** Specification, "Errors"; decisions, section 3: the shape of an error, and what is judged first. */
 
@@ -320,23 +320,4 @@ test("a defect is a 500 that says nothing of it, and the log has it", async () =
   });
   expect(answer.text).not.toMatch(/SQLITE|secret/);
   expect(server().log.join("\n")).toContain("SQLITE_CORRUPT");
-});
-
-test("while it stops, the server answers 503 with Retry-After and closes the connection", async () => {
-  const stopping: TestApp = await startTestApp();
-  const held = gate();
-  const hook = hooks.hook(held.answer);
-  const account = await stopping.account();
-  await register(account, hook.url);
-  await ingestOne(account);
-  await hook.whenReceived(1);
-  const stopped = stopping.stop();
-  const answer = await account.get("/v1/tenants/me");
-  held.open();
-  expect({ status: answer.status, body: answer.body }).toEqual({
-    status: 503,
-    body: { message: stringMatching(/\.$/), code: "shutting_down" },
-  });
-  expect([answer.headers.get("Retry-After"), answer.headers.get("Connection")]).toEqual(["2", "close"]);
-  await stopped;
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readServerFile } from "../../src/data-dir.ts";
 import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
 import { provenSections } from "./scenario.ts";
 import {
@@ -60,7 +61,7 @@ test("what is pending survives, and is delivered once", async () => {
   await second.stop();
 });
 
-test("while it stops, new requests are 503 and attempts in flight end", async () => {
+test("while attempts in flight end, all goes on: what is accepted meanwhile is delivered by the next server", async () => {
   const first = await startTestApp();
   const account = await first.account();
   const held = gate();
@@ -68,24 +69,63 @@ test("while it stops, new requests are 503 and attempts in flight end", async ()
   await register(account, hook.url);
   const eventId = await ingestOne(account);
   await hook.whenReceived(1);
+  const stream = await fetch(`${first.url}/v1/stream`, { headers: { Authorization: `Bearer ${account.jwt}` } });
   const stopped = first.stop({ keepData: true });
-  const refusals = [await account.ingest({}), await account.get("/v1/events"), await first.request("GET", "/readyz")];
-  for (const { status, headers, body } of refusals) {
+  const ready = await first.request("GET", "/readyz");
+  expect([ready.status, ready.body.code]).toEqual([503, "shutting_down"]);
+  expect(readServerFile(first.dataDir)).toMatchObject({ stopping: true });
+  const later = await account.ingest({ n: 2 });
+  expect([later.status, (await first.request("GET", "/healthz")).status]).toEqual([202, 200]);
+  expect((await account.get(`/v1/events/${later.body.eventId}`)).body[0].state).toBe("PENDING");
+  let streamed = "";
+  for await (const chunk of stream.body ?? []) {
+    streamed += new TextDecoder().decode(chunk);
+    if (streamed.includes(later.body.eventId)) break;
+  }
+  expect(streamed).toContain(later.body.eventId);
+  expect(hook.received).toHaveLength(1);
+  held.open();
+  await stopped;
+  const second = await startTestApp({ dataDir: first.dataDir });
+  await second.app.whenIdle();
+  for (const id of [eventId, later.body.eventId]) {
+    const { body } = await on(second, account).get(`/v1/events/${id}`);
+    expect([body.length, body[0].state, body[0].attempts]).toEqual([1, "DELIVERED", 1]);
+  }
+  expect(hook.received).toHaveLength(2);
+  await second.stop();
+});
+
+test("in the last moment new requests are 503, to be repeated elsewhere", async () => {
+  let letWrite = () => {};
+  const mayWrite = new Promise<void>((resolve) => (letWrite = resolve));
+  let isLast = () => {};
+  const last = new Promise<void>((resolve) => (isLast = resolve));
+  const server = await startTestApp({
+    clock: createTravelClock(),
+    wrapStore: (store) => ({
+      ...store,
+      async addStats(deltas) {
+        isLast();
+        await mayWrite;
+        return store.addStats(deltas);
+      },
+    }),
+  });
+  const account = await server.account();
+  await ingestOne(account);
+  const stopped = server.stop();
+  await last;
+  for (const answer of [account.ingest({}), account.get("/v1/events"), server.request("GET", "/readyz")]) {
+    const { status, headers, body } = await answer;
     expect([status, body]).toEqual([
       503,
       { message: "The server is shutting down; repeat the request.", code: "shutting_down" },
     ]);
-    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(headers.get("connection")).toBe("close");
+    expect([headers.get("retry-after"), headers.get("connection")]).toEqual(["2", "close"]);
   }
-  held.open();
+  letWrite();
   await stopped;
-  const second = await startTestApp({ dataDir: first.dataDir });
-  const { body } = await on(second, account).get(`/v1/events/${eventId}`);
-  expect([body.length, body[0].state, body[0].attempts]).toEqual([1, "DELIVERED", 1]);
-  await second.app.whenIdle();
-  expect(hook.received).toHaveLength(1);
-  await second.stop();
 });
 
 test("a bulk replay goes on where it was: nothing twice, nothing left out", async () => {

@@ -37,6 +37,7 @@ export function createScriptedIo({ env = {}, isTerminal = false, answers = [], i
     },
     input: () => input ?? null,
     progress: (line) => write(progress, line),
+    onSignal() {},
     nextSignal() {
       const earlier = signals.shift();
       return earlier ? Promise.resolve(earlier) : new Promise((resolve) => signalled.push(resolve));

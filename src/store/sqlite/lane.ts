@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { type DomainError, unavailable } from "../../errors.ts";
+import { type DomainError, shuttingDown, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
@@ -307,8 +307,7 @@ export function createLane({
 
   return {
     submit<T>(job: Job<T>, heavy = false) {
-      if (closed)
-        return Promise.reject(unavailable("The server is shutting down; repeat the request.", "shutting_down"));
+      if (closed) return Promise.reject(shuttingDown());
       if (recovering) return Promise.reject(laneStopped());
       return new Promise<T>((resolve, reject) => {
         (heavy ? heavyQueue : queue).push({

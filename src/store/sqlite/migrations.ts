@@ -8,70 +8,146 @@ import leanEvents from "../../../drizzle/sqlite/migrations/0005_lean_events.sql"
 import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with { type: "text" };
 import replays from "../../../drizzle/sqlite/migrations/0007_replays.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
+import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+  /**
+   * Tables that it rebuilds and that may be large, with the word for their rows. They are carried over in steps
+   * (`migration-steps.ts`) and not in one transaction.
+   */
+  readonly moves?: Readonly<Record<string, string>>;
+}
 
 /** Every migration, oldest first, as drizzle-kit generated it; what carries rows over is written by hand. `pragma user_version` counts those that have run. */
-export const migrations: readonly { name: string; sql: string }[] = [
+export const migrations: readonly Migration[] = [
   { name: "0000_initial", sql: initial },
   { name: "0001_payments", sql: payments },
   { name: "0002_inbox", sql: inbox },
   { name: "0003_packed_latency", sql: packedLatency },
   { name: "0004_registered_webhooks", sql: registeredWebhooks },
-  { name: "0005_lean_events", sql: leanEvents },
+  {
+    name: "0005_lean_events",
+    sql: leanEvents,
+    moves: { attempt: "attempts", delivery: "deliveries", event: "events" },
+  },
   { name: "0006_secrets", sql: secrets },
   { name: "0007_replays", sql: replays },
 ];
 
-/** What drizzle-kit puts between two statements. */
-const breakpoint = "--> statement-breakpoint";
+/**
+ * What `pragma user_version` says while a migration is done in steps: the schema that it leads to in the upper half, the
+ * statements that are done in the lower. Every program takes it for a newer schema than its own, and earlier ones refuse.
+ */
+const halfway = 2 ** 16;
+
+/** Where a database stands: so many migrations have run, and so many statements of the next one. */
+export interface Standing {
+  readonly schema: number;
+  readonly statements: number;
+}
+
+export function standingOf(client: Database): Standing {
+  const version = client.query<{ user_version: number }, []>("pragma user_version").get()?.user_version ?? 0;
+  if (version < halfway) return { schema: version, statements: 0 };
+  return { schema: Math.floor(version / halfway) - 1, statements: version % halfway };
+}
 
 /**
- * Brings the schema to that of this program, each migration in a transaction of its own, forward only.
+ * Brings the schema to that of this program, forward only: each migration in a transaction of its own, or in steps where
+ * much has to be carried over.
  *
  * drizzle-kit rebuilds a table by copying it and dropping the old one, and switches foreign keys off for that; inside a
  * transaction SQLite ignores the switch, and `ON DELETE CASCADE` then empties the children. So they are off before the
- * transaction begins, and `foreign_key_check` must find nothing before it commits.
+ * transaction begins, and no row may have lost its parent before it commits.
  *
+ * @returns false when the watcher stopped it; the next call goes on
  * @throws StartupError when the database has seen more migrations than this program knows.
  */
-export function migrate(client: Database, list = migrations): void {
-  const done = userVersion(client);
-  if (done > list.length) {
+export function migrate(
+  client: Database,
+  list: readonly Migration[] = migrations,
+  watch: MigrationWatch = unwatched,
+): boolean {
+  const { schema, statements } = standingOf(client);
+  const known = statements > 0 ? schema + 1 : schema;
+  if (known > list.length) {
     throw new StartupError(
-      `The database was written by a newer Postrider (schema ${done}, this program knows ${list.length}). ` +
+      `The database was written by a newer Postrider (schema ${known}, this program knows ${list.length}). ` +
         "Try: run that version or a later one, or point POSTRIDER_DATA_DIR at a backup made before the upgrade.",
     );
   }
-  if (done === list.length) return;
+  if (schema === list.length) return true;
   client.run("pragma foreign_keys = off");
   try {
     for (const [index, migration] of list.entries()) {
-      if (index >= done) apply(client, migration, index + 1);
+      if (index < schema) continue;
+      if (watch.isStopped()) return false;
+      watch.progress({ what: migration.name, done: null, total: null, secondsLeft: null });
+      if (!apply(client, migration, index + 1, index === schema ? statements : 0, watch)) return false;
     }
+    return true;
   } finally {
     client.run("pragma foreign_keys = on");
   }
 }
 
-function apply(client: Database, migration: { name: string; sql: string }, version: number): void {
-  client.run("begin immediate");
+function apply(
+  client: Database,
+  migration: Migration,
+  version: number,
+  statementsDone: number,
+  watch: MigrationWatch,
+): boolean {
+  const moved = Object.keys(migration.moves ?? {});
+  const inSteps = statementsDone > 0 || moved.some((table) => !isEmpty(client, table));
   try {
-    for (const statement of migration.sql.split(breakpoint)) {
-      if (statement.trim() !== "") client.run(statement);
+    if (inSteps) {
+      const marks = { at: (done: number) => version * halfway + done, end: version };
+      return migrateInSteps({
+        client,
+        statements: statementsOf(migration.sql),
+        statementsDone,
+        marks,
+        watch,
+        ...migration,
+      });
     }
-    const orphans = client.query("pragma foreign_key_check").all();
-    if (orphans.length > 0) throw new Error(`${orphans.length} rows would lose the row they belong to`);
-    client.run(`pragma user_version = ${version}`);
-    client.run("commit");
+    applyAtOnce(client, migration, version);
+    return true;
   } catch (error) {
     if (client.inTransaction) client.run("rollback");
     const reason = error instanceof Error ? error.message : String(error);
+    const state = inSteps ? "nothing is lost, and the next start goes on with it" : "it is unchanged";
     throw new StartupError(
-      `The database could not be upgraded (${migration.name}: ${reason}); it is unchanged. ` +
-        "Try: free some disk space, or run the earlier version and report this message.",
+      `The database could not be upgraded (${migration.name}: ${reason}); ${state}. ` +
+        `Try: free some disk space, or ${inSteps ? "" : "run the earlier version and "}report this message.`,
     );
   }
 }
 
-function userVersion(client: Database): number {
-  return client.query<{ user_version: number }, []>("pragma user_version").get()?.user_version ?? 0;
+function applyAtOnce(client: Database, { sql }: Migration, version: number): void {
+  client.run("begin immediate");
+  for (const statement of statementsOf(sql)) client.run(statement);
+  const orphans = orphansOf(client, sql);
+  if (orphans > 0) throw new Error(`${orphans} rows would lose the row they belong to`);
+  client.run(`pragma user_version = ${version}`);
+  client.run("commit");
 }
+
+/** Rows without the parent that they name, in the tables that were rebuilt and in their children: the others have kept theirs. */
+function orphansOf(client: Database, sql: string): number {
+  const rebuilt = [...sql.matchAll(/\bDROP TABLE `?(\w+)/gi)].map(([, table]) => table ?? "");
+  const touched = client.query<{ name: string }, [string]>(
+    `select distinct t.name from sqlite_schema t left join pragma_foreign_key_list(t.name) f
+      where t.type = 'table' and (t.name = ?1 collate nocase or f."table" = ?1 collate nocase)`,
+  );
+  const tables = new Set(rebuilt.flatMap((table) => touched.all(table).map(({ name }) => name)));
+  return [...tables].reduce(
+    (sum, table) => sum + client.query(`pragma foreign_key_check(\`${table}\`)`).all().length,
+    0,
+  );
+}
+
+const isEmpty = (client: Database, table: string) => client.query(`select 1 from \`${table}\` limit 1`).get() === null;

@@ -6,7 +6,8 @@ import { isDiskFull } from "../../lib/disk-full.ts";
 import type { Vault } from "../../lib/vault.ts";
 import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
-import { migrate } from "./migrations.ts";
+import type { MigrationWatch } from "./migration-steps.ts";
+import { migrate, migrations } from "./migrations.ts";
 import { findDamage } from "./start-check.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -47,6 +48,8 @@ export interface OpenOptions {
   maxPageCount?: number;
   /** Has to open what is sealed in the database; without one that is not looked at. */
   vault?: Vault;
+  /** Watches an upgrade, which then takes little memory. It may leave the database half way. */
+  watch?: MigrationWatch;
 }
 
 export const databaseFile = "postrider.db";
@@ -56,7 +59,7 @@ export const databaseFile = "postrider.db";
  * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be written, or
  * SQLite is too old.
  */
-export function openDatabase({ dataDir, warn, maxPageCount, vault }: OpenOptions): Database {
+export function openDatabase({ dataDir, warn, maxPageCount, vault, watch }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
@@ -81,14 +84,22 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault }: OpenOptions
     if (damage !== null) throw damaged(path, damage);
     const masterKey = vault && createMasterKeyCheck(client, vault);
     masterKey?.verify();
-    migrate(client);
-    masterKey?.remember();
+    if (watch) keepTemporaryFilesIn(client, dataDir);
+    const isOfToday = migrate(client, migrations, watch);
+    if (isOfToday) masterKey?.remember();
   } catch (error) {
     client.close();
     if (isDamage(error)) throw damaged(path, error instanceof Error ? error.message : String(error));
     throw isDiskFull(error) ? fullDisk(path) : error;
   }
   return client;
+}
+
+/** To sort an index, or to undo a statement, SQLite keeps as much as the table is large: on disk, beside the database. */
+function keepTemporaryFilesIn(client: Database, dataDir: string): void {
+  client.run("pragma temp_store = file");
+  // They have no name: whatever happens to the process, none stays behind.
+  client.run(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`);
 }
 
 /** To begin, the log needs a few pages of its own. */

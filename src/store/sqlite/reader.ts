@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { unavailable } from "../../errors.ts";
+import { shuttingDown } from "../../errors.ts";
 import type { Queries } from "./queries.ts";
 
 /** A second thread on the same database: the queries of `queries.ts` on a read-only connection, and checkpoints. */
@@ -57,7 +57,7 @@ export function createReader(databasePath: string): Reader {
   }
 
   function ask(request: Unnumbered<ReaderRequest>): Promise<unknown> {
-    if (closing !== null) return Promise.reject(closed());
+    if (closing !== null) return Promise.reject(shuttingDown());
     if (!worker) {
       worker = start();
       send({ kind: "open", databasePath });
@@ -83,7 +83,7 @@ export function createReader(databasePath: string): Reader {
     clearTimeout(patience);
     ending.terminate();
     worker = null;
-    rejectAll(closed());
+    rejectAll(shuttingDown());
   }
 
   return {
@@ -111,5 +111,3 @@ export function createSameThreadReader(client: Database, queries: Queries): Read
     close: async () => {},
   };
 }
-
-const closed = () => unavailable("The server is shutting down; repeat the request.", "shutting_down");

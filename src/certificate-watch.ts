@@ -1,0 +1,116 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { TlsSettings } from "./config.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+
+/** A certificate chain and its private key, in PEM. */
+export type CertificatePair = Pick<TlsSettings, "cert" | "key">;
+
+/** Keeps the listener's certificate that of the files: whoever renews it need not restart the server. */
+export interface CertificateWatch {
+  start(): void;
+  stop(): void;
+  /** Reads the files now. What they hold is used, or refused in the log and what is in use stays. */
+  reload(): void;
+}
+
+export interface CertificateWatchDeps {
+  tls: TlsSettings;
+  clock: Clock;
+  log: Log;
+  /** From now on handshakes get this one. @throws when the listener does not take it */
+  use(pair: CertificatePair): void;
+}
+
+/** Contents are compared and not times: renewal by a link, as container platforms do it, changes no time of the file. */
+const lookEveryMs = 10_000;
+
+export function createCertificateWatch({ tls, clock, log, use }: CertificateWatchDeps): CertificateWatch {
+  let inUse: CertificatePair = tls;
+  /** What the last look has found, when it was not what is in use. */
+  let found: CertificatePair | null = null;
+  let refused: CertificatePair | null = null;
+  let cancelTimer = () => {};
+
+  const read = (): CertificatePair => ({
+    cert: readFileSync(tls.certFile, "utf8"),
+    key: readFileSync(tls.keyFile, "utf8"),
+  });
+
+  function take(pair: CertificatePair): void {
+    const { subject, validTo } = describePair(pair);
+    use(pair);
+    inUse = pair;
+    refused = null;
+    log.write("info", "tls.reloaded", { subject, validTo });
+  }
+
+  const refuse = (error: unknown) =>
+    log.write("error", "tls.refused", {
+      message: `${error instanceof Error ? error.message : error}; the certificate in use stays. Try: mend the files, then send SIGHUP`,
+    });
+
+  /** A pair is two files: it counts when two looks have found the same. */
+  function look(): void {
+    let pair: CertificatePair;
+    try {
+      pair = read();
+    } catch {
+      // Between two files of a renewal one may be missing; if it stays so, the next start tells.
+      return;
+    }
+    const isSettled = isSame(pair, found);
+    found = isSame(pair, inUse) ? null : pair;
+    if (found === null || !isSettled || isSame(pair, refused)) return;
+    try {
+      take(pair);
+    } catch (error) {
+      refused = pair;
+      refuse(error);
+    }
+  }
+
+  function lookLater(): void {
+    cancelTimer = clock.after(lookEveryMs, () => {
+      look();
+      lookLater();
+    });
+  }
+
+  return {
+    start: lookLater,
+    stop: () => cancelTimer(),
+    reload() {
+      try {
+        const pair = read();
+        if (isSame(pair, inUse)) log.write("info", "tls.unchanged");
+        else take(pair);
+      } catch (error) {
+        refuse(error);
+      }
+    },
+  };
+}
+
+const isSame = (one: CertificatePair, other: CertificatePair | null) =>
+  one.cert === other?.cert && one.key === other.key;
+
+const blocks = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/** @throws when they are no certificates, or the key is not the first one's */
+function describePair({ cert, key }: CertificatePair): { subject: string; validTo: string } {
+  const [own] = (cert.match(blocks) ?? []).map((block) => parse("certificate", () => new X509Certificate(block)));
+  if (!own) throw new Error("The file of the certificate holds none");
+  const privateKey = parse("private key", () => createPrivateKey(key));
+  if (!own.checkPrivateKey(privateKey)) throw new Error("The private key is not the certificate's");
+  return { subject: own.subjectAltName ?? own.subject, validTo: own.validTo };
+}
+
+function parse<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new Error(`The ${what} cannot be read (${error instanceof Error ? error.message : error})`);
+  }
+}

@@ -1,0 +1,95 @@
+import { type DataDir, enterDataDir } from "../data-dir.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatDuration } from "../lib/duration.ts";
+import type { Log } from "../lib/log.ts";
+import { type UpgradeOptions, type UpgradeProgress, upgradeStore } from "../store/open.ts";
+import type { Io } from "./io.ts";
+
+export interface Preparation {
+  clock: Clock;
+  log: Log;
+  io: Pick<Io, "progress">;
+  /** A person watches: the line of progress is enough. */
+  isWatched: boolean;
+  /** Ends it; the next start goes on. */
+  signal: AbortSignal;
+}
+
+/** So often an upgrade is in the log. */
+const logEveryMs = 5_000;
+
+/**
+ * What may take long before the server is built: the predecessor that is ending is waited for, and a database of an earlier
+ * program upgraded.
+ * @returns null when it was ended by the signal
+ * @throws StartupError with what to do
+ */
+export async function prepareData(
+  folder: string,
+  { clock, log, io, isWatched, signal }: Preparation,
+): Promise<DataDir | null> {
+  const onWaiting = ({ pid }: { pid: number }) => log.write("info", "server.waiting", { forProcess: pid });
+  const said = new Set<string>();
+  const warn = (message: string) => {
+    // While it waits it looks again and again.
+    if (!said.has(message)) log.write("warn", "storage.warning", { message });
+    said.add(message);
+  };
+  const dataDir = await enterDataDir(folder, { clock, signal, warn, onWaiting });
+  if (dataDir === null) return null;
+  const report = createUpgradeReport({ clock, log, io, isWatched });
+  try {
+    const { path, secrets } = dataDir;
+    const { masterKey } = secrets;
+    if (await upgradeStore({ dataDir: path, clock, masterKey, signal, onProgress: report.onProgress })) {
+      report.end("storage.upgraded");
+      return dataDir;
+    }
+    report.end("storage.upgrade_stopped");
+  } catch (error) {
+    report.end(null);
+    dataDir.release();
+    throw error;
+  }
+  dataDir.release();
+  return null;
+}
+
+function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "signal">) {
+  const startedAt = clock.monotonicMs();
+  let latest: UpgradeProgress | null = null;
+  let cancelTimer = () => {};
+
+  /** By the clock and not by what happens: an index of many rows is a single step. */
+  function logRegularly(progress: UpgradeProgress): void {
+    log.write("info", "storage.upgrading", { message: describeUpgrade(progress) });
+    if (!isWatched) cancelTimer = clock.after(logEveryMs, () => logRegularly(latest ?? progress));
+  }
+
+  const onProgress: UpgradeOptions["onProgress"] = (progress) => {
+    const isFirst = latest === null;
+    latest = progress;
+    if (isFirst) logRegularly(progress);
+    io.progress(describeUpgrade(progress));
+  };
+  return {
+    onProgress,
+    end(event: string | null): void {
+      cancelTimer();
+      if (latest === null) return;
+      io.progress("");
+      const { fromSchema, toSchema } = latest;
+      const tookMs = Math.round(clock.monotonicMs() - startedAt);
+      if (event !== null) log.write("info", event, { fromSchema, toSchema, tookMs });
+    },
+  };
+}
+
+/** `Upgrading the database from schema 5 to 6: events 1,200,000 of 2,000,000, about 40 s left`. */
+export function describeUpgrade({ fromSchema, toSchema, what, done, total, secondsLeft }: UpgradeProgress): string {
+  const count = done === null || total === null ? "" : ` ${grouped(done)} of ${grouped(total)}`;
+  const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
+  return `Upgrading the database from schema ${fromSchema} to ${toSchema}: ${what}${count}${left}`;
+}
+
+const grouped = (count: number) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

@@ -1,0 +1,56 @@
+import { Database } from "bun:sqlite";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
+
+export interface EarlierDatabase {
+  /** How many migrations it has seen. */
+  schema: number;
+  /** Each with a delivery and an attempt. */
+  events: number;
+  /** @default 150 */
+  payloadBytes?: number;
+}
+
+const accounts = 50;
+const eventsInOneGo = 50_000;
+
+/** A database as a server of an earlier schema has left it, with some life in it. */
+export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBytes = 150 }: EarlierDatabase): void {
+  const client = new Database(join(dataDir, databaseFile), { create: true, strict: true });
+  client.run("pragma auto_vacuum = incremental");
+  client.run("pragma journal_mode = wal");
+  client.run("pragma synchronous = off");
+  migrate(client, migrations.slice(0, schema));
+  for (let key = 1; key <= accounts; key++) {
+    client.run(`insert into tenant (key, id, name, email, tier, password_hash, created_at)
+                values (${key}, 't${key}', '', '', 'free', '', 0)`);
+    client.run(`insert into webhook (key, id, tenant_key, url, name, position, created_at)
+                values (${key}, 'w${key}', ${key}, 'https://receiver.example/', '', 0, 0)`);
+  }
+  for (let first = 1; first <= events; first += eventsInOneGo) {
+    const last = Math.min(events, first + eventsInOneGo - 1);
+    addEvents(client, first, last, payloadBytes);
+  }
+  client.run("insert or ignore into lane select 1, 1, coalesce(max(seq), 0) from event");
+  client.run("pragma wal_checkpoint(truncate)");
+  client.close();
+  // Without it no server starts on a database; nothing is sealed in this one.
+  writeFileSync(join(dataDir, "master-key"), `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+}
+
+function addEvents(client: Database, first: number, last: number, payloadBytes: number): void {
+  const numbers = `with recursive n(i) as (select ${first} union all select i + 1 from n where i < ${last})`;
+  const account = `i % ${accounts} + 1`;
+  const isPending = "i % 20 = 0";
+  client.run("begin");
+  client.run(`${numbers} insert into event select i * 1000, ${account}, randomblob(10),
+    cast('{"n":' || i || ',"pad":"' || hex(randomblob(${Math.ceil(payloadBytes / 2)})) || '"}' as blob) from n`);
+  client.run(`${numbers} insert into delivery select i, ${account}, i * 1000, ${account}, iif(${isPending}, 0, 1), 1, 0, 1,
+    iif(${isPending}, 4102444800000, null), i, iif(${isPending}, null, i), null, null from n`);
+  client.run(`${numbers} insert into attempt select i, ${account}, i * 1000, ${account}, 1, i, 12, 200, null,
+    cast('{"ok":true}' as blob), null from n`);
+  client.run("commit");
+}
