@@ -37,10 +37,16 @@ function look<Row>(dataDir: string, query: string): Row[] {
 const schemaOf = (dataDir: string) =>
   look(dataDir, "select type, name, tbl_name, sql from sqlite_schema order by type, name");
 
+/** Without the columns that later schemas have added. */
+const columnsOf = {
+  event: "seq, tenant_key, id_tail, payload",
+  delivery: `key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
+    last_attempt_at, finished_at, error_reason, replay_key`,
+  attempt: "*",
+};
+
 const rowsOf = (dataDir: string) =>
-  ["event", "delivery", "attempt"].map((table) =>
-    look(dataDir, `select ${table === "event" ? "seq, tenant_key, id_tail, payload" : "*"} from ${table} order by 1`),
-  );
+  Object.entries(columnsOf).map(([table, columns]) => look(dataDir, `select ${columns} from ${table} order by 1`));
 
 function freshSchema() {
   const folder = emptyFolder();

@@ -46,7 +46,7 @@ function addEvents(client: Database, first: number, last: number, payloadBytes: 
   const account = `i % ${accounts} + 1`;
   const isPending = "i % 20 = 0";
   client.run("begin");
-  client.run(`${numbers} insert into event select i * 1000, ${account}, randomblob(10),
+  client.run(`${numbers} insert into event (seq, tenant_key, id_tail, payload) select i * 1000, ${account}, randomblob(10),
     cast('{"n":' || i || ',"pad":"' || hex(randomblob(${Math.ceil(payloadBytes / 2)})) || '"}' as blob) from n`);
   client.run(`${numbers} insert into delivery select i, ${account}, i * 1000, ${account}, iif(${isPending}, 0, 1), 1, 0, 1,
     iif(${isPending}, 4102444800000, null), i, iif(${isPending}, null, i), null, null from n`);
