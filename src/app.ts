@@ -246,6 +246,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       processor,
       calendar: createBillingCalendar(config.billingTimeZone),
       prices,
+      referenceSecret: deriveSecret(dataDir, "charge references"),
       baseUrl: () => baseUrl,
       announce: (tenant) => announceChange(hub, tenant, "billing"),
       removeTenant: (tenant) => accounts.remove(tenant),

@@ -37,7 +37,7 @@ export interface AccountDeps {
 
 /** The part of payments that accounts speak to. */
 export interface AccountPayments {
-  newVerification(): NewVerification;
+  newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null }): Promise<UpgradeResult>;
   /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
@@ -122,14 +122,15 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return checked;
   }
 
-  /** @param verification present when the tier is in force only after a card was verified */
+  /** @param from `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
     webhooks: readonly NewWebhook[],
-    { address, verification }: { address?: string; verification?: NewVerification | undefined } = {},
+    { address, isVerifiedFirst = false }: { address?: string; isVerifiedFirst?: boolean } = {},
   ): Promise<CreatedAccount> {
     const { tier } = request;
     const id = newTenantId();
+    const verification = isVerifiedFirst ? payments?.newVerification(id) : undefined;
     const email = request.email ?? `sandbox+${id}@postrider.invalid`;
     const password = request.password ?? generatePassword();
     const tenant = await store.createTenant(
@@ -215,8 +216,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       checkSignUpRate(address);
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       newAccounts?.take(clientKey(address));
-      const verification = request.tier === "free" ? undefined : payments?.newVerification();
-      return create(request, webhooks, { address, verification });
+      return create(request, webhooks, { address, isVerifiedFirst: request.tier !== "free" });
     },
 
     createForOperator: async (request) => create(request, await check(request)),

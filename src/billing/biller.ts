@@ -1,4 +1,4 @@
-import type { Charge, SavedCard, Tenant } from "../domain.ts";
+import type { Charge, Invoice, SavedCard, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Log } from "../lib/log.ts";
@@ -7,11 +7,13 @@ import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
-import { type Charging, maySendAgain, type Outcome, processorId } from "./charging.ts";
-import { cardCharge, type Invoicing } from "./invoicing.ts";
+import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
+import type { EarlierLife } from "./earlier-life.ts";
+import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
 import { nextTask, type Task } from "./next-task.ts";
-import type { PaymentProcessor } from "./processor.ts";
-import { dayMs, operatorPauseMs } from "./terms.ts";
+import type { PaymentProcessor, Unknown } from "./processor.ts";
+import { chargeReference, type References } from "./references.ts";
+import { dayMs, operatorPauseMs, verificationKobo } from "./terms.ts";
 
 export interface BillerDeps {
   store: Store;
@@ -22,6 +24,8 @@ export interface BillerDeps {
   calendar: BillingCalendar;
   charging: Charging;
   invoicing: Invoicing;
+  references: References;
+  earlierLife: EarlierLife;
   /** One at a time for each account: requests take it too. */
   lock: KeyedLock<number>;
   announce(tenant: Tenant): void;
@@ -50,12 +54,16 @@ const refundPauseMs = dayMs;
 const refundCheckMs = 60_000;
 const retryPauseMs = 10 * 60_000;
 
+/** So long after a look-up that was not answered, what waits for it is begun again. */
+const seekPauseMs = 60_000;
+
 /**
  * Works off what there is to do for each account: look-ups, month's ends, repeated charges, refunds, last charges. The
  * books say what comes next, so it goes on where a crash has stopped it, and downtime is caught up.
  */
 export function createBiller(deps: BillerDeps): Biller {
-  const { store, clock, log, processor, cards, calendar, charging, invoicing, lock, announce, removeTenant } = deps;
+  const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
+  const { lock, announce, removeTenant } = deps;
   const id = processorId(processor);
   /** The processor asked to be left alone until then. */
   let pausedUntil = 0;
@@ -74,7 +82,11 @@ export function createBiller(deps: BillerDeps): Biller {
           await store.rest(accountKey, books.version, restUntil);
           return;
         }
-        await perform(books, task);
+        const beginAgainAt = await perform(books, task);
+        if (beginAgainAt !== undefined) {
+          await store.rest(accountKey, books.version, beginAgainAt);
+          return;
+        }
       }
       throw new Error(`Billing account ${accountKey} does not come to rest`);
     });
@@ -88,50 +100,120 @@ export function createBiller(deps: BillerDeps): Biller {
     return now;
   }
 
-  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<void> {
+  /** @returns when to begin it again, if it could not be done now */
+  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<number | undefined> {
     const { account } = books;
     switch (task.kind) {
       case "look_up":
-        return lookUp(books, task.charge);
+        await lookUp(books, task.charge);
+        return;
       case "send":
-        return heed(await charging.send(books, task.charge));
+        heed(await charging.send(books, task.charge));
+        return;
       case "drop":
-        return void (await store.failCharge(
-          task.charge.reference,
-          { reason: "The charge was not made", cardRefused: false, refund: false, card: null, lookUpAt: null },
-          { kind: "void" },
-          clock.now(),
-        ));
+        // Not from here, but perhaps before the books were put back to a backup.
+        heed(await charging.settle(books, task.charge));
+        return;
       case "refund":
-        return refund(task.charge);
+        await refund(task.charge);
+        return;
       case "forget_card":
-        return forget(books, task.card);
+        await forget(books, task.card);
+        return;
       case "give_up":
-        return giveUp(books, task.verification);
+        await giveUp(books, task.verification);
+        return;
       case "remove_tenant":
-        return removeTenant(task.tenant);
-      case "end_month": {
-        // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
-        const isSuspended = books.tenant?.paymentSuspendedAt != null;
-        const invoice = isSuspended ? null : await invoicing.ofMonth(account);
-        const next = calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now());
-        return store.endMonth(account.key, invoice, next, clock.now());
-      }
-      case "attempt": {
-        const { invoice } = task;
-        const charge = cardCharge(invoice, invoice.attempts + 1, id, books.card?.key ?? null);
-        return void (await store.prepareAttempt(invoice.key, charge, clock.now()));
-      }
-      case "settle_up": {
-        const credit = books.invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, 0);
-        const card = books.card?.processor === id && !books.card.refused ? books.card : null;
-        const invoice = card && (await invoicing.ofClosing(account, credit, clock.now()));
-        const order = invoice && { invoice, charge: cardCharge(invoice, 1, id, card.key) };
-        return store.settleUp(account.key, order, clock.now());
-      }
+        await removeTenant(task.tenant);
+        return;
+      case "end_month":
+        return endMonth(books);
+      case "attempt":
+        return attempt(books, task.invoice);
+      case "settle_up":
+        return settleUp(books);
       case "close_books":
-        return store.closeBooks(account.key, clock.now());
+        await store.closeBooks(account.key, clock.now());
     }
+  }
+
+  async function endMonth({ account, tenant }: Books): Promise<number | undefined> {
+    const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
+    const others = await earlierLife.credit(account, [
+      { kind: "upgrade", month },
+      { kind: "closing", month: "" },
+    ]);
+    if (others.kind === "unknown") return whenItAnswers(others);
+    // The books have changed: once more, with what was credited.
+    if (others.any) return;
+    const page = await earlierLife.paidPage(account);
+    if (page.kind === "unknown") return whenItAnswers(page);
+    if (page.reference !== null && tenant) return saveCardOf(tenant, page.reference);
+    // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
+    const isSuspended = tenant?.paymentSuspendedAt != null;
+    const invoiceId = references.invoiceId(account.id, "subscription", month, 1);
+    const invoice = isSuspended ? null : await invoicing.ofMonth(account, invoiceId);
+    if (!invoice) {
+      const own = await earlierLife.credit(account, [{ kind: "subscription", month }]);
+      if (own.kind === "unknown") return whenItAnswers(own);
+      if (own.any) return;
+    }
+    await store.endMonth(
+      account.key,
+      invoice,
+      calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now()),
+      clock.now(),
+    );
+  }
+
+  /** The card that was given after the backup is the one to charge. Its verification is paid back, as every later one. */
+  async function saveCardOf(tenant: Tenant, reference: string): Promise<number | undefined> {
+    const ids = newVerification(references.accountId(tenant.id));
+    const { verification } = await store.openVerification(tenant.key, ids, null, clock.now());
+    const page = { reference, processor: id, amountKobo: verificationKobo, cardKey: null, lookUpAt: clock.now() };
+    const charge = await store.preparePage(verification.key, page, clock.now());
+    log.write("warn", "payment.found_again", { kind: "verification" });
+    if (charge) await lookUp(await store.books(charge.accountKey), charge);
+    return undefined;
+  }
+
+  async function attempt({ card }: Books, invoice: Invoice): Promise<number | undefined> {
+    const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
+    if (number.kind === "unknown") return whenItAnswers(number);
+    const canBeSent = card !== null && card.processor === id && !card.refused;
+    const charge =
+      canBeSent || number.isKnown
+        ? cardCharge(invoice, number.nth, id, card?.key ?? null)
+        : cardlessCharge(invoice, id, card?.key ?? null);
+    await store.prepareAttempt(invoice.key, charge, clock.now());
+  }
+
+  async function settleUp({ account, card, invoices }: Books): Promise<number | undefined> {
+    const months = await invoicing.monthsOfClosing(account, clock.now());
+    const others = await earlierLife.credit(
+      account,
+      months.flatMap((month) => [
+        { kind: "subscription", month },
+        { kind: "upgrade", month },
+      ]),
+    );
+    if (others.kind === "unknown") return whenItAnswers(others);
+    if (others.any) return;
+    const number = await earlierLife.numberOf((nth) =>
+      chargeReference("closing", references.invoiceId(account.id, "closing", "", nth), 1),
+    );
+    if (number.kind === "unknown") return whenItAnswers(number);
+    const credit = invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, 0);
+    const invoiceId = references.invoiceId(account.id, "closing", "", number.nth);
+    const isChargeable = number.isKnown || (card !== null && card.processor === id && !card.refused);
+    const invoice = isChargeable ? await invoicing.ofClosing(account, invoiceId, credit, clock.now()) : null;
+    const order = invoice && { invoice, charge: cardCharge(invoice, 1, id, card?.key ?? null) };
+    await store.settleUp(account.key, order, clock.now());
+  }
+
+  function whenItAnswers(unknown: Unknown): number {
+    heed(unknown);
+    return clock.now() + (unknown.retryAfterMs ?? seekPauseMs);
   }
 
   async function lookUp(books: Books, charge: Charge): Promise<void> {
@@ -222,4 +304,4 @@ export function createBiller(deps: BillerDeps): Biller {
 }
 
 const callsProcessor = ({ kind }: Task): boolean =>
-  kind === "look_up" || kind === "send" || kind === "refund" || kind === "forget_card";
+  kind !== "rest" && kind !== "remove_tenant" && kind !== "close_books";

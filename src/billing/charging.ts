@@ -1,6 +1,6 @@
 import type { Charge, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
-import { newId, newToken } from "../lib/id.ts";
+import { newToken } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
 import type { AfterFailure, Books, NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
@@ -43,8 +43,8 @@ export interface Charging {
 /** `paystack:live`: charges and cards are marked with where they exist. */
 export const processorId = ({ name, mode }: Pick<PaymentProcessor, "name" | "mode">): string => `${name}:${mode}`;
 
-/** Random ids for an account and a `payment_url` (128 bits and more), should they have to be made. */
-export const newVerification = (): NewVerification => ({ accountId: newId("bill"), token: newToken(130) });
+/** The id of an account and a random `payment_url` (130 bits), should they have to be made. */
+export const newVerification = (accountId: string): NewVerification => ({ accountId, token: newToken(130) });
 
 const minuteMs = 60_000;
 
@@ -72,6 +72,10 @@ export function createCharging(deps: ChargingDeps): Charging {
 
   async function send(books: Books, charge: Charge): Promise<Outcome> {
     const { card, account } = books;
+    // A restored database may be about to repeat what was done after its backup.
+    const state = charge.sentAt === null ? await processor.lookUp(charge.reference) : null;
+    if (state?.kind === "unknown") return wait(charge, { ...state, underWay: false });
+    if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor));
     if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
@@ -82,7 +86,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
     const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
-    return take(books, charge, answer);
+    return take(books, { ...charge, sentAt: now, resendAt: times.resendAt }, answer);
   }
 
   function take(books: Books, charge: Charge, answer: ChargeAnswer): Promise<Outcome> {
@@ -139,7 +143,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { id } = books.account;
     switch (verdict.kind) {
       case "paid": {
-        const { transactionId, card } = verdict;
+        const { transactionId, amountKobo, card } = verdict;
         const settled =
           charge.kind === "verification" && card
             ? await store.settleVerification(
@@ -149,11 +153,12 @@ export function createCharging(deps: ChargingDeps): Charging {
                 calendar.nextMonthEnd(now),
                 now,
               )
-            : await store.settleCharge(reference, { transactionId }, now);
+            : await store.settleCharge(reference, { transactionId, amountKobo }, now);
         log.write("info", "payment.settled", {
           kind: charge.kind,
           outcome: settled.kind,
-          amountKobo: charge.amountKobo,
+          amountKobo,
+          ...(amountKobo !== charge.amountKobo && { expectedKobo: charge.amountKobo }),
         });
         if (settled.tenant && settled.kind !== "known") announce(settled.tenant);
         break;
@@ -197,13 +202,14 @@ export function createCharging(deps: ChargingDeps): Charging {
 
   /** The bank waits for its customer, on a page. Of a deleted account nobody is left to go there. */
   async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number): Promise<void> {
+    const { id } = books.account;
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && charge.kind === "closing") {
       await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
     } else if (charge.state !== "open" || charge.pageUrl === url) {
       await isStillWaiting(books, charge, undefined, now);
     } else {
-      await store.awaitConfirmation(charge.reference, url, newVerification(), lookUpAt ?? now + dayMs, now);
+      await store.awaitConfirmation(charge.reference, url, newVerification(id), lookUpAt ?? now + dayMs, now);
       if (books.tenant) announce(books.tenant);
     }
   }

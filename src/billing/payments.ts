@@ -10,9 +10,11 @@ import { type Biller, createBiller } from "./biller.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import { createCardVault } from "./card-vault.ts";
 import { createCharging, newVerification, processorId } from "./charging.ts";
+import { createEarlierLife } from "./earlier-life.ts";
 import { createInvoicing, type Invoicing } from "./invoicing.ts";
 import { createPayPage, type PayPage } from "./pay-page.ts";
 import type { PaymentProcessor } from "./processor.ts";
+import { createReferences } from "./references.ts";
 import { pollPauseMs } from "./terms.ts";
 import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasCompletedMeanwhile } from "./upgrade.ts";
 import type { Prices } from "./usage.ts";
@@ -25,6 +27,8 @@ export interface PaymentDeps {
   processor: PaymentProcessor;
   calendar: BillingCalendar;
   prices: Prices;
+  /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
+  referenceSecret: Uint8Array;
   /** `{base_url}`; known once the server listens. */
   baseUrl(): string;
   announce(tenant: Tenant): void;
@@ -33,8 +37,8 @@ export interface PaymentDeps {
 
 /** Payments, as the rest of the program sees them. */
 export interface Payments {
-  /** Ids for an account that has to verify its card. */
-  newVerification(): NewVerification;
+  /** Ids for a tenant that has to verify its card. */
+  newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   /** See `createUpgrade`. */
   upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
@@ -63,6 +67,8 @@ export function createPayments(deps: PaymentDeps): Payments {
   const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;
   const cancelUrl = () => `${baseUrl()}/pay/cancelled`;
+  const references = createReferences(deps.referenceSecret);
+  const earlierLife = createEarlierLife({ store, clock, log, processor, references });
   const invoicing = createInvoicing({ store, calendar, prices });
   const charging = createCharging({ store, clock, log, processor, cards, calendar, returnUrl, announce });
   const biller = createBiller({
@@ -74,6 +80,8 @@ export function createPayments(deps: PaymentDeps): Payments {
     calendar,
     charging,
     invoicing,
+    references,
+    earlierLife,
     lock,
     announce,
     removeTenant,
@@ -81,8 +89,29 @@ export function createPayments(deps: PaymentDeps): Payments {
   const onceAMinute = { clock, limit: 1, windowMs: pollPauseMs, maxKeys };
   const lookUps = createLimiter(onceAMinute);
   const polls = createLimiter(onceAMinute);
-  const openPage = createPayPage({ store, clock, log, processor, charging, lock, lookUps, returnUrl, cancelUrl });
-  const upgrade = createUpgrade({ store, clock, processor: processorId(processor), charging, invoicing, lock });
+  const openPage = createPayPage({
+    store,
+    clock,
+    log,
+    processor,
+    charging,
+    references,
+    lock,
+    lookUps,
+    returnUrl,
+    cancelUrl,
+  });
+  const upgrade = createUpgrade({
+    store,
+    clock,
+    processor: processorId(processor),
+    charging,
+    invoicing,
+    calendar,
+    references,
+    earlierLife,
+    lock,
+  });
 
   /** Has the open payment of an account looked up. */
   async function lookUpOpen(tenantKey: number): Promise<void> {
@@ -96,7 +125,7 @@ export function createPayments(deps: PaymentDeps): Payments {
   }
 
   return {
-    newVerification,
+    newVerification: (tenantId) => newVerification(references.accountId(tenantId)),
     invoicing,
     processor,
     biller,
@@ -110,7 +139,12 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
     async requestCard(tenant) {
-      const { verification } = await store.openVerification(tenant.key, newVerification(), null, clock.now());
+      const { verification } = await store.openVerification(
+        tenant.key,
+        newVerification(references.accountId(tenant.id)),
+        null,
+        clock.now(),
+      );
       await lock.run(verification.accountKey, async () => {
         const { charges } = await store.books(verification.accountKey);
         const current = charges.find(({ key }) => key === verification.chargeKey);

@@ -21,6 +21,8 @@ export interface PaystackWorld {
   readonly clock: ReturnType<typeof createClockAt>;
   /** Another server takes over what this one knows; `url` is where it believes Paystack to be. */
   restart(url?: string): Promise<TestApp>;
+  /** Another server goes on with what the folder knows, as if that were all. */
+  restore(dataDir: string, env?: Record<string, string>): Promise<TestApp>;
   /** Fails the test when a request was not as Paystack documents it. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -41,8 +43,8 @@ export async function startPaystackWorld({
     secretKey,
     browse: async (url) => isBrowserLost || server.request("GET", pathOf(url)),
   });
-  const begin = async (url: string, dataDir?: string) => {
-    const started = await startTestApp({ clock, env: withPaystack(url), ...(dataDir && { dataDir }) });
+  const begin = async (url: string, dataDir?: string, env?: Record<string, string>) => {
+    const started = await startTestApp({ clock, env: { ...withPaystack(url), ...env }, ...(dataDir && { dataDir }) });
     paystack.callbackUrl = `${started.url}/pay/callback`;
     return started;
   };
@@ -56,6 +58,11 @@ export async function startPaystackWorld({
     async restart(url = paystack.url) {
       await server.stop({ keepData: true });
       server = await begin(url, server.dataDir);
+      return server;
+    },
+    async restore(dataDir, env) {
+      if (dataDir !== server.dataDir) await server.stop();
+      server = await begin(paystack.url, dataDir, env);
       return server;
     },
     async [Symbol.asyncDispose]() {
