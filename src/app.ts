@@ -53,6 +53,7 @@ import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
+import { pauseRoutes } from "./http/pause-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
@@ -73,6 +74,7 @@ import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createStorageWatch } from "./maintenance/storage-watch.ts";
 import { ownListenersOf } from "./own-listeners.ts";
+import { createPauses } from "./pauses.ts";
 import { pricesOf } from "./plans.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
@@ -156,7 +158,12 @@ export function createApp(config: Config, deps: AppDeps): App {
     },
   });
   let { operatorToken } = dataDir.secrets;
+  const pauses = createPauses(config.paused, (what) => {
+    if (what === "deliveries") dispatcher.hold(false);
+    else payments?.biller.start();
+  });
   const metrics = createMetrics({
+    isPaused: pauses.isPaused,
     queueDepth: () => store.queueDepth(),
     now: () => clock.now(),
     openStreams: () => hub.openStreams,
@@ -246,6 +253,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       processor,
       calendar: createBillingCalendar(config.billingTimeZone),
       prices,
+      isPaused: () => pauses.isPaused("charges"),
       referenceSecret: deriveSecret(dataDir, "charge references"),
       baseUrl: () => baseUrl,
       announce: (tenant) => announceChange(hub, tenant, "billing"),
@@ -274,7 +282,7 @@ export function createApp(config: Config, deps: AppDeps): App {
 
   const dashboard = findDashboard();
   const endpoints = [
-    ...aboutRoutes({ config, prices, baseUrl: () => baseUrl }),
+    ...aboutRoutes({ config, prices, pauses, baseUrl: () => baseUrl }),
     ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
@@ -287,6 +295,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       deliveries,
       hub,
       sendTest: createTestDelivery({ signers, sender, clock }),
+      isPaused: () => pauses.isPaused("deliveries"),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
@@ -295,6 +304,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
+    ...pauseRoutes({ pauses, log }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -363,10 +373,13 @@ export function createApp(config: Config, deps: AppDeps): App {
       baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
       listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
       dataDir.announce({ pid: process.pid, url: listenerUrl }, warn);
+      for (const what of pauses.paused())
+        log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
+      if (pauses.isPaused("deliveries")) dispatcher.hold(true);
       await dispatcher.start();
       replayer.start();
       janitor.start();
-      payments?.biller.start();
+      if (!pauses.isPaused("charges")) payments?.biller.start();
       descriptors.start();
       if (config.foreignVariables.length > 0) warnOfForeignVariables();
       const url = baseUrl;

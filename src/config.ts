@@ -3,6 +3,7 @@ import { StartupError } from "./errors.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { nearest } from "./lib/nearest.ts";
+import type { Pausable } from "./pauses.ts";
 import { clientSettings, metricsToken, type Setting, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
@@ -27,6 +28,8 @@ export interface Config {
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
   readonly webhookConcurrency: number;
+  /** What waits for `postrider resume`. */
+  readonly paused: readonly Pausable[];
   readonly payments: PaymentSettings;
   /** IANA name of the zone in which billing days and months are counted. */
   readonly billingTimeZone: string;

@@ -1,5 +1,6 @@
 import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
 import { parseDuration } from "./lib/duration.ts";
+import { pausable } from "./pauses.ts";
 
 export interface Setting<T> {
   env: string;
@@ -236,6 +237,13 @@ export const settings = {
     doc: "Most deliveries to one webhook at the same time.",
     example: "16",
     parse: (text) => wholeNumber(text, 1, 512),
+  }),
+  paused: setting({
+    env: "POSTRIDER_PAUSED",
+    default: "",
+    doc: "`deliveries`, `charges` or both, separated by a comma: the server answers, shows everything and accepts events, but does none of these until `postrider resume`. For restored and cloned servers; `serve --paused` means both. It counts again at each start.",
+    example: "deliveries,charges",
+    parse: listOf(oneOf(...pausable)),
   }),
   payments: setting({
     env: "POSTRIDER_PAYMENTS",

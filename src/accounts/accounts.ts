@@ -122,7 +122,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return checked;
   }
 
-  /** @param from `isVerifiedFirst`: the tier is in force only after a card was verified */
+  /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
     webhooks: readonly NewWebhook[],

@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import type { BillingCalendar } from "./calendar.ts";
+import { type BillingCalendar, monthBefore } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
 import type { EarlierLife } from "./earlier-life.ts";
@@ -105,11 +105,9 @@ export function createBiller(deps: BillerDeps): Biller {
     const { account } = books;
     switch (task.kind) {
       case "look_up":
-        await lookUp(books, task.charge);
-        return;
+        return lookUp(books, task.charge);
       case "send":
-        heed(await charging.send(books, task.charge));
-        return;
+        return send(books, task.charge);
       case "drop":
         // Not from here, but perhaps before the books were put back to a backup.
         heed(await charging.settle(books, task.charge));
@@ -140,6 +138,8 @@ export function createBiller(deps: BillerDeps): Biller {
   async function endMonth({ account, tenant }: Books): Promise<number | undefined> {
     const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
     const others = await earlierLife.credit(account, [
+      // Of the month before: a number that the processor refused outright may have been charged again beside it.
+      { kind: "subscription", month: monthBefore(month) },
       { kind: "upgrade", month },
       { kind: "closing", month: "" },
     ]);
@@ -173,8 +173,7 @@ export function createBiller(deps: BillerDeps): Biller {
     const page = { reference, processor: id, amountKobo: verificationKobo, cardKey: null, lookUpAt: clock.now() };
     const charge = await store.preparePage(verification.key, page, clock.now());
     log.write("warn", "payment.found_again", { kind: "verification" });
-    if (charge) await lookUp(await store.books(charge.accountKey), charge);
-    return undefined;
+    return charge ? lookUp(await store.books(charge.accountKey), charge) : undefined;
   }
 
   async function attempt({ card }: Books, invoice: Invoice): Promise<number | undefined> {
@@ -216,14 +215,35 @@ export function createBiller(deps: BillerDeps): Biller {
     return clock.now() + (unknown.retryAfterMs ?? seekPauseMs);
   }
 
-  async function lookUp(books: Books, charge: Charge): Promise<void> {
+  /**
+   * A month's charge that was open in a backup may have been refused after it, and made under the next number. Then it is
+   * over, and that one is found by the attempt that follows.
+   */
+  async function send(books: Books, charge: Charge): Promise<number | undefined> {
+    const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
+    if (invoice?.kind === "subscription" && clock.now() - charge.createdAt > seekPauseMs) {
+      const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
+      if (number.kind === "unknown") return whenItAnswers(number);
+      if (number.isKnown) {
+        const failure = { reason: "The charge was made under the next number", cardRefused: false, refund: false };
+        const at = clock.now();
+        await store.failCharge(charge.reference, { ...failure, card: null, lookUpAt: at }, { kind: "retry", at }, at);
+        return;
+      }
+    }
+    heed(await charging.send(books, charge));
+    return undefined;
+  }
+
+  async function lookUp(books: Books, charge: Charge): Promise<number | undefined> {
     const outcome = await charging.settle(books, charge);
     heed(outcome);
     const isToBeSent =
       charge.kind === "closing" || (charge.kind === "subscription" && books.account.state === "active");
     if (outcome.kind === "not_found" && isToBeSent && maySendAgain(charge, clock.now())) {
-      heed(await charging.send(books, charge));
+      return send(books, charge);
     }
+    return undefined;
   }
 
   /** A busy or broken processor is not asked by the next account at once. */

@@ -15,6 +15,8 @@ export type PayPage =
   | { readonly kind: "verified" }
   | { readonly kind: "expired" }
   | { readonly kind: "not_found" }
+  /** The operator holds payments back. */
+  | { readonly kind: "paused" }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
 
 export interface PayPageDeps {

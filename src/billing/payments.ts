@@ -4,6 +4,7 @@ import { createKeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
+import { chargesPaused } from "../standing.ts";
 import type { NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import { type Biller, createBiller } from "./biller.ts";
@@ -29,6 +30,8 @@ export interface PaymentDeps {
   prices: Prices;
   /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
   referenceSecret: Uint8Array;
+  /** Nothing is charged, and nobody is asked for money (`POSTRIDER_PAUSED`). */
+  isPaused(): boolean;
   /** `{base_url}`; known once the server listens. */
   baseUrl(): string;
   announce(tenant: Tenant): void;
@@ -62,7 +65,7 @@ export interface Payments {
 const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
-  const { store, clock, log, processor, calendar, prices, baseUrl, announce, removeTenant } = deps;
+  const { store, clock, log, processor, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
   const cards = createCardVault(deps.vault);
   const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;
@@ -131,6 +134,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     biller,
     paymentUrl: (token) => `${baseUrl()}/pay/${token}`,
     async upgrade(tenant, order) {
+      if (isPaused()) throw chargesPaused();
       try {
         return await upgrade(tenant, order);
       } finally {
@@ -139,6 +143,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
     async requestCard(tenant) {
+      if (isPaused()) throw chargesPaused();
       const { verification } = await store.openVerification(
         tenant.key,
         newVerification(references.accountId(tenant.id)),
@@ -155,13 +160,13 @@ export function createPayments(deps: PaymentDeps): Payments {
       return `${baseUrl()}/pay/${verification.token}`;
     },
     poll(tenant) {
-      if (tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
+      if (isPaused() || tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
       lookUpOpen(tenant.key).catch((error: unknown) => {
         log.write("warn", "payment.poll_failed", { error: error instanceof Error ? error.message : String(error) });
       });
     },
     closed: () => biller.wake(),
-    openPage,
+    openPage: async (token) => (isPaused() ? { kind: "paused" } : openPage(token)),
     async lookUpSoon(reference) {
       charging.hint(reference);
       if ((await store.lookUpSoon(reference, clock.now())) !== null) biller.wake();

@@ -10,7 +10,15 @@ import type { Log } from "../lib/log.ts";
 import { paymentsUnavailable } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
-import { cancelledPage, expiredPage, returnedPage, unavailablePage, unknownPage, verifiedPage } from "./pages.ts";
+import {
+  cancelledPage,
+  expiredPage,
+  pausedPage,
+  returnedPage,
+  unavailablePage,
+  unknownPage,
+  verifiedPage,
+} from "./pages.ts";
 import type { PayPage } from "./pay-page.ts";
 import type { Payments } from "./payments.ts";
 import type { Prices } from "./usage.ts";
@@ -180,6 +188,8 @@ function toReply(page: PayPage): Reply {
       return expiredPage();
     case "not_found":
       return unknownPage();
+    case "paused":
+      return pausedPage();
     case "unavailable":
       return unavailablePage(page.retryAfterSeconds);
   }

@@ -31,6 +31,8 @@ export interface Dispatcher extends DeliveryControl {
   stop(graceMs: number): Promise<number>;
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
+  /** The operator holds deliveries back: nothing starts, and what comes waits in the table. */
+  hold(held: boolean): void;
   /** Resolves as soon as nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly inFlight: number;
@@ -71,6 +73,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const ready = createReadyWebhooks(clock, admission);
   let loads = 0;
   let stalls = 0;
+  let onHold = false;
   let stopping = false;
   let started = false;
   const window = createWindow();
@@ -116,7 +119,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   let pumping = false;
   function pump(): void {
-    if (pumping || stopping || !started || stalls > 0) return;
+    if (pumping || stopping || !started || stalls > 0 || onHold) return;
     pumping = true;
     ready.serve(serve);
     pumping = false;
@@ -255,7 +258,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
         if (hindsight.isOutdated(offered)) continue;
         const delivery = withoutRequest(offered);
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
-        const hasRoom = window.hasRoomFor(delivery) && queue.heldCount < windowPerWebhook;
+        // On hold, the window would keep what came last, and send it before what has waited longer.
+        const hasRoom = !onHold && window.hasRoomFor(delivery) && queue.heldCount < windowPerWebhook;
         if (hasRoom && queue.addFresh(delivery)) {
           window.hold(delivery);
           makeReady(queue);
@@ -309,6 +313,11 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     stall(stalled) {
       stalls += stalled ? 1 : -1;
+      pump();
+    },
+
+    hold(held) {
+      onHold = held;
       pump();
     },
 

@@ -155,22 +155,30 @@ export async function runHistory(
   let lost: HistoryEnd["lost"] = null;
   let isBeingRestored = false;
   function backUp(): void {
-    if (!program || !own.isVerified() || own.tenant() === null) return later(5 * dayMs, backUp);
+    if (!program || !own.isVerified() || own.tenant() === null) {
+      later(5 * dayMs, backUp);
+      return;
+    }
     const backup = createBackup(writer, own);
     const takenAt = clock.now();
     later(random.between(1, 45) * dayMs, function putBack(): void {
-      if (!program) return later(60 * minuteMs, putBack);
+      if (!program) {
+        later(60 * minuteMs, putBack);
+        return;
+      }
       counts.restores += 1;
       isBeingRestored = true;
       program.crash();
       // Once nothing of what it was doing is under way in the store any more.
-      later(1, async () => {
+      later(1, () => {
         underWay += 1;
-        await backup.putBack(store);
-        underWay -= 1;
-        lost = { from: takenAt, to: clock.now() };
-        isBeingRestored = false;
-        later(random.between(0, 3) * dayMs, start);
+        const putBackNow = backup.putBack(store).catch((error: unknown) => void unexpected.push(String(error)));
+        void putBackNow.then(() => {
+          underWay -= 1;
+          lost = { from: takenAt, to: clock.now() };
+          isBeingRestored = false;
+          later(random.between(0, 3) * dayMs, start);
+        });
       });
     });
   }
