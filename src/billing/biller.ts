@@ -57,6 +57,9 @@ const retryPauseMs = 10 * 60_000;
 /** So long after a look-up that was not answered, what waits for it is begun again. */
 const seekPauseMs = 60_000;
 
+/** A charge that was open in a backup is older than this by the time that the backup is put back. */
+const freshChargeMs = 2 * 60 * 60_000;
+
 /**
  * Works off what there is to do for each account: look-ups, month's ends, repeated charges, refunds, last charges. The
  * books say what comes next, so it goes on where a crash has stopped it, and downtime is caught up.
@@ -65,8 +68,8 @@ export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
   const { lock, announce, removeTenant } = deps;
   const id = processorId(processor);
-  /** The processor asked to be left alone until then. */
-  let pausedUntil = 0;
+  /** The processor asked to be left alone until then, by what it was asked for: it counts each by itself. */
+  const pausedUntil = new Map<Call, number>();
   /** When the next charge of a month's end may be sent. */
   let nextSlotAt = 0;
   let cancelTimer = () => {};
@@ -77,7 +80,7 @@ export function createBiller(deps: BillerDeps): Biller {
         const now = clock.now();
         const books = await store.books(accountKey);
         const task = nextTask(books, id, now);
-        const restUntil = task.kind === "rest" ? task.until : callsProcessor(task) ? turnAt(task, now) : 0;
+        const restUntil = task.kind === "rest" ? task.until : turnAt(task, now);
         if (task.kind === "rest" || (restUntil !== null && restUntil > now)) {
           await store.rest(accountKey, books.version, restUntil);
           return;
@@ -93,7 +96,9 @@ export function createBiller(deps: BillerDeps): Biller {
 
   /** When a call may be made: a month's end keeps to the processor's limits, and a pause that it asked for counts for all. */
   function turnAt(task: Task, now: number): number {
-    if (pausedUntil > now) return pausedUntil;
+    const call = callOf(task);
+    const callPausedUntil = call === null ? 0 : (pausedUntil.get(call) ?? 0);
+    if (callPausedUntil > now) return callPausedUntil;
     if (task.kind !== "send" || !Number.isFinite(processor.chargesPerSecond)) return now;
     if (nextSlotAt > now) return nextSlotAt;
     nextSlotAt = now + 1000 / processor.chargesPerSecond;
@@ -110,7 +115,7 @@ export function createBiller(deps: BillerDeps): Biller {
         return send(books, task.charge);
       case "drop":
         // Not from here, but perhaps before the books were put back to a backup.
-        heed(await charging.settle(books, task.charge));
+        heed("look_up", await charging.settle(books, task.charge));
         return;
       case "refund":
         await refund(task.charge);
@@ -135,11 +140,15 @@ export function createBiller(deps: BillerDeps): Biller {
     }
   }
 
-  async function endMonth({ account, tenant }: Books): Promise<number | undefined> {
+  async function endMonth({ account, tenant, invoices }: Books): Promise<number | undefined> {
     const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
+    // A charge of the month before may be left that stands beside the one which paid it. While that month is still to be
+    // paid, its own attempts find what there is.
+    const before = monthBefore(month);
+    const idOfBefore = references.invoiceId(account.id, "subscription", before, 1);
+    const isBeforeOpen = invoices.some((invoice) => invoice.id === idOfBefore);
     const others = await earlierLife.credit(account, [
-      // Of the month before: a number that the processor refused outright may have been charged again beside it.
-      { kind: "subscription", month: monthBefore(month) },
+      ...(isBeforeOpen ? [] : [{ kind: "subscription", month: before } as const]),
       { kind: "upgrade", month },
       { kind: "closing", month: "" },
     ]);
@@ -211,7 +220,7 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   function whenItAnswers(unknown: Unknown): number {
-    heed(unknown);
+    heed("look_up", unknown);
     return clock.now() + (unknown.retryAfterMs ?? seekPauseMs);
   }
 
@@ -221,7 +230,7 @@ export function createBiller(deps: BillerDeps): Biller {
    */
   async function send(books: Books, charge: Charge): Promise<number | undefined> {
     const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
-    if (invoice?.kind === "subscription" && clock.now() - charge.createdAt > seekPauseMs) {
+    if (invoice?.kind === "subscription" && clock.now() - charge.createdAt > freshChargeMs) {
       const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
       if (number.kind === "unknown") return whenItAnswers(number);
       if (number.isKnown) {
@@ -231,13 +240,13 @@ export function createBiller(deps: BillerDeps): Biller {
         return;
       }
     }
-    heed(await charging.send(books, charge));
+    heed("charge", await charging.send(books, charge));
     return undefined;
   }
 
   async function lookUp(books: Books, charge: Charge): Promise<number | undefined> {
     const outcome = await charging.settle(books, charge);
-    heed(outcome);
+    heed("look_up", outcome);
     const isToBeSent =
       charge.kind === "closing" || (charge.kind === "subscription" && books.account.state === "active");
     if (outcome.kind === "not_found" && isToBeSent && maySendAgain(charge, clock.now())) {
@@ -247,10 +256,10 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   /** A busy or broken processor is not asked by the next account at once. */
-  function heed(outcome: Outcome): void {
-    if (outcome.kind === "operator") pausedUntil = clock.now() + retryPauseMs;
+  function heed(call: Call, outcome: Outcome): void {
+    if (outcome.kind === "operator") pausedUntil.set(call, clock.now() + retryPauseMs);
     if (outcome.kind === "unknown" && outcome.retryAfterMs)
-      pausedUntil = clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs);
+      pausedUntil.set(call, clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs));
   }
 
   /** Asks what is left to pay back first: whether an earlier request for it has arrived, only the processor knows. */
@@ -259,7 +268,7 @@ export function createBiller(deps: BillerDeps): Biller {
     const settle = (next: "due" | "requested" | "done", pauseMs: number | null) =>
       store.settleRefund(reference, next, pauseMs === null ? null : clock.now() + pauseMs, clock.now());
     if (state.kind === "unknown") {
-      heed(state);
+      heed("look_up", state);
       return settle(stage ?? "due", retryPauseMs);
     }
     if (state.kind === "reversed") return settle("done", null);
@@ -323,5 +332,21 @@ export function createBiller(deps: BillerDeps): Biller {
   return { ...loop, work };
 }
 
-const callsProcessor = ({ kind }: Task): boolean =>
-  kind !== "rest" && kind !== "remove_tenant" && kind !== "close_books";
+type Call = "look_up" | "charge" | "refund" | "forget_card";
+
+/** What a task asks of the processor first; null: nothing. */
+function callOf({ kind }: Task): Call | null {
+  switch (kind) {
+    case "rest":
+    case "remove_tenant":
+    case "close_books":
+      return null;
+    case "send":
+      return "charge";
+    case "refund":
+    case "forget_card":
+      return kind;
+    default:
+      return "look_up";
+  }
+}

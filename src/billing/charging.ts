@@ -7,7 +7,7 @@ import type { Store } from "../store/store.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
 import { afterFailure } from "./dunning.ts";
-import type { ChargeAnswer, PaymentProcessor, Rejected, Unknown } from "./processor.ts";
+import type { ChargeAnswer, ChargeState, PaymentProcessor, Rejected, Unknown } from "./processor.ts";
 import { bankPatienceMs, dayMs, nextLookUpAt, operatorPauseMs, resendPauseMs, upgradePatienceMs } from "./terms.ts";
 import { judgePayment, type PaymentVerdict } from "./verdict.ts";
 
@@ -36,6 +36,8 @@ export interface Charging {
   send(books: Books, charge: Charge): Promise<Outcome>;
   /** Looks a charge up and stores what follows. Never makes one. */
   settle(books: Books, charge: Charge): Promise<Outcome>;
+  /** Stores what follows from the processor's word on a charge, which was heard already. */
+  hear(books: Books, charge: Charge, state: ChargeState): Promise<Outcome>;
   /** There is news of a reference: an answer that was asked for before does not put its next look-up off. */
   hint(reference: string): void;
 }
@@ -264,6 +266,7 @@ export function createCharging(deps: ChargingDeps): Charging {
   return {
     send: (books, charge) => asking(charge, () => send(books, charge)),
     settle: (books, charge) => asking(charge, () => settle(books, charge)),
+    hear: (books, charge, state) => apply(books, charge, judgePayment(charge, state, processor)),
     hint(reference) {
       if (asked.has(reference)) asked.set(reference, true);
     },

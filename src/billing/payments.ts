@@ -1,4 +1,4 @@
-import type { Tenant } from "../domain.ts";
+import type { Charge, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
@@ -16,7 +16,7 @@ import { createInvoicing, type Invoicing } from "./invoicing.ts";
 import { createPayPage, type PayPage } from "./pay-page.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import { createReferences } from "./references.ts";
-import { pollPauseMs } from "./terms.ts";
+import { pollPauseMs, visitorLookUpsPerMinute } from "./terms.ts";
 import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasCompletedMeanwhile } from "./upgrade.ts";
 import type { Prices } from "./usage.ts";
 
@@ -54,7 +54,12 @@ export interface Payments {
   /** An account was deleted: its last charge is to be made. */
   closed(): void;
   openPage(token: string): Promise<PayPage>;
-  /** The processor, or a browser that comes from it, names a reference: look it up soon, if it is ours. */
+  /**
+   * A browser names a reference, as the processor sends it back. Anybody can do that, so it costs one look-up a minute at
+   * most, if it is ours and open; and what the processor says to it delays nothing that it has said itself.
+   */
+  returned(reference: string): Promise<void>;
+  /** The processor names a reference: look it up soon, if it is ours. */
   lookUpSoon(reference: string): Promise<void>;
   readonly invoicing: Invoicing;
   readonly processor: PaymentProcessor;
@@ -116,15 +121,33 @@ export function createPayments(deps: PaymentDeps): Payments {
     lock,
   });
 
+  const returns = createLimiter(onceAMinute);
+  const visitorLookUps = createLimiter({ clock, limit: visitorLookUpsPerMinute, windowMs: 60_000, maxKeys: 1 });
+  /** The processor did not answer a visitor's look-up; the next visitors wait, and nobody else. */
+  let visitorsWaitUntil = 0;
+
+  /** Only what is decided is stored: that there is nothing new must not put off a look-up that somebody else has asked for. */
+  async function lookUpForVisitor({ reference, accountKey, key, state }: Charge): Promise<void> {
+    if (isPaused() || state !== "open" || clock.now() < visitorsWaitUntil) return;
+    if (!returns.take(reference).ok || !visitorLookUps.take("all").ok) return;
+    const found = await processor.lookUp(reference);
+    if (found.kind === "unknown") visitorsWaitUntil = clock.now() + (found.retryAfterMs ?? pollPauseMs);
+    if (found.kind !== "succeeded" && found.kind !== "confirmation" && found.kind !== "reversed") return;
+    await lock.run(accountKey, async () => {
+      const books = await store.books(accountKey);
+      const charge = books.charges.find((open) => open.key === key);
+      if (charge?.state === "open") await charging.hear(books, charge, found);
+    });
+    biller.wake();
+  }
+
   /** Has the open payment of an account looked up. */
   async function lookUpOpen(tenantKey: number): Promise<void> {
     const accountKey = await store.billingAccountOf(tenantKey);
     if (accountKey === null) return;
     const { charges, verification } = await store.books(accountKey);
     const page = charges.find(({ key }) => key === verification?.chargeKey);
-    if (!page) return;
-    await store.lookUpSoon(page.reference, clock.now());
-    biller.wake();
+    if (page) await lookUpForVisitor(page);
   }
 
   return {
@@ -167,6 +190,10 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     closed: () => biller.wake(),
     openPage: async (token) => (isPaused() ? { kind: "paused" } : openPage(token)),
+    async returned(reference) {
+      const charge = await store.findCharge(reference);
+      if (charge) await lookUpForVisitor(charge);
+    },
     async lookUpSoon(reference) {
       charging.hint(reference);
       if ((await store.lookUpSoon(reference, clock.now())) !== null) biller.wake();

@@ -116,10 +116,16 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         query: v.object({ reference: v.optional(v.string()), trxref: v.optional(v.string()) }),
         responses: { 200: { description: "A page that says nothing of any account.", contentType: "text/html" } },
       },
-      async ({ query }) => {
+      ({ query }) => {
         const reference = query.reference ?? query.trxref;
         // The visit proves nothing (anybody can make it), so all it does is to have the payment looked up.
-        if (reference && isOurs(reference)) await payments?.lookUpSoon(reference);
+        if (reference && isOurs(reference)) {
+          payments?.returned(reference).catch((error: unknown) => {
+            log.write("warn", "payment.return_failed", {
+              error: error instanceof Error ? error.message : String(error),
+            });
+          });
+        }
         return returnedPage();
       },
     ),
