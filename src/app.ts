@@ -302,7 +302,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...replayRoutes({ store, clock, hub, deliveries, replayer }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
-    ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
+    ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...pauseRoutes({ pauses, log }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
