@@ -54,6 +54,7 @@ import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
+import { pauseRoutes } from "./http/pause-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
 import { createRunner } from "./http/run-endpoint.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
@@ -74,6 +75,7 @@ import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createStorageWatch } from "./maintenance/storage-watch.ts";
 import { ownListenersOf } from "./own-listeners.ts";
+import { createPauses } from "./pauses.ts";
 import { pricesOf } from "./plans.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
@@ -157,7 +159,12 @@ export function createApp(config: Config, deps: AppDeps): App {
     },
   });
   let { operatorToken } = dataDir.secrets;
+  const pauses = createPauses(config.paused, (what) => {
+    if (what === "deliveries") dispatcher.hold(false);
+    else payments?.biller.start();
+  });
   const metrics = createMetrics({
+    isPaused: pauses.isPaused,
     queueDepth: () => store.queueDepth(),
     now: () => clock.now(),
     openStreams: () => hub.openStreams,
@@ -249,6 +256,8 @@ export function createApp(config: Config, deps: AppDeps): App {
       processor,
       calendar: createBillingCalendar(config.billingTimeZone),
       prices,
+      isPaused: () => pauses.isPaused("charges"),
+      referenceSecret: deriveSecret(dataDir, "charge references"),
       baseUrl: () => baseUrl,
       announce(tenant) {
         // A payment may have brought another plan.
@@ -280,7 +289,7 @@ export function createApp(config: Config, deps: AppDeps): App {
 
   const dashboard = findDashboard();
   const endpoints = [
-    ...aboutRoutes({ config, prices, baseUrl: () => baseUrl }),
+    ...aboutRoutes({ config, prices, pauses, baseUrl: () => baseUrl }),
     ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
@@ -293,14 +302,16 @@ export function createApp(config: Config, deps: AppDeps): App {
       deliveries,
       hub,
       sendTest: createTestDelivery({ signers, sender, clock, pace }),
+      isPaused: () => pauses.isPaused("deliveries"),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
     ...replayRoutes({ store, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
-    ...operatorRoutes({ accounts, store, clock, log, rotateToken }),
+    ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
+    ...pauseRoutes({ pauses, log }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -369,10 +380,13 @@ export function createApp(config: Config, deps: AppDeps): App {
       baseUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
       listenerUrl = `${scheme}://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
       dataDir.announce({ pid: process.pid, url: listenerUrl }, warn);
+      for (const what of pauses.paused())
+        log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
+      if (pauses.isPaused("deliveries")) dispatcher.hold(true);
       await dispatcher.start();
       replayer.start();
       janitor.start();
-      payments?.biller.start();
+      if (!pauses.isPaused("charges")) payments?.biller.start();
       descriptors.start();
       if (config.foreignVariables.length > 0) warnOfForeignVariables();
       const url = baseUrl;

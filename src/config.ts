@@ -4,6 +4,7 @@ import { StartupError } from "./errors.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { nearest } from "./lib/nearest.ts";
+import type { Pausable } from "./pauses.ts";
 import { clientSettings, metricsToken, type Setting, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
@@ -32,6 +33,8 @@ export interface Config {
   readonly deliveryRates: Readonly<Record<Tier, number | null>>;
   /** Bulk replays that an account may start in 24 hours; null: any number, as always in local mode. */
   readonly bulkReplaysPerDay: number | null;
+  /** What waits for `postrider resume`. */
+  readonly paused: readonly Pausable[];
   readonly payments: PaymentSettings;
   /** IANA name of the zone in which billing days and months are counted. */
   readonly billingTimeZone: string;

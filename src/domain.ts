@@ -199,7 +199,7 @@ export interface InboxDelivery {
  */
 export interface BillingAccount {
   readonly key: number;
-  /** Random; references at the processor are made of it, never of the tenant's id. */
+  /** Tells nothing of the tenant; references at the processor are worked out from it (`billing/references.ts`). */
   readonly id: string;
   /** Null once the tenant has been deleted. */
   readonly tenantKey: number | null;

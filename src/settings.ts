@@ -1,6 +1,7 @@
 import type { Tier } from "./domain.ts";
 import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
 import { parseDuration } from "./lib/duration.ts";
+import { pausable } from "./pauses.ts";
 import { tiersAscending } from "./plans.ts";
 
 export interface Setting<T> {
@@ -274,6 +275,13 @@ export const settings = {
       const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
       return value === null && text !== "none" ? null : { value };
     },
+  }),
+  paused: setting({
+    env: "POSTRIDER_PAUSED",
+    default: "",
+    doc: "`deliveries`, `charges` or both, separated by a comma: the server answers, shows everything and accepts events, but does none of these until `postrider resume`. For restored and cloned servers; `serve --paused` means both. It counts again at each start.",
+    example: "deliveries,charges",
+    parse: listOf(oneOf(...pausable)),
   }),
   payments: setting({
     env: "POSTRIDER_PAYMENTS",

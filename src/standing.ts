@@ -16,6 +16,22 @@ export const emailTaken = () =>
 export const paymentsUnavailable = () =>
   unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);
 
+/** The operator began this server paused (`POSTRIDER_PAUSED`). */
+export const deliveriesPaused = () =>
+  unavailable(
+    "Deliveries are paused by the operator of this server; events are kept and go out when they resume them.",
+    "deliveries_paused",
+    60,
+  );
+
+/** As `deliveriesPaused`. */
+export const chargesPaused = () =>
+  unavailable(
+    "Payments are paused by the operator of this server; nothing was charged, and nothing was changed.",
+    "charges_paused",
+    60,
+  );
+
 /**
  * Why an account may not put work into the system now: ingest, replay, test, upgrade (decisions, section 4). Null when it
  * may. Reading, a new payment method and deletion are always possible.

@@ -8,6 +8,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
+import { useServer } from "./session/server.ts";
 import { endSession, expiresAt, isLast } from "./session/session.ts";
 import { unsaved } from "./session/unsaved.ts";
 import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
@@ -165,6 +166,8 @@ async function signOut(): Promise<void> {
 /** Quiet lines above every view about what concerns all of them. */
 function Bars() {
   const { path } = useLocation();
+  const about = useServer();
+  const held = about.data?.paused ?? [];
   // The plan's own page says it with the way out.
   const standing = path === "/plan" ? null : account.value?.status;
   return (
@@ -191,6 +194,16 @@ function Bars() {
           <button type="button" class="button" onClick={() => void signOut()}>
             Sign in again
           </button>
+        </p>
+      )}
+      {held.includes("deliveries") && (
+        <p class="bar" role="status">
+          Deliveries are paused by the operator of this server. Events are accepted and wait.
+        </p>
+      )}
+      {held.includes("charges") && (
+        <p class="bar" role="status">
+          Payments are paused by the operator of this server. Nothing is charged.
         </p>
       )}
       {standing === "past_due" && (

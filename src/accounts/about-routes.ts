@@ -2,12 +2,14 @@ import * as v from "valibot";
 import type { Config } from "../config.ts";
 import type { Tier } from "../domain.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { type Pauses, pausable } from "../pauses.ts";
 import { plans, tiersAscending } from "../plans.ts";
 import { version } from "../version.ts";
 import { anyTier } from "./model.ts";
 
 export interface AboutRouteDeps {
   config: Pick<Config, "localMode" | "signup" | "payments">;
+  pauses: Pick<Pauses, "paused">;
   /** Price of a month of each tier, in kobo. */
   prices: Readonly<Record<Tier, number>>;
   /** Known once the server listens. */
@@ -22,6 +24,10 @@ export const about = v.object({
   payments: v.pipe(
     v.picklist(["sandbox", "paystack", "off"]),
     v.description("sandbox: paid plans can be tried with test cards. off: there are none."),
+  ),
+  paused: v.pipe(
+    v.array(v.picklist(pausable)),
+    v.description("What the operator of the server holds back for now: deliveries, charges."),
   ),
   currency: v.literal("NGN"),
   plans: v.array(
@@ -43,6 +49,7 @@ const aboutExample = {
   mode: "public",
   signup: "open",
   payments: "paystack",
+  paused: [],
   currency: "NGN",
   plans: [
     { tier: "free", webhooks: 1, eventsPerMonth: 10_000, priceKobo: 0 },
@@ -53,7 +60,7 @@ const aboutExample = {
 };
 
 /** What somebody without an account has to know of the server: whether and how to get one. */
-export function aboutRoutes({ config, prices, baseUrl }: AboutRouteDeps): ErasedEndpoint[] {
+export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -72,6 +79,7 @@ export function aboutRoutes({ config, prices, baseUrl }: AboutRouteDeps): Erased
           mode: config.localMode ? "local" : "public",
           signup: config.signup,
           payments: config.payments.kind,
+          paused: pauses.paused(),
           currency: "NGN",
           plans: tiersAscending.map((tier) => ({
             tier,

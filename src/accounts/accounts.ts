@@ -9,12 +9,13 @@ import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import { plans } from "../plans.ts";
-import { emailTaken, paymentsUnavailable, refusalOfUpgrade } from "../standing.ts";
+import { paymentsUnavailable, refusalOfUpgrade } from "../standing.ts";
 import type { NewLogin, NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
 import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
 import { type AccountHub, announceChange } from "./announcement.ts";
 import { makeApiKey } from "./api-keys.ts";
+import { createLoginEmails } from "./login-emails.ts";
 import type { CreateTenantRequest, OperatorCreateRequest, UpgradeRequest } from "./model.ts";
 import { sandboxName } from "./names.ts";
 import { checkPassword, generatePassword, type Passwords } from "./password.ts";
@@ -37,7 +38,7 @@ export interface AccountDeps {
 
 /** The part of payments that accounts speak to. */
 export interface AccountPayments {
-  newVerification(): NewVerification;
+  newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null }): Promise<UpgradeResult>;
   /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
@@ -105,9 +106,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   /** Under way, by account. */
   const upgrades = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
-  async function refuseTakenEmail(email: string): Promise<void> {
-    if ((await store.findTenantByLoginEmail(email.toLowerCase())) !== null) throw emailTaken();
-  }
+  const loginEmails = createLoginEmails({ store, clock, log });
 
   /** The whole request is judged before anything is made of it. */
   async function check(request: OperatorCreateRequest): Promise<NewWebhook[]> {
@@ -118,20 +117,22 @@ export function createAccounts(deps: AccountDeps): Accounts {
     }
     if (password !== undefined) checkPassword(password);
     const checked = await checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
-    if (tier !== "free" && email !== undefined) await refuseTakenEmail(email);
+    if (tier !== "free" && email !== undefined) await loginEmails.refuseTaken(email);
     return checked;
   }
 
-  /** @param verification present when the tier is in force only after a card was verified */
+  /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
     webhooks: readonly NewWebhook[],
-    { address, verification }: { address?: string; verification?: NewVerification | undefined } = {},
+    { address, isVerifiedFirst = false }: { address?: string; isVerifiedFirst?: boolean } = {},
   ): Promise<CreatedAccount> {
     const { tier } = request;
     const id = newTenantId();
+    const verification = isVerifiedFirst ? payments?.newVerification(id) : undefined;
     const email = request.email ?? `sandbox+${id}@postrider.invalid`;
     const password = request.password ?? generatePassword();
+    if (tier !== "free") await loginEmails.release(email);
     const tenant = await store.createTenant(
       {
         id,
@@ -182,7 +183,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (email === undefined) throw requiredFromFree("email");
       if (password === undefined) throw requiredFromFree("password");
       checkPassword(password);
-      await refuseTakenEmail(email);
+      await loginEmails.refuseTaken(email);
       credentials = { email, password };
     }
     if (refusal) throw refusal;
@@ -194,6 +195,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       email: credentials.email,
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
+    if (login) await loginEmails.release(login.email);
     const result = await payments.upgrade(tenant, { tier, login });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     deliveries.adoptPlan(result.tenant);
@@ -216,8 +218,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       checkSignUpRate(address);
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       newAccounts?.take(clientKey(address));
-      const verification = request.tier === "free" ? undefined : payments?.newVerification();
-      return create(request, webhooks, { address, verification });
+      return create(request, webhooks, { address, isVerifiedFirst: request.tier !== "free" });
     },
 
     createForOperator: async (request) => create(request, await check(request)),

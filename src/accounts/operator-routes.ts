@@ -1,15 +1,17 @@
 import * as v from "valibot";
 import { statusOf, type Tenant } from "../domain.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
-import { queryInteger } from "../http/validation.ts";
+import { jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import { plans } from "../plans.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "./accounts.ts";
+import type { ApiKeys } from "./api-keys.ts";
 import * as m from "./model.ts";
 import { operatorUserHeader } from "./operator-user-header.ts";
+import type { SigningKeys } from "./signing-keys.ts";
 
 export interface OperatorRouteDeps {
   store: Pick<Store, "listTenants" | "usage" | "webhooks">;
@@ -18,11 +20,16 @@ export interface OperatorRouteDeps {
   log: Log;
   /** Makes a new operator token; from then on the old one is refused. */
   rotateToken(): string;
+  apiKeys: Pick<ApiKeys, "rotate">;
+  signingKeys: Pick<SigningKeys, "rotateSecret">;
 }
 
 const tag = "Operator";
 
 const path = v.object({ id: v.string() });
+
+/** What a new password ends when everything is to end. */
+const ended = ["sessions", "api_keys", "signing_secret"] as const;
 
 const record = v.object({
   tenant_id: v.string(),
@@ -70,7 +77,16 @@ const detail = v.object({
 const changed = { description: "The account as it is now.", schema: record, example: exampleRecord };
 
 /** What only the operator of the server may do (decisions, section 13). The commands `postrider tenant …` call it. */
-export function operatorRoutes({ store, clock, accounts, log, rotateToken }: OperatorRouteDeps): ErasedEndpoint[] {
+export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
+  const { store, clock, accounts, apiKeys, signingKeys, log, rotateToken } = deps;
+
+  /** The private halves of Ed25519 keys never leave the server, so they need not end. */
+  async function endKeys(tenant: Tenant): Promise<void> {
+    await apiKeys.rotate(tenant, 0);
+    await signingKeys.rotateSecret(tenant, 0);
+    log.write("info", "account.keys_ended", { tenant: tenant.id });
+  }
+
   const endpoints = [
     endpoint(
       {
@@ -207,21 +223,33 @@ export function operatorRoutes({ store, clock, accounts, log, rotateToken }: Ope
         path: "/operator/tenants/:id/reset-password",
         tag,
         summary: "Give an account a new password",
-        description: "Every session of the account ends.",
+        description:
+          "Every session of the account ends. With `end_keys` its API keys and its signing secret end too, at once: somebody " +
+          "who had the password may have read them. It finds the new ones when it signs in.",
         access: "operator",
         params: path,
+        body: jsonObject({ end_keys: v.optional(v.boolean("must be true or false"), false) }),
+        bodyOptional: true,
+        bodyExample: { end_keys: true },
         responses: {
           200: {
-            description: "The new password, which is shown this once.",
-            schema: v.object({ tenant_id: v.string(), password: v.string() }),
-            example: { tenant_id: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v" },
+            description: "The new password, which is shown this once, and with `end_keys` what has ended.",
+            schema: v.object({
+              tenant_id: v.string(),
+              password: v.string(),
+              ended: v.optional(v.array(v.picklist(ended))),
+            }),
+            example: { tenant_id: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v", ended: [...ended] },
           },
+          400: m.invalidRequest("end_keys must be true or false."),
           404: m.tenantNotFound,
         },
       },
-      async ({ params }) => {
+      async ({ params, body }) => {
         const tenant = await accounts.find(params.id);
-        return ok({ tenant_id: tenant.id, password: await accounts.resetPassword(tenant) });
+        const password = await accounts.resetPassword(tenant);
+        if (body.end_keys) await endKeys(tenant);
+        return ok({ tenant_id: tenant.id, password, ...(body.end_keys && { ended: [...ended] }) });
       },
     ),
 

@@ -34,7 +34,8 @@ export interface SigningKeys {
   /** Adds a key that signs from `activateAfterSeconds` from now. */
   rotate(tenant: Tenant, activateAfterSeconds: number): Promise<{ key: SigningKey; earlierPublishedUntil: number }>;
   secret(tenant: Tenant): Promise<ShownSecret>;
-  rotateSecret(tenant: Tenant): Promise<ShownSecret>;
+  /** @param overlap how long the earlier one goes on signing beside it, in ms @default a week */
+  rotateSecret(tenant: Tenant, overlap?: number): Promise<ShownSecret>;
 }
 
 export interface SigningKeyDeps {
@@ -73,13 +74,13 @@ export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDe
       return { key, earlierPublishedUntil };
     },
 
-    async rotateSecret(tenant) {
+    async rotateSecret(tenant, overlap = overlapMs) {
       const now = clock.now();
       const made = generateSecret();
-      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlapMs, now);
+      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlap, now);
       signers.forget(tenant.key);
       // Not read back: a read that failed would be answered 503, and the repetition would be another rotation.
-      return { secret: made, earlierEndsAt: now + overlapMs };
+      return { secret: made, earlierEndsAt: overlap === 0 ? null : now + overlap };
     },
   };
 }

@@ -1,17 +1,19 @@
-import type { Charge, SavedCard, Tenant } from "../domain.ts";
+import type { Charge, Invoice, SavedCard, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import type { BillingCalendar } from "./calendar.ts";
+import { type BillingCalendar, monthBefore } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
-import { type Charging, maySendAgain, type Outcome, processorId } from "./charging.ts";
-import { cardCharge, type Invoicing } from "./invoicing.ts";
+import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
+import type { EarlierLife } from "./earlier-life.ts";
+import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
 import { nextTask, type Task } from "./next-task.ts";
-import type { PaymentProcessor } from "./processor.ts";
-import { dayMs, operatorPauseMs } from "./terms.ts";
+import type { PaymentProcessor, Unknown } from "./processor.ts";
+import { chargeReference, type References } from "./references.ts";
+import { dayMs, operatorPauseMs, verificationKobo } from "./terms.ts";
 
 export interface BillerDeps {
   store: Store;
@@ -22,6 +24,8 @@ export interface BillerDeps {
   calendar: BillingCalendar;
   charging: Charging;
   invoicing: Invoicing;
+  references: References;
+  earlierLife: EarlierLife;
   /** One at a time for each account: requests take it too. */
   lock: KeyedLock<number>;
   announce(tenant: Tenant): void;
@@ -50,15 +54,22 @@ const refundPauseMs = dayMs;
 const refundCheckMs = 60_000;
 const retryPauseMs = 10 * 60_000;
 
+/** So long after a look-up that was not answered, what waits for it is begun again. */
+const seekPauseMs = 60_000;
+
+/** A charge that was open in a backup is older than this by the time that the backup is put back. */
+const freshChargeMs = 2 * 60 * 60_000;
+
 /**
  * Works off what there is to do for each account: look-ups, month's ends, repeated charges, refunds, last charges. The
  * books say what comes next, so it goes on where a crash has stopped it, and downtime is caught up.
  */
 export function createBiller(deps: BillerDeps): Biller {
-  const { store, clock, log, processor, cards, calendar, charging, invoicing, lock, announce, removeTenant } = deps;
+  const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
+  const { lock, announce, removeTenant } = deps;
   const id = processorId(processor);
-  /** The processor asked to be left alone until then. */
-  let pausedUntil = 0;
+  /** The processor asked to be left alone until then, by what it was asked for: it counts each by itself. */
+  const pausedUntil = new Map<Call, number>();
   /** When the next charge of a month's end may be sent. */
   let nextSlotAt = 0;
   let cancelTimer = () => {};
@@ -69,86 +80,186 @@ export function createBiller(deps: BillerDeps): Biller {
         const now = clock.now();
         const books = await store.books(accountKey);
         const task = nextTask(books, id, now);
-        const restUntil = task.kind === "rest" ? task.until : callsProcessor(task) ? turnAt(task, now) : 0;
+        const restUntil = task.kind === "rest" ? task.until : turnAt(task, now);
         if (task.kind === "rest" || (restUntil !== null && restUntil > now)) {
           await store.rest(accountKey, books.version, restUntil);
           return;
         }
-        await perform(books, task);
+        const beginAgainAt = await perform(books, task);
+        if (beginAgainAt !== undefined) {
+          await store.rest(accountKey, books.version, beginAgainAt);
+          return;
+        }
       }
       throw new Error(`Billing account ${accountKey} does not come to rest`);
     });
 
   /** When a call may be made: a month's end keeps to the processor's limits, and a pause that it asked for counts for all. */
   function turnAt(task: Task, now: number): number {
-    if (pausedUntil > now) return pausedUntil;
+    const call = callOf(task);
+    const callPausedUntil = call === null ? 0 : (pausedUntil.get(call) ?? 0);
+    if (callPausedUntil > now) return callPausedUntil;
     if (task.kind !== "send" || !Number.isFinite(processor.chargesPerSecond)) return now;
     if (nextSlotAt > now) return nextSlotAt;
     nextSlotAt = now + 1000 / processor.chargesPerSecond;
     return now;
   }
 
-  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<void> {
+  /** @returns when to begin it again, if it could not be done now */
+  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<number | undefined> {
     const { account } = books;
     switch (task.kind) {
       case "look_up":
         return lookUp(books, task.charge);
       case "send":
-        return heed(await charging.send(books, task.charge));
+        return send(books, task.charge);
       case "drop":
-        return void (await store.failCharge(
-          task.charge.reference,
-          { reason: "The charge was not made", cardRefused: false, refund: false, card: null, lookUpAt: null },
-          { kind: "void" },
-          clock.now(),
-        ));
+        // Not from here, but perhaps before the books were put back to a backup.
+        heed("look_up", await charging.settle(books, task.charge));
+        return;
       case "refund":
-        return refund(task.charge);
+        await refund(task.charge);
+        return;
       case "forget_card":
-        return forget(books, task.card);
+        await forget(books, task.card);
+        return;
       case "give_up":
-        return giveUp(books, task.verification);
+        await giveUp(books, task.verification);
+        return;
       case "remove_tenant":
-        return removeTenant(task.tenant);
-      case "end_month": {
-        // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
-        const isSuspended = books.tenant?.paymentSuspendedAt != null;
-        const invoice = isSuspended ? null : await invoicing.ofMonth(account);
-        const next = calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now());
-        return store.endMonth(account.key, invoice, next, clock.now());
-      }
-      case "attempt": {
-        const { invoice } = task;
-        const charge = cardCharge(invoice, invoice.attempts + 1, id, books.card?.key ?? null);
-        return void (await store.prepareAttempt(invoice.key, charge, clock.now()));
-      }
-      case "settle_up": {
-        const credit = books.invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, 0);
-        const card = books.card?.processor === id && !books.card.refused ? books.card : null;
-        const invoice = card && (await invoicing.ofClosing(account, credit, clock.now()));
-        const order = invoice && { invoice, charge: cardCharge(invoice, 1, id, card.key) };
-        return store.settleUp(account.key, order, clock.now());
-      }
+        await removeTenant(task.tenant);
+        return;
+      case "end_month":
+        return endMonth(books);
+      case "attempt":
+        return attempt(books, task.invoice);
+      case "settle_up":
+        return settleUp(books);
       case "close_books":
-        return store.closeBooks(account.key, clock.now());
+        await store.closeBooks(account.key, clock.now());
     }
   }
 
-  async function lookUp(books: Books, charge: Charge): Promise<void> {
+  async function endMonth({ account, tenant, invoices }: Books): Promise<number | undefined> {
+    const month = calendar.monthOf(account.nextInvoiceAt ?? clock.now());
+    // A charge of the month before may be left that stands beside the one which paid it. While that month is still to be
+    // paid, its own attempts find what there is.
+    const before = monthBefore(month);
+    const idOfBefore = references.invoiceId(account.id, "subscription", before, 1);
+    const isBeforeOpen = invoices.some((invoice) => invoice.id === idOfBefore);
+    const others = await earlierLife.credit(account, [
+      ...(isBeforeOpen ? [] : [{ kind: "subscription", month: before } as const]),
+      { kind: "upgrade", month },
+      { kind: "closing", month: "" },
+    ]);
+    if (others.kind === "unknown") return whenItAnswers(others);
+    // The books have changed: once more, with what was credited.
+    if (others.any) return;
+    const page = await earlierLife.paidPage(account);
+    if (page.kind === "unknown") return whenItAnswers(page);
+    if (page.reference !== null && tenant) return saveCardOf(tenant, page.reference);
+    // Days of an account that cannot be used are not charged, and its card has just been declined often enough.
+    const isSuspended = tenant?.paymentSuspendedAt != null;
+    const invoiceId = references.invoiceId(account.id, "subscription", month, 1);
+    const invoice = isSuspended ? null : await invoicing.ofMonth(account, invoiceId);
+    if (!invoice) {
+      const own = await earlierLife.credit(account, [{ kind: "subscription", month }]);
+      if (own.kind === "unknown") return whenItAnswers(own);
+      if (own.any) return;
+    }
+    await store.endMonth(
+      account.key,
+      invoice,
+      calendar.nextMonthEnd(account.nextInvoiceAt ?? clock.now()),
+      clock.now(),
+    );
+  }
+
+  /** The card that was given after the backup is the one to charge. Its verification is paid back, as every later one. */
+  async function saveCardOf(tenant: Tenant, reference: string): Promise<number | undefined> {
+    const ids = newVerification(references.accountId(tenant.id));
+    const { verification } = await store.openVerification(tenant.key, ids, null, clock.now());
+    const page = { reference, processor: id, amountKobo: verificationKobo, cardKey: null, lookUpAt: clock.now() };
+    const charge = await store.preparePage(verification.key, page, clock.now());
+    log.write("warn", "payment.found_again", { kind: "verification" });
+    return charge ? lookUp(await store.books(charge.accountKey), charge) : undefined;
+  }
+
+  async function attempt({ card }: Books, invoice: Invoice): Promise<number | undefined> {
+    const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
+    if (number.kind === "unknown") return whenItAnswers(number);
+    const canBeSent = card !== null && card.processor === id && !card.refused;
+    const charge =
+      canBeSent || number.isKnown
+        ? cardCharge(invoice, number.nth, id, card?.key ?? null)
+        : cardlessCharge(invoice, id, card?.key ?? null);
+    await store.prepareAttempt(invoice.key, charge, clock.now());
+  }
+
+  async function settleUp({ account, card, invoices }: Books): Promise<number | undefined> {
+    const months = await invoicing.monthsOfClosing(account, clock.now());
+    const others = await earlierLife.credit(
+      account,
+      months.flatMap((month) => [
+        { kind: "subscription", month },
+        { kind: "upgrade", month },
+      ]),
+    );
+    if (others.kind === "unknown") return whenItAnswers(others);
+    if (others.any) return;
+    const number = await earlierLife.numberOf((nth) =>
+      chargeReference("closing", references.invoiceId(account.id, "closing", "", nth), 1),
+    );
+    if (number.kind === "unknown") return whenItAnswers(number);
+    const credit = invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, 0);
+    const invoiceId = references.invoiceId(account.id, "closing", "", number.nth);
+    const isChargeable = number.isKnown || (card !== null && card.processor === id && !card.refused);
+    const invoice = isChargeable ? await invoicing.ofClosing(account, invoiceId, credit, clock.now()) : null;
+    const order = invoice && { invoice, charge: cardCharge(invoice, 1, id, card?.key ?? null) };
+    await store.settleUp(account.key, order, clock.now());
+  }
+
+  function whenItAnswers(unknown: Unknown): number {
+    heed("look_up", unknown);
+    return clock.now() + (unknown.retryAfterMs ?? seekPauseMs);
+  }
+
+  /**
+   * A month's charge that was open in a backup may have been refused after it, and made under the next number. Then it is
+   * over, and that one is found by the attempt that follows.
+   */
+  async function send(books: Books, charge: Charge): Promise<number | undefined> {
+    const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
+    if (invoice?.kind === "subscription" && clock.now() - charge.createdAt > freshChargeMs) {
+      const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
+      if (number.kind === "unknown") return whenItAnswers(number);
+      if (number.isKnown) {
+        const failure = { reason: "The charge was made under the next number", cardRefused: false, refund: false };
+        const at = clock.now();
+        await store.failCharge(charge.reference, { ...failure, card: null, lookUpAt: at }, { kind: "retry", at }, at);
+        return;
+      }
+    }
+    heed("charge", await charging.send(books, charge));
+    return undefined;
+  }
+
+  async function lookUp(books: Books, charge: Charge): Promise<number | undefined> {
     const outcome = await charging.settle(books, charge);
-    heed(outcome);
+    heed("look_up", outcome);
     const isToBeSent =
       charge.kind === "closing" || (charge.kind === "subscription" && books.account.state === "active");
     if (outcome.kind === "not_found" && isToBeSent && maySendAgain(charge, clock.now())) {
-      heed(await charging.send(books, charge));
+      return send(books, charge);
     }
+    return undefined;
   }
 
   /** A busy or broken processor is not asked by the next account at once. */
-  function heed(outcome: Outcome): void {
-    if (outcome.kind === "operator") pausedUntil = clock.now() + retryPauseMs;
+  function heed(call: Call, outcome: Outcome): void {
+    if (outcome.kind === "operator") pausedUntil.set(call, clock.now() + retryPauseMs);
     if (outcome.kind === "unknown" && outcome.retryAfterMs)
-      pausedUntil = clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs);
+      pausedUntil.set(call, clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs));
   }
 
   /** Asks what is left to pay back first: whether an earlier request for it has arrived, only the processor knows. */
@@ -157,7 +268,7 @@ export function createBiller(deps: BillerDeps): Biller {
     const settle = (next: "due" | "requested" | "done", pauseMs: number | null) =>
       store.settleRefund(reference, next, pauseMs === null ? null : clock.now() + pauseMs, clock.now());
     if (state.kind === "unknown") {
-      heed(state);
+      heed("look_up", state);
       return settle(stage ?? "due", retryPauseMs);
     }
     if (state.kind === "reversed") return settle("done", null);
@@ -221,5 +332,21 @@ export function createBiller(deps: BillerDeps): Biller {
   return { ...loop, work };
 }
 
-const callsProcessor = ({ kind }: Task): boolean =>
-  kind === "look_up" || kind === "send" || kind === "refund" || kind === "forget_card";
+type Call = "look_up" | "charge" | "refund" | "forget_card";
+
+/** What a task asks of the processor first; null: nothing. */
+function callOf({ kind }: Task): Call | null {
+  switch (kind) {
+    case "rest":
+    case "remove_tenant":
+    case "close_books":
+      return null;
+    case "send":
+      return "charge";
+    case "refund":
+    case "forget_card":
+      return kind;
+    default:
+      return "look_up";
+  }
+}

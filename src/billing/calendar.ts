@@ -72,6 +72,11 @@ export function monthAfter(month: string): string {
   return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
 }
 
+export function monthBefore(month: string): string {
+  const [year, number] = yearAndMonth(month);
+  return new Date(Date.UTC(year, number - 2, 1)).toISOString().slice(0, 7);
+}
+
 function yearAndMonth(month: string): [year: number, month: number] {
   const [year = 0, number = 1] = month.split("-").map(Number);
   return [year, number];

@@ -1,13 +1,13 @@
 import type { Charge, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
-import { newId, newToken } from "../lib/id.ts";
+import { newToken } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
 import type { AfterFailure, Books, NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";
 import { afterFailure } from "./dunning.ts";
-import type { ChargeAnswer, PaymentProcessor, Rejected, Unknown } from "./processor.ts";
+import type { ChargeAnswer, ChargeState, PaymentProcessor, Rejected, Unknown } from "./processor.ts";
 import { bankPatienceMs, dayMs, nextLookUpAt, operatorPauseMs, resendPauseMs, upgradePatienceMs } from "./terms.ts";
 import { judgePayment, type PaymentVerdict } from "./verdict.ts";
 
@@ -36,6 +36,8 @@ export interface Charging {
   send(books: Books, charge: Charge): Promise<Outcome>;
   /** Looks a charge up and stores what follows. Never makes one. */
   settle(books: Books, charge: Charge): Promise<Outcome>;
+  /** Stores what follows from the processor's word on a charge, which was heard already. */
+  hear(books: Books, charge: Charge, state: ChargeState): Promise<Outcome>;
   /** There is news of a reference: an answer that was asked for before does not put its next look-up off. */
   hint(reference: string): void;
 }
@@ -43,8 +45,8 @@ export interface Charging {
 /** `paystack:live`: charges and cards are marked with where they exist. */
 export const processorId = ({ name, mode }: Pick<PaymentProcessor, "name" | "mode">): string => `${name}:${mode}`;
 
-/** Random ids for an account and a `payment_url` (128 bits and more), should they have to be made. */
-export const newVerification = (): NewVerification => ({ accountId: newId("bill"), token: newToken(130) });
+/** The id of an account and a random `payment_url` (130 bits), should they have to be made. */
+export const newVerification = (accountId: string): NewVerification => ({ accountId, token: newToken(130) });
 
 const minuteMs = 60_000;
 
@@ -72,6 +74,10 @@ export function createCharging(deps: ChargingDeps): Charging {
 
   async function send(books: Books, charge: Charge): Promise<Outcome> {
     const { card, account } = books;
+    // A restored database may be about to repeat what was done after its backup.
+    const state = charge.sentAt === null ? await processor.lookUp(charge.reference) : null;
+    if (state?.kind === "unknown") return wait(charge, { ...state, underWay: false });
+    if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor));
     if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
@@ -82,7 +88,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
     const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
-    return take(books, charge, answer);
+    return take(books, { ...charge, sentAt: now, resendAt: times.resendAt }, answer);
   }
 
   function take(books: Books, charge: Charge, answer: ChargeAnswer): Promise<Outcome> {
@@ -139,7 +145,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { id } = books.account;
     switch (verdict.kind) {
       case "paid": {
-        const { transactionId, card } = verdict;
+        const { transactionId, amountKobo, card } = verdict;
         const settled =
           charge.kind === "verification" && card
             ? await store.settleVerification(
@@ -149,11 +155,12 @@ export function createCharging(deps: ChargingDeps): Charging {
                 calendar.nextMonthEnd(now),
                 now,
               )
-            : await store.settleCharge(reference, { transactionId }, now);
+            : await store.settleCharge(reference, { transactionId, amountKobo }, now);
         log.write("info", "payment.settled", {
           kind: charge.kind,
           outcome: settled.kind,
-          amountKobo: charge.amountKobo,
+          amountKobo,
+          ...(amountKobo !== charge.amountKobo && { expectedKobo: charge.amountKobo }),
         });
         if (settled.tenant && settled.kind !== "known") announce(settled.tenant);
         break;
@@ -197,13 +204,14 @@ export function createCharging(deps: ChargingDeps): Charging {
 
   /** The bank waits for its customer, on a page. Of a deleted account nobody is left to go there. */
   async function wasAskedToConfirm(books: Books, charge: Charge, url: string, now: number): Promise<void> {
+    const { id } = books.account;
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && charge.kind === "closing") {
       await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
     } else if (charge.state !== "open" || charge.pageUrl === url) {
       await isStillWaiting(books, charge, undefined, now);
     } else {
-      await store.awaitConfirmation(charge.reference, url, newVerification(), lookUpAt ?? now + dayMs, now);
+      await store.awaitConfirmation(charge.reference, url, newVerification(id), lookUpAt ?? now + dayMs, now);
       if (books.tenant) announce(books.tenant);
     }
   }
@@ -258,6 +266,7 @@ export function createCharging(deps: ChargingDeps): Charging {
   return {
     send: (books, charge) => asking(charge, () => send(books, charge)),
     settle: (books, charge) => asking(charge, () => settle(books, charge)),
+    hear: (books, charge, state) => apply(books, charge, judgePayment(charge, state, processor)),
     hint(reference) {
       if (asked.has(reference)) asked.set(reference, true);
     },

@@ -1,8 +1,8 @@
-import type { BillingAccount, InvoiceLine } from "../domain.ts";
-import { newToken } from "../lib/id.ts";
+import type { BillingAccount, Invoice, InvoiceLine } from "../domain.ts";
 import type { NewCharge, NewInvoice } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import { type BillingCalendar, lastDayOf } from "./calendar.ts";
+import { type BillingCalendar, lastDayOf, monthOfDay } from "./calendar.ts";
+import { cardlessReference, chargeReference } from "./references.ts";
 import { leastChargeKobo, leastUpgradeKobo } from "./terms.ts";
 import { heldDays, type Prices, type Usage, usageOf } from "./usage.ts";
 
@@ -21,11 +21,13 @@ export interface MonthSoFar {
 /** Turns the days that a plan was held into invoices. Amounts are frozen as an invoice is made. */
 export interface Invoicing {
   /** The month's end that is due; null when there is too little to charge, which waits for the next one. */
-  ofMonth(account: BillingAccount): Promise<NewInvoice | null>;
+  ofMonth(account: BillingAccount, id: string): Promise<NewInvoice | null>;
   /** What the plan in force has cost until yesterday: today belongs to the higher plan. Never less than 100 NGN. */
-  ofUpgrade(account: BillingAccount, now: number): Promise<NewInvoice>;
+  ofUpgrade(account: BillingAccount, id: string, now: number): Promise<NewInvoice>;
   /** All days that are not paid, at the end of the account; `openCreditKobo` was used by invoices that end with it. */
-  ofClosing(account: BillingAccount, openCreditKobo: number, now: number): Promise<NewInvoice | null>;
+  ofClosing(account: BillingAccount, id: string, openCreditKobo: number, now: number): Promise<NewInvoice | null>;
+  /** The billing months that those days may have been charged in. */
+  monthsOfClosing(account: BillingAccount, now: number): Promise<string[]>;
   soFar(account: BillingAccount, now: number): Promise<MonthSoFar>;
 }
 
@@ -36,38 +38,35 @@ export function createInvoicing({ store, calendar, prices }: InvoicingDeps): Inv
     return usageOf(heldDays(periods, calendar, throughDay), isInvoiced, prices);
   }
 
-  function lessCredit(kind: NewInvoice["kind"], used: Usage, creditKobo: number): NewInvoice | null {
+  function lessCredit(kind: NewInvoice["kind"], id: string, used: Usage, creditKobo: number): NewInvoice | null {
     const creditUsedKobo = Math.min(creditKobo, used.totalKobo);
     const amountKobo = used.totalKobo - creditUsedKobo;
-    return amountKobo < leastChargeKobo ? null : { id: newToken(80), kind, ...used, creditUsedKobo, amountKobo };
+    return amountKobo < leastChargeKobo ? null : { id, kind, ...used, creditUsedKobo, amountKobo };
   }
 
   return {
-    async ofMonth(account) {
+    async ofMonth(account, id) {
       const throughDay = lastDayOf(calendar.monthOf(account.nextInvoiceAt ?? 0));
-      return lessCredit("subscription", await usage(account, throughDay), account.creditKobo);
+      return lessCredit("subscription", id, await usage(account, throughDay), account.creditKobo);
     },
-    async ofUpgrade(account, now) {
+    async ofUpgrade(account, id, now) {
       const used = await usage(account, calendar.dayOf(now) - 1);
       const amountKobo = Math.max(used.totalKobo, leastUpgradeKobo);
-      return { id: newToken(80), kind: "upgrade", ...used, creditUsedKobo: 0, amountKobo };
+      return { id, kind: "upgrade", ...used, creditUsedKobo: 0, amountKobo };
     },
-    async ofClosing(account, openCreditKobo, now) {
+    async ofClosing(account, id, openCreditKobo, now) {
       const used = await usage(account, calendar.dayOf(now), false);
-      return lessCredit("closing", used, account.creditKobo + openCreditKobo);
+      return lessCredit("closing", id, used, account.creditKobo + openCreditKobo);
+    },
+    async monthsOfClosing(account, now) {
+      const { days } = await usage(account, calendar.dayOf(now), false);
+      // After a month's end, at noon of its last day, the next month has begun.
+      const last = calendar.monthOf(calendar.nextMonthEnd(account.nextInvoiceAt ?? now));
+      return [...new Set([...days.map(({ day }) => monthOfDay(day)), last])];
     },
     soFar: (account, now) => usage(account, calendar.dayOf(now)),
   };
 }
-
-const prefixes = { upgrade: "upg", subscription: "sub", closing: "end" } as const;
-
-/** A reference for the nth charge of an invoice; it names nobody. */
-export const chargeReference = (kind: NewInvoice["kind"], invoiceId: string, nth: number): string =>
-  `${prefixes[kind]}-${invoiceId}-a${nth}`;
-
-/** A reference for a hosted page. */
-export const pageReference = (): string => `ver-${newToken(130)}`;
 
 /** The charge of a saved card for an invoice, to be stored before it is sent. */
 export const cardCharge = (
@@ -76,3 +75,16 @@ export const cardCharge = (
   processor: string,
   cardKey: number | null,
 ): NewCharge => ({ reference: chargeReference(kind, id, nth), processor, amountKobo, cardKey, lookUpAt: null });
+
+/** What stands for a charge while there is no card for it. */
+export const cardlessCharge = (
+  { id, kind, amountKobo, attempts }: Pick<Invoice, "id" | "kind" | "amountKobo" | "attempts">,
+  processor: string,
+  cardKey: number | null,
+): NewCharge => ({
+  reference: cardlessReference(kind, id, attempts + 1),
+  processor,
+  amountKobo,
+  cardKey,
+  lookUpAt: null,
+});

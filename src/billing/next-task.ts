@@ -42,7 +42,8 @@ export function nextTask(books: Books, processor: string, now: number): Task {
   };
 
   for (const charge of charges) {
-    const wasNeverSent = charge.state === "open" && charge.sentAt === null;
+    // Unless it was looked up before it was to be sent, and the answer was that there is none yet.
+    const wasNeverSent = charge.state === "open" && charge.sentAt === null && charge.lookUpAt === null;
     if (wasNeverSent && charge.kind === "upgrade") {
       if (isDue(charge.createdAt + upgradePatienceMs)) return { kind: "drop", charge };
     } else if (wasNeverSent) {

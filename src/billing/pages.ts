@@ -75,6 +75,14 @@ export const unavailablePage = (retryAfterSeconds: number) =>
     { extra: { "Retry-After": String(retryAfterSeconds) } },
   );
 
+export const pausedPage = () =>
+  page(
+    503,
+    "Payments are paused",
+    "The operator of this server holds payments back at the moment. Nothing was charged; this address works again later.",
+    { extra: { "Retry-After": "600" } },
+  );
+
 /** Says nothing of any account: whoever knows a reference can open it. */
 export const returnedPage = () =>
   page(

@@ -5,8 +5,8 @@ import type { Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 import { type Charging, processorId } from "./charging.ts";
-import { pageReference } from "./invoicing.ts";
 import type { PaymentProcessor } from "./processor.ts";
+import type { References } from "./references.ts";
 import { nextLookUpAt, pageLifetimeMs, pagePauseMs, verificationKobo } from "./terms.ts";
 
 /** What a visitor of a `payment_url` gets. */
@@ -15,6 +15,8 @@ export type PayPage =
   | { readonly kind: "verified" }
   | { readonly kind: "expired" }
   | { readonly kind: "not_found" }
+  /** The operator holds payments back. */
+  | { readonly kind: "paused" }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
 
 export interface PayPageDeps {
@@ -23,6 +25,7 @@ export interface PayPageDeps {
   log: Log;
   processor: PaymentProcessor;
   charging: Charging;
+  references: References;
   lock: KeyedLock<number>;
   /** At most one look-up a minute of each reference. */
   lookUps: Limiter;
@@ -30,12 +33,16 @@ export interface PayPageDeps {
   cancelUrl(): string;
 }
 
+/** Each was left behind by somebody who came again after an hour; what is left is found by the next visit. */
+const mostPagesFoundAgain = 10;
+
 /**
  * Finds the processor's page behind a `payment_url`, and makes a new one when there is none that works. The address stays
  * the same for as long as the verification is open.
  */
 export function createPayPage(deps: PayPageDeps) {
-  const { store, clock, log, processor, charging, lock, lookUps, returnUrl, cancelUrl } = deps;
+  const { store, clock, log, processor, charging, references, lock, lookUps } = deps;
+  const { returnUrl, cancelUrl } = deps;
 
   return async function open(token: string): Promise<PayPage> {
     const found = await store.findVerification(token);
@@ -74,36 +81,56 @@ export function createPayPage(deps: PayPageDeps) {
     return isDead ? null : page;
   }
 
-  async function newPage(verification: CardVerification, email: string): Promise<PayPage> {
+  function prepare(verification: CardVerification, reference: string): Promise<Charge | null> {
     const now = clock.now();
-    const reference = pageReference();
-    const amountKobo = verificationKobo;
-    const page = await store.preparePage(
-      verification.key,
-      {
-        reference,
-        processor: processorId(processor),
-        amountKobo,
-        cardKey: null,
-        lookUpAt: nextLookUpAt(now, 0, now),
-      },
-      now,
-    );
-    if (!page) return { kind: "expired" };
-    const answer = await processor.startVerification({
+    const lookUpAt = nextLookUpAt(now, 0, now);
+    const page = {
       reference,
-      email,
-      amountKobo,
-      returnUrl: returnUrl(),
-      cancelUrl: cancelUrl(),
-    });
-    if (answer.kind === "ready") {
-      await store.setPage(reference, answer.url, clock.now());
-      return { kind: "go", url: answer.url };
+      processor: processorId(processor),
+      amountKobo: verificationKobo,
+      cardKey: null,
+      lookUpAt,
+    };
+    return store.preparePage(verification.key, page, now);
+  }
+
+  /**
+   * The processor refuses a reference that it has seen: then the page was made after the backup that this server goes on
+   * from. If it was paid, the card is verified; if not, it is left behind and watched like any other.
+   */
+  async function newPage(verification: CardVerification, email: string): Promise<PayPage> {
+    const { account } = await store.books(verification.accountKey);
+    for (let tries = 0; tries < mostPagesFoundAgain; tries += 1) {
+      const reference = await nextReference(account.id);
+      const page = await prepare(verification, reference);
+      if (!page) return { kind: "expired" };
+      const answer = await processor.startVerification({
+        reference,
+        email,
+        amountKobo: page.amountKobo,
+        returnUrl: returnUrl(),
+        cancelUrl: cancelUrl(),
+      });
+      if (answer.kind === "ready") {
+        await store.setPage(reference, answer.url, clock.now());
+        return { kind: "go", url: answer.url };
+      }
+      if (answer.kind !== "duplicate") {
+        log.write(answer.kind === "rejected" ? "error" : "warn", "payment.no_page", { reason: answer.reason });
+        return unavailableFor((answer.kind === "unknown" && answer.retryAfterMs) || pagePauseMs);
+      }
+      log.write("warn", "payment.found_again", { kind: "verification" });
+      const outcome = await charging.settle(await store.books(account.key), page);
+      if (outcome.kind === "paid") return { kind: "verified" };
+      if (outcome.kind === "unknown") return unavailableFor(outcome.retryAfterMs ?? pagePauseMs);
     }
-    const reason = answer.kind === "duplicate" ? "The reference was taken" : answer.reason;
-    log.write(answer.kind === "rejected" ? "error" : "warn", "payment.no_page", { reason });
-    return unavailableFor((answer.kind === "unknown" && answer.retryAfterMs) || pagePauseMs);
+    return unavailableFor(pagePauseMs);
+  }
+
+  async function nextReference(accountId: string): Promise<string> {
+    let nth = 1;
+    while ((await store.findCharge(references.page(accountId, nth))) !== null) nth += 1;
+    return references.page(accountId, nth);
   }
 }
 

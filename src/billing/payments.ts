@@ -1,19 +1,22 @@
-import type { Tenant } from "../domain.ts";
+import type { Charge, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
+import { chargesPaused } from "../standing.ts";
 import type { NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import { type Biller, createBiller } from "./biller.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import { createCardVault } from "./card-vault.ts";
 import { createCharging, newVerification, processorId } from "./charging.ts";
+import { createEarlierLife } from "./earlier-life.ts";
 import { createInvoicing, type Invoicing } from "./invoicing.ts";
 import { createPayPage, type PayPage } from "./pay-page.ts";
 import type { PaymentProcessor } from "./processor.ts";
-import { pollPauseMs } from "./terms.ts";
+import { createReferences } from "./references.ts";
+import { pollPauseMs, visitorLookUpsPerMinute } from "./terms.ts";
 import { createUpgrade, type UpgradeOrder, type UpgradeResult, wasCompletedMeanwhile } from "./upgrade.ts";
 import type { Prices } from "./usage.ts";
 
@@ -25,6 +28,10 @@ export interface PaymentDeps {
   processor: PaymentProcessor;
   calendar: BillingCalendar;
   prices: Prices;
+  /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
+  referenceSecret: Uint8Array;
+  /** Nothing is charged, and nobody is asked for money (`POSTRIDER_PAUSED`). */
+  isPaused(): boolean;
   /** `{base_url}`; known once the server listens. */
   baseUrl(): string;
   announce(tenant: Tenant): void;
@@ -33,8 +40,8 @@ export interface PaymentDeps {
 
 /** Payments, as the rest of the program sees them. */
 export interface Payments {
-  /** Ids for an account that has to verify its card. */
-  newVerification(): NewVerification;
+  /** Ids for a tenant that has to verify its card. */
+  newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   /** See `createUpgrade`. */
   upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
@@ -47,7 +54,12 @@ export interface Payments {
   /** An account was deleted: its last charge is to be made. */
   closed(): void;
   openPage(token: string): Promise<PayPage>;
-  /** The processor, or a browser that comes from it, names a reference: look it up soon, if it is ours. */
+  /**
+   * A browser names a reference, as the processor sends it back. Anybody can do that, so it costs one look-up a minute at
+   * most, if it is ours and open; and what the processor says to it delays nothing that it has said itself.
+   */
+  returned(reference: string): Promise<void>;
+  /** The processor names a reference: look it up soon, if it is ours. */
   lookUpSoon(reference: string): Promise<void>;
   readonly invoicing: Invoicing;
   readonly processor: PaymentProcessor;
@@ -58,11 +70,13 @@ export interface Payments {
 const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
-  const { store, clock, log, processor, calendar, prices, baseUrl, announce, removeTenant } = deps;
+  const { store, clock, log, processor, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
   const cards = createCardVault(deps.vault);
   const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;
   const cancelUrl = () => `${baseUrl()}/pay/cancelled`;
+  const references = createReferences(deps.referenceSecret);
+  const earlierLife = createEarlierLife({ store, clock, log, processor, references });
   const invoicing = createInvoicing({ store, calendar, prices });
   const charging = createCharging({ store, clock, log, processor, cards, calendar, returnUrl, announce });
   const biller = createBiller({
@@ -74,6 +88,8 @@ export function createPayments(deps: PaymentDeps): Payments {
     calendar,
     charging,
     invoicing,
+    references,
+    earlierLife,
     lock,
     announce,
     removeTenant,
@@ -81,8 +97,49 @@ export function createPayments(deps: PaymentDeps): Payments {
   const onceAMinute = { clock, limit: 1, windowMs: pollPauseMs, maxKeys };
   const lookUps = createLimiter(onceAMinute);
   const polls = createLimiter(onceAMinute);
-  const openPage = createPayPage({ store, clock, log, processor, charging, lock, lookUps, returnUrl, cancelUrl });
-  const upgrade = createUpgrade({ store, clock, processor: processorId(processor), charging, invoicing, lock });
+  const openPage = createPayPage({
+    store,
+    clock,
+    log,
+    processor,
+    charging,
+    references,
+    lock,
+    lookUps,
+    returnUrl,
+    cancelUrl,
+  });
+  const upgrade = createUpgrade({
+    store,
+    clock,
+    processor: processorId(processor),
+    charging,
+    invoicing,
+    calendar,
+    references,
+    earlierLife,
+    lock,
+  });
+
+  const returns = createLimiter(onceAMinute);
+  const visitorLookUps = createLimiter({ clock, limit: visitorLookUpsPerMinute, windowMs: 60_000, maxKeys: 1 });
+  /** The processor did not answer a visitor's look-up; the next visitors wait, and nobody else. */
+  let visitorsWaitUntil = 0;
+
+  /** Only what is decided is stored: that there is nothing new must not put off a look-up that somebody else has asked for. */
+  async function lookUpForVisitor({ reference, accountKey, key, state }: Charge): Promise<void> {
+    if (isPaused() || state !== "open" || clock.now() < visitorsWaitUntil) return;
+    if (!returns.take(reference).ok || !visitorLookUps.take("all").ok) return;
+    const found = await processor.lookUp(reference);
+    if (found.kind === "unknown") visitorsWaitUntil = clock.now() + (found.retryAfterMs ?? pollPauseMs);
+    if (found.kind !== "succeeded" && found.kind !== "confirmation" && found.kind !== "reversed") return;
+    await lock.run(accountKey, async () => {
+      const books = await store.books(accountKey);
+      const charge = books.charges.find((open) => open.key === key);
+      if (charge?.state === "open") await charging.hear(books, charge, found);
+    });
+    biller.wake();
+  }
 
   /** Has the open payment of an account looked up. */
   async function lookUpOpen(tenantKey: number): Promise<void> {
@@ -90,18 +147,17 @@ export function createPayments(deps: PaymentDeps): Payments {
     if (accountKey === null) return;
     const { charges, verification } = await store.books(accountKey);
     const page = charges.find(({ key }) => key === verification?.chargeKey);
-    if (!page) return;
-    await store.lookUpSoon(page.reference, clock.now());
-    biller.wake();
+    if (page) await lookUpForVisitor(page);
   }
 
   return {
-    newVerification,
+    newVerification: (tenantId) => newVerification(references.accountId(tenantId)),
     invoicing,
     processor,
     biller,
     paymentUrl: (token) => `${baseUrl()}/pay/${token}`,
     async upgrade(tenant, order) {
+      if (isPaused()) throw chargesPaused();
       try {
         return await upgrade(tenant, order);
       } finally {
@@ -110,7 +166,13 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
     async requestCard(tenant) {
-      const { verification } = await store.openVerification(tenant.key, newVerification(), null, clock.now());
+      if (isPaused()) throw chargesPaused();
+      const { verification } = await store.openVerification(
+        tenant.key,
+        newVerification(references.accountId(tenant.id)),
+        null,
+        clock.now(),
+      );
       await lock.run(verification.accountKey, async () => {
         const { charges } = await store.books(verification.accountKey);
         const current = charges.find(({ key }) => key === verification.chargeKey);
@@ -121,13 +183,17 @@ export function createPayments(deps: PaymentDeps): Payments {
       return `${baseUrl()}/pay/${verification.token}`;
     },
     poll(tenant) {
-      if (tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
+      if (isPaused() || tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
       lookUpOpen(tenant.key).catch((error: unknown) => {
         log.write("warn", "payment.poll_failed", { error: error instanceof Error ? error.message : String(error) });
       });
     },
     closed: () => biller.wake(),
-    openPage,
+    openPage: async (token) => (isPaused() ? { kind: "paused" } : openPage(token)),
+    async returned(reference) {
+      const charge = await store.findCharge(reference);
+      if (charge) await lookUpForVisitor(charge);
+    },
     async lookUpSoon(reference) {
       charging.hint(reference);
       if ((await store.lookUpSoon(reference, clock.now())) !== null) biller.wake();

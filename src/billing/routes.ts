@@ -10,7 +10,15 @@ import type { Log } from "../lib/log.ts";
 import { paymentsUnavailable } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
-import { cancelledPage, expiredPage, returnedPage, unavailablePage, unknownPage, verifiedPage } from "./pages.ts";
+import {
+  cancelledPage,
+  expiredPage,
+  pausedPage,
+  returnedPage,
+  unavailablePage,
+  unknownPage,
+  verifiedPage,
+} from "./pages.ts";
 import type { PayPage } from "./pay-page.ts";
 import type { Payments } from "./payments.ts";
 import type { Prices } from "./usage.ts";
@@ -108,10 +116,16 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         query: v.object({ reference: v.optional(v.string()), trxref: v.optional(v.string()) }),
         responses: { 200: { description: "A page that says nothing of any account.", contentType: "text/html" } },
       },
-      async ({ query }) => {
+      ({ query }) => {
         const reference = query.reference ?? query.trxref;
         // The visit proves nothing (anybody can make it), so all it does is to have the payment looked up.
-        if (reference && isOurs(reference)) await payments?.lookUpSoon(reference);
+        if (reference && isOurs(reference)) {
+          payments?.returned(reference).catch((error: unknown) => {
+            log.write("warn", "payment.return_failed", {
+              error: error instanceof Error ? error.message : String(error),
+            });
+          });
+        }
         return returnedPage();
       },
     ),
@@ -180,6 +194,8 @@ function toReply(page: PayPage): Reply {
       return expiredPage();
     case "not_found":
       return unknownPage();
+    case "paused":
+      return pausedPage();
     case "unavailable":
       return unavailablePage(page.retryAfterSeconds);
   }

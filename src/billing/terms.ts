@@ -25,8 +25,11 @@ export const pagePauseMs = minuteMs;
 /** A verification that nobody completes is given up after so long. */
 export const verificationLifetimeMs = 30 * dayMs;
 
-/** A status poll has a payment looked up at most once in so long. */
+/** Whoever waits for a payment, or says so, has it looked up at most once in so long. */
 export const pollPauseMs = minuteMs;
+
+/** Look-ups a minute for all visitors together: a third of what Paystack takes with a test key. */
+export const visitorLookUpsPerMinute = 30;
 
 /**
  * A request whose answer never came may still be at work at the processor; it is not repeated before so long. The

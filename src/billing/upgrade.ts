@@ -6,8 +6,11 @@ import { isHigherTier } from "../plans.ts";
 import { accountGone, refusalOfUpgrade } from "../standing.ts";
 import type { Books, NewLogin } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
+import type { BillingCalendar } from "./calendar.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome } from "./charging.ts";
+import type { EarlierLife } from "./earlier-life.ts";
 import { cardCharge, type Invoicing } from "./invoicing.ts";
+import { chargeReference, type References } from "./references.ts";
 import { repeatedUpgradeMs } from "./terms.ts";
 
 export interface UpgradeOrder {
@@ -27,10 +30,16 @@ export interface UpgradeDeps {
   processor: string;
   charging: Charging;
   invoicing: Invoicing;
+  calendar: BillingCalendar;
+  references: References;
+  earlierLife: EarlierLife;
   lock: KeyedLock<number>;
 }
 
 const defaultRetrySeconds = 60;
+
+/** A month's end takes some calls to the processor. */
+const monthEndSeconds = 5;
 
 /**
  * Upgrades an account (decisions, section 12): with a saved card what the old plan has cost so far is charged at once, else
@@ -42,10 +51,12 @@ const defaultRetrySeconds = 60;
  * @returns a function that throws payment_required `payment_declined`; unavailable `payment_unknown`,
  * `payments_unavailable`; and what `refusalOfUpgrade` says
  */
-export function createUpgrade({ store, clock, processor, charging, invoicing, lock }: UpgradeDeps) {
+export function createUpgrade(deps: UpgradeDeps) {
+  const { store, clock, processor, charging, invoicing, calendar, references, earlierLife, lock } = deps;
+
   return async function upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult> {
     const accountKey = await store.billingAccountOf(tenant.key);
-    return accountKey === null ? verifyFirst(tenant.key, order) : lock.run(accountKey, () => charge(accountKey, order));
+    return accountKey === null ? verifyFirst(tenant, order) : lock.run(accountKey, () => charge(accountKey, order));
   };
 
   async function charge(accountKey: number, order: UpgradeOrder): Promise<UpgradeResult> {
@@ -62,10 +73,18 @@ export function createUpgrade({ store, clock, processor, charging, invoicing, lo
     }
     if (refusal) throw refusal;
     const card = books.card?.processor === processor ? books.card : null;
-    if (!card || tenant.tier !== tenant.enforcedTier) return verifyFirst(tenant.key, order);
+    if (!card || tenant.tier !== tenant.enforcedTier) return verifyFirst(tenant, order);
     if (card.refused) throw declined("the bank refused it for good");
 
-    const invoice = await invoicing.ofUpgrade(books.account, clock.now());
+    const { account } = books;
+    const monthEndsAt = account.nextInvoiceAt ?? clock.now();
+    // The month's end comes first: it may find, after a restore, that its days were paid long ago.
+    if (account.nextInvoiceAt !== null && monthEndsAt <= clock.now()) throw outcomeUnknown(monthEndSeconds);
+    const invoiceIdOf = (nth: number) =>
+      references.invoiceId(account.id, "upgrade", calendar.monthOf(monthEndsAt), nth);
+    const number = await earlierLife.numberOf((nth) => chargeReference("upgrade", invoiceIdOf(nth), 1));
+    if (number.kind === "unknown") throw outcomeUnknown(Math.ceil((number.retryAfterMs ?? 1000) / 1000));
+    const invoice = await invoicing.ofUpgrade(account, invoiceIdOf(number.nth), clock.now());
     const stored = await store.prepareUpgrade(
       accountKey,
       { invoice, charge: cardCharge(invoice, 1, processor, card.key), ...order },
@@ -113,10 +132,10 @@ export function createUpgrade({ store, clock, processor, charging, invoicing, lo
     }
   }
 
-  async function verifyFirst(tenantKey: number, { tier, login }: UpgradeOrder): Promise<UpgradeResult> {
+  async function verifyFirst({ key, id }: Tenant, { tier, login }: UpgradeOrder): Promise<UpgradeResult> {
     const { tenant, verification } = await store.openVerification(
-      tenantKey,
-      newVerification(),
+      key,
+      newVerification(references.accountId(id)),
       { tier, login },
       clock.now(),
     );

@@ -3,8 +3,13 @@ import type { ChargeableCard, ChargeState, PaymentProcessor } from "./processor.
 
 /** What the processor's word on a charge means for us. */
 export type PaymentVerdict =
-  /** The money is ours. `card` is there after a verification. */
-  | { readonly kind: "paid"; readonly transactionId: string; readonly card: ChargeableCard | null }
+  /** The money is ours. `card` is there after a verification; the amount may be another one than ours when it was found. */
+  | {
+      readonly kind: "paid";
+      readonly transactionId: string;
+      readonly amountKobo: number;
+      readonly card: ChargeableCard | null;
+    }
   /** Money moved, but not as agreed: it goes back. */
   | { readonly kind: "unacceptable"; readonly reason: string; readonly card: ChargeableCard | null }
   | { readonly kind: "failed"; readonly reason: string; readonly cardRefused: boolean }
@@ -16,6 +21,9 @@ export type PaymentVerdict =
 /**
  * Judges the state of a charge at the processor. Only its own look-up is believed, and a success counts only if it is the
  * payment that we asked for: reference, currency, amount, mode, and for a verification a card that can be charged again.
+ *
+ * A charge that was never sent from here was sent before the books were put back to a backup. What it was over then may
+ * differ from what it would be over now, and it counts all the same: the only other way is to take money twice.
  */
 export function judgePayment(
   charge: Charge,
@@ -45,7 +53,8 @@ export function judgePayment(
       if (isHostedPage && card === null) {
         return { kind: "unacceptable", reason: "The card cannot be charged again; use another one", card };
       }
-      return { kind: "paid", transactionId: state.transactionId, card };
+      const amountKobo = wasMadeBefore(charge) ? (state.requestedKobo ?? state.amountKobo) : charge.amountKobo;
+      return { kind: "paid", transactionId: state.transactionId, amountKobo, card };
     }
   }
 }
@@ -58,8 +67,11 @@ function objectionTo(
 ): string | null {
   if (reference !== charge.reference) return "The payment was made under another reference";
   if (currency !== "NGN") return "The payment was made in another currency";
+  if (mode !== processor.mode) return "The payment was made in another mode";
+  if (wasMadeBefore(charge)) return null;
   if (amountKobo < charge.amountKobo) return "The payment was made over a lower amount";
   if (requestedKobo !== null && requestedKobo !== charge.amountKobo) return "The payment was asked for another amount";
-  if (mode !== processor.mode) return "The payment was made in another mode";
   return null;
 }
+
+const wasMadeBefore = ({ sentAt }: Charge) => sentAt === null;

@@ -5,6 +5,7 @@ import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
 import { rotateTokenCommand } from "./operator.ts";
+import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full.ts";
 import { sendCommand } from "./send/send.ts";
@@ -20,6 +21,7 @@ export const commands: readonly Command[] = [
   sendCommand,
   ...tenantCommands,
   rotateTokenCommand,
+  resumeCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,

@@ -4,6 +4,7 @@ import { type Config, loadConfig } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
+import { pausable } from "../pauses.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
@@ -13,13 +14,16 @@ import { formatPairs } from "./table.ts";
 export const serveCommand: Command = {
   words: ["serve"],
   operands: [],
-  flags: settingFlags,
+  flags: [
+    ...settingFlags,
+    { name: "--paused", doc: "Deliver and charge nothing until `postrider resume` (POSTRIDER_PAUSED)." },
+  ],
   summary: "Run the server (also without a command)",
   details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it begins no more deliveries, lets those in flight
 end while it still answers, and exits with 0. A second signal ends it at once; nothing
 accepted is lost. SIGHUP reads the TLS certificate and key anew.`,
   async run({ flags }, io) {
-    const config = loadConfig(io.env, flags);
+    const config = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
     const greets = io.isTerminal && config.logFormat !== "json";
     const log = createServerLog(config, greets, io);
     const clock = createSteadyClock({
@@ -95,7 +99,7 @@ function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: I
   };
 }
 
-function welcome(url: string, { localMode, dataDir }: Config, io: Io): string {
+function welcome(url: string, { localMode, dataDir, paused }: Config, io: Io): string {
   const style = createStyle(io);
   const mode = localMode
     ? "local: answers only to this machine, may deliver to it"
@@ -106,6 +110,7 @@ function welcome(url: string, { localMode, dataDir }: Config, io: Io): string {
       ["Mode", mode],
       ["Data", dataDir],
       ["Interface", `${url}/docs`],
+      ...(paused.length > 0 ? [["Paused", `${paused.join(" and ")}, until postrider resume`] as const] : []),
       ["To stop", "Ctrl+C"],
     ],
     style,

@@ -87,7 +87,25 @@ const verbs: readonly Verb[] = [
   },
   forOne("suspend", "Suspend an account: it takes no events, its deliveries pause", "POST", "/suspend"),
   forOne("resume", "End the operator's suspension of an account", "POST", "/resume"),
-  forOne("reset-password", "Give an account a new password; its sessions end", "POST", "/reset-password"),
+  {
+    verb: "reset-password",
+    operands: ["ID"],
+    flags: [
+      { name: "--end-keys", doc: "End its API keys and signing secret as well, at once. On a terminal it is asked." },
+      { name: "--keep-keys", doc: "Leave them, and do not ask." },
+    ],
+    summary: "Give an account a new password; its sessions end, and its keys if wanted",
+    check({ flags }) {
+      if (flags.has("--end-keys") && flags.has("--keep-keys"))
+        throw new UsageError("--end-keys and --keep-keys are opposites. Try: one of them");
+    },
+    async run({ client, path, operands: [id = ""], flags, print, io }) {
+      const endKeys = flags.has("--end-keys") || (!flags.has("--keep-keys") && (await wantsKeysEnded(id, io)));
+      const answer = (await client.send("POST", `${path}/reset-password`, { end_keys: endKeys })) as Fields;
+      print(answer, () => `${pairs(answer, io)}\n\n${endKeys ? keysEnded : keysKept}`);
+      return exitCode.ok;
+    },
+  },
   {
     verb: "delete",
     operands: ["ID"],
@@ -136,6 +154,19 @@ function forOne(verb: string, summary: string, method: string, suffix: string): 
       return exitCode.ok;
     },
   };
+}
+
+const keysEnded =
+  "Sessions, API keys and signing secret have ended. The account finds the new ones when it signs in; until its sender\nhas the new key, its events are refused.";
+const keysKept = "Its sessions have ended. Its API keys and signing secret go on; --end-keys ends them too.";
+
+/** Only where somebody can answer: a script that does not say so keeps the keys. */
+async function wantsKeysEnded(id: string, io: Io): Promise<boolean> {
+  if (!io.isTerminal) return false;
+  const answer = await io.ask(
+    `End the API keys and the signing secret of ${id} as well? Its senders stop until they have the new key. [y/N] `,
+  );
+  return /^y(es)?$/i.test(answer?.trim() ?? "");
 }
 
 function checkTier(given: string): void {

@@ -32,6 +32,8 @@ export interface Dispatcher extends DeliveryControl {
   stop(graceMs: number): Promise<number>;
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
+  /** The operator holds deliveries back: nothing starts, and what comes waits in the table. */
+  hold(held: boolean): void;
   /** Resolves as soon as nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly inFlight: number;
@@ -73,6 +75,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   const ready = createReadyWebhooks(clock, admission);
   let loads = 0;
   let stalls = 0;
+  let onHold = false;
   let stopping = false;
   let started = false;
   const window = createWindow();
@@ -119,7 +122,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   let pumping = false;
   function pump(): void {
-    if (pumping || stopping || !started || stalls > 0) return;
+    if (pumping || stopping || !started || stalls > 0 || onHold) return;
     pumping = true;
     pace.release(makeReady);
     ready.serve(serve);
@@ -268,7 +271,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
         const waiting = queue.heldCount - queue.inFlight;
         // What finds no token waits in the table; here it would take the place of others.
         const mayHold = queue.heldCount < windowPerWebhook && waiting < pace.tokens(queue);
-        const hasRoom = window.hasRoomFor(delivery) && mayHold;
+        // On hold, the window would keep what came last, and send it before what has waited longer.
+        const hasRoom = !onHold && mayHold && window.hasRoomFor(delivery);
         if (hasRoom && queue.addFresh(delivery)) {
           window.hold(delivery);
           makeReady(queue);
@@ -328,6 +332,11 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     stall(stalled) {
       stalls += stalled ? 1 : -1;
+      pump();
+    },
+
+    hold(held) {
+      onHold = held;
       pump();
     },
 

@@ -2,11 +2,13 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { NoResponseCause } from "../delivery/no-response.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
+import { type Pausable, pausable } from "../pauses.ts";
 import { commit, version } from "../version.ts";
 import type { ErasedEndpoint } from "./endpoint.ts";
 import { refusalCodes } from "./refusal-codes.ts";
 
 export interface MetricSources {
+  isPaused(what: Pausable): boolean;
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
   now(): number;
   openStreams(): number;
@@ -130,6 +132,12 @@ export function createMetrics(sources: MetricSources) {
     registers,
   });
   const inFlight = new Gauge({ name: "postrider_delivery_in_flight", help: "Attempts under way.", registers });
+  const paused = new Gauge({
+    name: "postrider_paused",
+    help: "1 for what waits for postrider resume: deliveries, charges.",
+    labelNames: ["what"],
+    registers,
+  });
   const streams = new Gauge({ name: "postrider_open_streams", help: "Open dashboard streams.", registers });
   const resident = new Gauge({ name: "process_resident_memory_bytes", help: "Resident memory.", registers });
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
@@ -185,6 +193,7 @@ export function createMetrics(sources: MetricSources) {
       pending.set(depth.pending);
       oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.now() - depth.oldestDueAt) / 1000));
       inFlight.set(sources.inFlight());
+      for (const what of pausable) paused.set({ what }, sources.isPaused(what) ? 1 : 0);
       streams.set(sources.openStreams());
       resident.set(process.memoryUsage.rss());
       const disk = sources.disk();

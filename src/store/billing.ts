@@ -163,8 +163,15 @@ export interface BillingVerbs {
     nextInvoiceAt: number,
     now: number,
   ): Promise<PaymentSettled>;
-  /** A charge of a saved card was paid. */
-  settleCharge(reference: string, payment: { transactionId: string }, now: number): Promise<PaymentSettled>;
+  /**
+   * A charge of a saved card was paid. With another amount than its own (`amountKobo`) it pays its invoice all the same:
+   * what it is more is credited, and what it is less nobody owes.
+   */
+  settleCharge(
+    reference: string,
+    payment: { transactionId: string; amountKobo?: number },
+    now: number,
+  ): Promise<PaymentSettled>;
   /** A charge failed for good; `refund` when money moved all the same. Does nothing to one that is not open. */
   failCharge(
     reference: string,
@@ -204,6 +211,17 @@ export interface BillingVerbs {
 
   /** The plans that were held, and the days that are in invoices, by whether those are paid. */
   planDays(accountKey: number): Promise<{ periods: PlanPeriod[]; invoiced: ReadonlyMap<number, "open" | "paid"> }>;
+  /** Null when no charge has it. */
+  findCharge(reference: string): Promise<Charge | null>;
+  /**
+   * Takes a charge into the books that only the processor knows of, without an invoice. One that was paid is credited; one
+   * that is still under way (`transactionId` null) is watched, and goes back should it be paid.
+   */
+  adoptCharge(
+    accountKey: number,
+    charge: Pick<Charge, "kind" | "reference" | "processor" | "amountKobo"> & { readonly transactionId: string | null },
+    now: number,
+  ): Promise<void>;
   /** The latest charges with their invoices, the newest first. */
   chargeHistory(accountKey: number, limit: number): Promise<Charge[]>;
 }

@@ -67,6 +67,11 @@ export interface TenantVerbs {
   createTenant(tenant: NewTenant, now: number): Promise<Tenant>;
   findTenant(tenantId: string): Promise<Tenant | null>;
   findTenantByLoginEmail(loginEmail: string): Promise<Tenant | null>;
+  /**
+   * Frees the login of an account whose paid plan was asked for until `unverifiedSince` and whose card was never verified.
+   * The account; null when the address is no such account's.
+   */
+  releaseUnverifiedEmail(loginEmail: string, unverifiedSince: number): Promise<Tenant | null>;
   /** Newest first; for the operator. */
   listTenants(range: { offset: number; limit: number }): Promise<{ tenants: Tenant[]; total: number }>;
   usage(tenantKey: number, now: number): Promise<TenantUsage>;

@@ -7,7 +7,7 @@ import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import { plans } from "../plans.ts";
-import { refusalOfWork } from "../standing.ts";
+import { deliveriesPaused, refusalOfWork } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
 import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
@@ -15,6 +15,8 @@ import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 export interface WebhookRouteDeps {
   store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks">;
   clock: Clock;
+  /** Deliveries wait for the operator (`POSTRIDER_PAUSED`). */
+  isPaused(): boolean;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
   deliveries: Pick<DeliveryControl, "removeWebhooks">;
@@ -45,6 +47,7 @@ export function webhookRoutes({
   deliveries,
   hub,
   sendTest,
+  isPaused,
 }: WebhookRouteDeps): ErasedEndpoint[] {
   const tests = createLimiter({ clock, limit: testsPerMinute, windowMs: 60_000, maxKeys: 10_000 });
   const changes = createLimiter({ clock, limit: changesPerMinute, windowMs: 60_000, maxKeys: 10_000 });
@@ -159,11 +162,17 @@ export function webhookRoutes({
             "webhook_not_found",
             "The webhook does not exist; GET /v1/tenants/webhooks lists them.",
           ),
+          503: failure(
+            "The operator holds deliveries back.",
+            "deliveries_paused",
+            "Deliveries are paused by the operator of this server; events are kept and go out when they resume them.",
+          ),
         },
       },
       async ({ tenant, params }) => {
         const refusal = refusalOfWork(tenant);
         if (refusal) throw refusal;
+        if (isPaused()) throw deliveriesPaused();
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
         if (!webhook) {
           throw notFound("The webhook does not exist; GET /v1/tenants/webhooks lists them.", "webhook_not_found");

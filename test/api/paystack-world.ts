@@ -21,6 +21,8 @@ export interface PaystackWorld {
   readonly clock: ReturnType<typeof createClockAt>;
   /** Another server takes over what this one knows; `url` is where it believes Paystack to be. */
   restart(url?: string): Promise<TestApp>;
+  /** Another server goes on with what the folder knows, as if that were all. */
+  restore(dataDir: string, env?: Record<string, string>): Promise<TestApp>;
   /** Fails the test when a request was not as Paystack documents it. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -41,8 +43,8 @@ export async function startPaystackWorld({
     secretKey,
     browse: async (url) => isBrowserLost || server.request("GET", pathOf(url)),
   });
-  const begin = async (url: string, dataDir?: string) => {
-    const started = await startTestApp({ clock, env: withPaystack(url), ...(dataDir && { dataDir }) });
+  const begin = async (url: string, dataDir?: string, env?: Record<string, string>) => {
+    const started = await startTestApp({ clock, env: { ...withPaystack(url), ...env }, ...(dataDir && { dataDir }) });
     paystack.callbackUrl = `${started.url}/pay/callback`;
     return started;
   };
@@ -56,6 +58,11 @@ export async function startPaystackWorld({
     async restart(url = paystack.url) {
       await server.stop({ keepData: true });
       server = await begin(url, server.dataDir);
+      return server;
+    },
+    async restore(dataDir, env) {
+      if (dataDir !== server.dataDir) await server.stop();
+      server = await begin(paystack.url, dataDir, env);
       return server;
     },
     async [Symbol.asyncDispose]() {
@@ -106,13 +113,23 @@ export async function repeatUpgrade({ clock }: PaystackWorld, customer: Customer
   return answer;
 }
 
-/** Has time pass in steps until it holds; what the server waits for may begin between any two of them. */
-export const travelUntil = ({ clock }: PaystackWorld, stepMs: number, holds: () => boolean): Promise<boolean> =>
-  until(() => {
+/**
+ * Has time pass in steps until it holds; what the server waits for may begin between any two of them. It stands still while
+ * the server asks one thing after the other: each would run into its time limit.
+ */
+export function travelUntil(
+  { clock, paystack }: PaystackWorld,
+  stepMs: number,
+  holds: () => boolean,
+): Promise<boolean> {
+  let asked = paystack.requests.length;
+  return until(() => {
     if (holds()) return true;
-    clock.travel(stepMs);
+    if (paystack.requests.length === asked) clock.travel(stepMs);
+    asked = paystack.requests.length;
     return false;
   }, Boolean);
+}
 
 /** Whether the server has heard that a charge of this kind is paid. */
 export const isSettled = ({ server }: PaystackWorld, kind: keyof typeof prefixes): boolean =>

@@ -33,11 +33,35 @@ describe("a payment counts", () => {
     ["when fees were added to it", { ...paid, amountKobo: 10_150 }],
     ["when the processor does not repeat what was asked", { ...paid, requestedKobo: null }],
   ])("%s", (_, state) => {
-    expect(judgePayment(page, state, live)).toEqual({ kind: "paid", transactionId: "7", card });
+    expect(judgePayment(page, state, live)).toEqual({
+      kind: "paid",
+      transactionId: "7",
+      amountKobo: 10_000,
+      card,
+    });
   });
 
   test("of a saved card also without a card in the answer", () => {
     expect(judgePayment(subscription, { ...paid, card: null }, live).kind).toBe("paid");
+  });
+});
+
+describe("a payment that was made before the books were put back to a backup", () => {
+  const unsent = chargeOf({ kind: "subscription", reference: "ver-1", amountKobo: 10_000, sentAt: null });
+
+  test.each([
+    ["less", 7_000],
+    ["more", 12_000],
+  ])("counts for what it was, also when that is %s than it would be now", (_, amountKobo) => {
+    const state = { ...paid, amountKobo, requestedKobo: amountKobo };
+    expect(judgePayment(unsent, state, live)).toMatchObject({ kind: "paid", amountKobo });
+  });
+
+  test.each([
+    ["in another currency", { ...paid, currency: "GHS" }],
+    ["in test mode, to a live key", { ...paid, mode: "test" as const }],
+  ])("goes back %s all the same", (_, state) => {
+    expect(judgePayment(unsent, state, live).kind).toBe("unacceptable");
   });
 });
 

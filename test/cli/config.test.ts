@@ -38,6 +38,7 @@ describe("loadConfig", () => {
       extraCa: null,
       maxBodyBytes: 256 * 1024,
       minFreeDiskBytes: 256 * 2 ** 20,
+      paused: [],
       webhookConcurrency: 16,
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
       bulkReplaysPerDay: null,

@@ -96,6 +96,52 @@ describe("postrider tenant", () => {
     expect(await json<Shown>("resume", id)).toMatchObject({ status: "active" });
   });
 
+  describe("reset-password", () => {
+    interface Reset extends Shown {
+      ended?: string[];
+    }
+    const everything = ["sessions", "api_keys", "signing_secret"];
+
+    test.each([
+      ["alone keeps the keys where nobody can answer", [], undefined],
+      ["with --keep-keys keeps them", ["--keep-keys"], undefined],
+      ["with --end-keys ends them", ["--end-keys"], everything],
+    ])("%s", async (_, flags, ended) => {
+      const { tenant_id: id } = await create();
+      const key = (await app.store.findTenant(id))?.key ?? 0;
+      const secrets = async () => (await app.store.signingSecrets(key, Date.now())).length;
+      const [before] = await app.store.apiKeys(key);
+      const [secretBefore] = await app.store.signingSecrets(key, Date.now());
+      expect((await json<Reset>("reset-password", id, ...flags)).ended).toEqual(ended as string[]);
+      const active = (await app.store.apiKeys(key)).filter(({ expiresAt }) => expiresAt === null);
+      const [secret] = await app.store.signingSecrets(key, Date.now());
+      expect([active.length, active[0]?.id === before?.id, await secrets()]).toEqual([1, ended === undefined, 1]);
+      expect(Buffer.compare(secret?.sealed ?? Buffer.of(), secretBefore?.sealed ?? Buffer.of()) === 0).toBe(
+        ended === undefined,
+      );
+    });
+
+    test.each([
+      ["y", everything],
+      ["", undefined],
+    ])("asks on a terminal; answered %j it ends %j", async (answer, ended) => {
+      const { tenant_id: id } = await create();
+      const { io, out, questions } = createScriptedIo({
+        answers: [answer],
+        isTerminal: true,
+        env: { POSTRIDER_DATA_DIR: join(folder, "data") },
+      });
+      expect(await runCommand(["tenant", "reset-password", id, "--json"], io)).toBe(0);
+      expect(questions).toHaveLength(1);
+      expect((JSON.parse(out.join("")) as Reset).ended).toEqual(ended as string[]);
+    });
+
+    test("does not take both flags", async () => {
+      const { code, err } = await tenant(["reset-password", "t5k2m8q0w3r7xa", "--end-keys", "--keep-keys"]);
+      expect([code, err]).toEqual([2, expect.stringContaining("one of them")]);
+    });
+  });
+
   test("reset-password gives another password", async () => {
     const { tenant_id: id, password } = await create();
     const reset = await json<Shown>("reset-password", id);

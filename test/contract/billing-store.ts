@@ -107,6 +107,64 @@ export function billingStoreContract(name: string, newBackend: () => TestBackend
       return found;
     };
 
+    describe("a charge that was made before a backup was put back", () => {
+      test.each([
+        ["more than its invoice: the rest is credited", 70_000, 20_000],
+        ["less than its invoice: nobody owes the rest", 30_000, 0],
+      ])("pays its days over %s", async (_, amountKobo, creditKobo) => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        const settled = await world.store.settleCharge(charge.reference, { ...payment, amountKobo }, now());
+        expect([settled.kind, settled.charge.amountKobo]).toEqual(["applied", amountKobo]);
+        const { account, invoices } = await books(accountKey);
+        expect([account.creditKobo, invoices]).toEqual([creditKobo, []]);
+        expect((await world.store.planDays(accountKey)).invoiced.get(20_500)).toBe("paid");
+      });
+
+      test("without an invoice is credited, once", async () => {
+        const { accountKey } = await verified();
+        const { cardKey: _card, lookUpAt: _at, ...found } = newCharge({ amountKobo: 40_000 });
+        const adopt = () =>
+          world.store.adoptCharge(accountKey, { ...found, kind: "upgrade", transactionId: "7" }, now());
+        await adopt();
+        await adopt();
+        expect((await books(accountKey)).account.creditKobo).toBe(40_000);
+        expect(await world.store.findCharge(found.reference)).toMatchObject({ state: "succeeded", invoiceKey: null });
+      });
+
+      test("and is still under way is watched, and goes back when it is paid", async () => {
+        const { accountKey } = await verified();
+        const { cardKey: _card, lookUpAt: _at, ...found } = newCharge({ amountKobo: 5_000 });
+        await world.store.adoptCharge(accountKey, { ...found, kind: "upgrade", transactionId: null }, now());
+        const watched = (await books(accountKey)).charges.find(({ reference }) => reference === found.reference);
+        expect(watched).toMatchObject({ state: "superseded", lookUpAt: expect.any(Number) });
+        expect((await world.store.settleCharge(found.reference, payment, now())).kind).toBe("refund_due");
+        expect((await books(accountKey)).account.creditKobo).toBe(0);
+      });
+    });
+
+    describe("the login of an account whose card was never verified", () => {
+      const email = () => `${newToken(60)}@example.com`;
+      const asked = (loginEmail: string, enforcedTier: "pro" | null) =>
+        world.tenant({ tier: "pro", enforcedTier, loginEmail, verification: newIds() });
+
+      test("is freed once it was asked for long enough ago", async () => {
+        const loginEmail = email();
+        const tenant = await asked(loginEmail, null);
+        expect(await world.store.releaseUnverifiedEmail(loginEmail, now() - 1)).toBeNull();
+        expect((await world.store.releaseUnverifiedEmail(loginEmail, now()))?.id).toBe(tenant.id);
+        expect(await world.store.findTenantByLoginEmail(loginEmail)).toBeNull();
+        expect((await tenantNow(tenant)).email).toBe(tenant.email);
+      });
+
+      test("stays with a plan that is in force, and is nobody's else", async () => {
+        const loginEmail = email();
+        await asked(loginEmail, "pro");
+        expect(await world.store.releaseUnverifiedEmail(loginEmail, now())).toBeNull();
+        expect(await world.store.releaseUnverifiedEmail(email(), now())).toBeNull();
+      });
+    });
+
     describe("a verification", () => {
       test("comes with an account that is made on a paid tier", async () => {
         const { tenant, accountKey, token } = await unverified();

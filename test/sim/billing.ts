@@ -39,11 +39,13 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   const clockOf = { history: systemClock };
   const store = openStore({ dataDir, clock: time, rests: false });
   const client = new Database(join(dataDir, "postrider.db"), { readonly: true });
+  const writer = new Database(join(dataDir, "postrider.db"), { readwrite: true });
   const vault = createVault(randomBytes(32));
   try {
     for (let seed = from; seed <= Math.min(last, from + historiesInOneStore - 1); seed += 1) await run(seed);
   } finally {
     client.close();
+    writer.close();
     await store.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
@@ -51,7 +53,7 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   async function run(seed: number): Promise<void> {
     let violations: string[];
     try {
-      const end = await runHistory(seed, { store, client, vault, clockOf });
+      const end = await runHistory(seed, { store, client, writer, vault, clockOf });
       violations = violationsOf(end, client);
       for (const [name, count] of Object.entries(end.counts)) totals[name] = (totals[name] ?? 0) + count;
     } catch (error) {

@@ -13,6 +13,8 @@ type Verbs = Pick<
   | "lookUpSoon"
   | "settleRefund"
   | "closeBooks"
+  | "findCharge"
+  | "adoptCharge"
 >;
 
 export const openChargeOfInvoiceSql = "select key from charge where invoice_key = ?1 and state = 'open' limit 1";
@@ -34,6 +36,9 @@ export function chargeVerbs({ client, lane, billing }: Connection): Verbs {
   );
   const setSent = client.prepare<null, [number, number, number, number]>(
     "update charge set sent_at = ?2, look_up_at = ?3, resend_at = ?4 where key = ?1",
+  );
+  const markPaid = client.prepare<null, [number, number, string]>(
+    "update charge set state = 'succeeded', settled_at = ?2, transaction_id = ?3 where key = ?1",
   );
   const setWaiting = client.prepare<null, [number, number | null, number | null, string | null]>(
     `update charge set look_ups = look_ups + 1, look_up_at = ?2, resend_at = coalesce(?3, resend_at),
@@ -123,6 +128,22 @@ export function chargeVerbs({ client, lane, billing }: Connection): Verbs {
         else if (!isSettled(charge)) setLookUpAt.run(charge.key, now);
         billing.touch(charge.accountKey, now);
         return charge.accountKey;
+      }),
+
+    findCharge: async (reference) => billing.chargeOf(reference),
+
+    adoptCharge: (accountKey, { kind, reference, processor, amountKobo, transactionId }, now) =>
+      lane.submit<void>(() => {
+        if (billing.chargeOf(reference)) return;
+        const found = { reference, processor, amountKobo, cardKey: null, lookUpAt: null };
+        const charge = billing.addCharge(accountKey, kind, found, null, now);
+        billing.touch(accountKey, now);
+        if (transactionId === null) {
+          billing.supersede(charge, now);
+          return;
+        }
+        markPaid.run(charge.key, now, transactionId);
+        billing.addCredit(accountKey, amountKobo);
       }),
 
     settleRefund: (reference, refund, at, now) =>

@@ -20,9 +20,12 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
     `select key from charge where account_key = ?1 and state = 'open' and kind in ('upgrade', 'subscription')
        and page_url is not null order by key`,
   );
-  const setSucceeded = client.prepare<null, [number, number, string, number | null]>(
+  const setSucceeded = client.prepare<null, [number, number, string, number | null, number | null]>(
     `update charge set state = 'succeeded', settled_at = ?2, transaction_id = ?3, card_key = coalesce(?4, card_key),
-       look_up_at = null, reason = null where key = ?1`,
+       amount_kobo = coalesce(?5, amount_kobo), look_up_at = null, reason = null where key = ?1`,
+  );
+  const lowerInvoice = client.prepare<null, [number, number, number]>(
+    "update invoice set total_kobo = ?2, amount_kobo = ?3 where key = ?1",
   );
   const setFailed = client.prepare<null, [number, number, string, number | null]>(
     "update charge set state = 'failed', settled_at = ?2, reason = ?3, look_up_at = ?4 where key = ?1",
@@ -95,15 +98,15 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
     return { email: newEmail, loginEmail: isFree ? loginEmail : null, passwordHash: newPasswordHash };
   }
 
+  /** A charge that was found again may be over another amount than the invoice; it pays its days and is never added to. */
+  function balance({ key, accountKey, totalKobo, creditUsedKobo }: InvoiceRow, amountKobo: number): void {
+    const paidKobo = amountKobo + creditUsedKobo;
+    if (paidKobo < totalKobo) lowerInvoice.run(key, paidKobo, amountKobo);
+    else billing.addCredit(accountKey, paidKobo - totalKobo);
+  }
+
   /** @param wasConfirmed the customer had to confirm it; meanwhile a later upgrade may have raised the target */
-  function applyUpgrade(
-    invoice: InvoiceRow,
-    amountKobo: number,
-    account: AccountRow,
-    page: TenantPage | null,
-    wasConfirmed: boolean,
-  ): void {
-    billing.addCredit(account.key, Math.max(0, amountKobo - invoice.totalKobo));
+  function applyUpgrade(invoice: InvoiceRow, page: TenantPage | null, wasConfirmed: boolean): void {
     if (!page || invoice.targetTier === null) return;
     const { tier, enforcedTier } = page.tenant;
     const target = wasConfirmed && isHigherTier(tier, invoice.targetTier) ? tier : invoice.targetTier;
@@ -148,7 +151,7 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
           return outcome("refund_due");
         }
         const cardKey = saveCard(account, card, now);
-        setSucceeded.run(charge.key, now, transactionId, cardKey);
+        setSucceeded.run(charge.key, now, transactionId, cardKey, null);
         // 100 NGN once: only the first verification of an account is kept (decisions, section 12).
         if (account.verifiedAt !== null) billing.refund(charge.key, now, null);
         billing.endVerification(verification.key, "succeeded");
@@ -162,7 +165,7 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
         return outcome("applied");
       }),
 
-    settleCharge: (reference, { transactionId }, now) =>
+    settleCharge: (reference, { transactionId, amountKobo }, now) =>
       lane.submit<PaymentSettled>((tx) => {
         const charge = billing.requiredCharge(reference);
         const account = billing.account(charge.accountKey);
@@ -179,10 +182,11 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
           giveBack(charge, transactionId, null, now);
           return outcome("refund_due");
         }
-        setSucceeded.run(charge.key, now, transactionId, null);
+        setSucceeded.run(charge.key, now, transactionId, null, amountKobo ?? null);
+        balance(invoice, amountKobo ?? charge.amountKobo);
         setPaid.run(invoice.key, now);
         const verification = billing.verificationByCharge(account.key, charge.key);
-        if (charge.kind === "upgrade") applyUpgrade(invoice, charge.amountKobo, account, page, verification !== null);
+        if (charge.kind === "upgrade") applyUpgrade(invoice, page, verification !== null);
         else restoreStanding(account, page);
         const isWaiting = page !== null && page.tenant.tier !== page.tenant.enforcedTier;
         if (verification && !leadOn(verification) && !isWaiting) billing.endVerification(verification.key, "succeeded");

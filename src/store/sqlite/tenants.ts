@@ -1,8 +1,9 @@
-import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, count, desc, eq, isNull, lte, or, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SuspensionCause, Tenant } from "../../domain.ts";
 import { accountGone, emailTaken } from "../../standing.ts";
 import type { TenantVerbs } from "../store.ts";
+import { billingAccount, cardVerification } from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
@@ -27,6 +28,38 @@ export function changeTenant(db: BunSQLiteDatabase, page: TenantPage, values: Te
 export function isEmailFree(db: BunSQLiteDatabase, loginEmail: string, tenantKey?: number): boolean {
   const holder = db.select({ key: t.tenant.key }).from(t.tenant).where(eq(t.tenant.loginEmail, loginEmail)).get();
   return holder === undefined || holder.key === tenantKey;
+}
+
+/**
+ * Takes an address from an account that has asked for a paid plan and not verified a card since: it has proved
+ * nothing, and the address may be somebody else's. It keeps its id to sign in with, and the address as a contact.
+ */
+function releaseEmail(
+  db: BunSQLiteDatabase,
+  pageOf: (tenantKey: number) => TenantPage,
+  email: string,
+  unverifiedSince: number,
+) {
+  const holder = db
+    .select({ key: t.tenant.key })
+    .from(t.tenant)
+    .innerJoin(billingAccount, eq(billingAccount.tenantKey, t.tenant.key))
+    .innerJoin(cardVerification, eq(cardVerification.accountKey, billingAccount.key))
+    .where(
+      and(
+        eq(t.tenant.loginEmail, email),
+        // Not one that the operator vouches for.
+        or(isNull(t.tenant.enforcedTier), eq(t.tenant.enforcedTier, "free")),
+        isNull(billingAccount.verifiedAt),
+        eq(cardVerification.state, "open"),
+        lte(cardVerification.createdAt, unverifiedSince),
+      ),
+    )
+    .get();
+  if (!holder) return null;
+  const page = pageOf(holder.key);
+  changeTenant(db, page, { loginEmail: null });
+  return page.tenant;
 }
 
 export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
@@ -111,6 +144,8 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
       }),
 
     findTenant: async (id) => byId.get({ id }) ?? null,
+    releaseUnverifiedEmail: (email, unverifiedSince) =>
+      lane.submit<Tenant | null>((tx) => releaseEmail(db, (tenantKey) => pages(tx, tenantKey), email, unverifiedSince)),
     findTenantByLoginEmail: async (email) => byLoginEmail.get({ email }) ?? null,
 
     async listTenants({ offset, limit }) {

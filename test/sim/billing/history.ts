@@ -7,6 +7,7 @@ import type { Vault } from "../../../src/lib/vault.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { newTenant } from "../../support/store-factory.ts";
+import { createBackup } from "./backup.ts";
 import { createCustomer } from "./customer.ts";
 import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
@@ -21,6 +22,7 @@ export interface HistoryCounts {
   upgrades: number;
   deletions: number;
   suspensions: number;
+  restores: number;
 }
 
 /** What is left when a history is over, for the invariants. */
@@ -35,6 +37,8 @@ export interface HistoryEnd {
   readonly unexpected: readonly string[];
   readonly counts: HistoryCounts;
   readonly isDeleted: boolean;
+  /** What the program has forgotten in between, because it was put back to a backup. */
+  readonly lost: { readonly from: number; readonly to: number } | null;
 }
 
 /** The paid plan that could be used from a moment on; null: none. Kept apart from the store's own record of it. */
@@ -47,6 +51,8 @@ export interface HistoryDeps {
   store: Store;
   /** The same database, to look at what no verb shows. */
   client: Database;
+  /** And to put an account back to a backup. */
+  writer: Database;
   vault: Vault;
   /** The store takes its time from the history that is under way. */
   clockOf: { history: Clock };
@@ -64,7 +70,10 @@ const quietMs = 45 * dayMs;
  * One account over two years of months: its owner pays, upgrades, changes cards, goes away and comes back; the processor
  * and the network fail in every way that the seam knows, and the program crashes before and after its calls.
  */
-export async function runHistory(seed: number, { store, client, vault, clockOf }: HistoryDeps): Promise<HistoryEnd> {
+export async function runHistory(
+  seed: number,
+  { store, client, writer, vault, clockOf }: HistoryDeps,
+): Promise<HistoryEnd> {
   const random = createRandom(seed);
   // Any day of any month, often close to a month's end; leap years among them.
   const startAt = startOf(random);
@@ -79,6 +88,7 @@ export async function runHistory(seed: number, { store, client, vault, clockOf }
     upgrades: 0,
     deletions: 0,
     suspensions: 0,
+    restores: 0,
   };
   const isQuiet = () => clock.now() > startAt + lengthMs;
 
@@ -141,6 +151,38 @@ export async function runHistory(seed: number, { store, client, vault, clockOf }
     return true;
   }
 
+  /** A backup is taken, life goes on, and the server is put back to it. */
+  let lost: HistoryEnd["lost"] = null;
+  let isBeingRestored = false;
+  function backUp(): void {
+    if (!program || !own.isVerified() || own.tenant() === null) {
+      later(5 * dayMs, backUp);
+      return;
+    }
+    const backup = createBackup(writer, own);
+    const takenAt = clock.now();
+    later(random.between(1, 45) * dayMs, function putBack(): void {
+      if (!program) {
+        later(60 * minuteMs, putBack);
+        return;
+      }
+      counts.restores += 1;
+      isBeingRestored = true;
+      program.crash();
+      // Once nothing of what it was doing is under way in the store any more.
+      later(1, () => {
+        underWay += 1;
+        const putBackNow = backup.putBack(store).catch((error: unknown) => void unexpected.push(String(error)));
+        void putBackNow.then(() => {
+          underWay -= 1;
+          lost = { from: takenAt, to: clock.now() };
+          isBeingRestored = false;
+          later(random.between(0, 3) * dayMs, start);
+        });
+      });
+    });
+  }
+
   /** Null while it is down. */
   let program: Incarnation | null = null;
   const own = ownAccountOnly(store, client);
@@ -157,6 +199,7 @@ export async function runHistory(seed: number, { store, client, vault, clockOf }
       onCrash() {
         counts.crashes += 1;
         program = null;
+        if (isBeingRestored) return;
         // Mostly it is back at once; sometimes it misses a month's end.
         later(random.chance(0.1) ? random.between(1, 6) * dayMs : random.between(0, 90) * 1000, start);
       },
@@ -225,6 +268,7 @@ export async function runHistory(seed: number, { store, client, vault, clockOf }
   later(dayMs, customer.reactToTrouble);
   for (let n = random.between(3, 14); n > 0; n -= 1)
     later(random.between(25 * dayMs, lengthMs), random.pick(customer.habits));
+  if (random.chance(0.4)) later(random.between(30 * dayMs, lengthMs - 60 * dayMs), backUp);
   if (random.chance(0.15)) later(random.between(30 * dayMs, lengthMs), customer.remove);
 
   // ---------------------------------------------------------------- time passes
@@ -275,6 +319,7 @@ export async function runHistory(seed: number, { store, client, vault, clockOf }
     unexpected,
     counts,
     isDeleted: own.tenant() === null,
+    lost,
   };
 }
 

@@ -52,6 +52,8 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
     processor: life.mortal(deps.processor),
     calendar,
     prices,
+    isPaused: () => false,
+    referenceSecret: new Uint8Array(32).fill(7),
     baseUrl: () => "https://relay.example",
     announce() {},
     removeTenant: (tenant: Tenant) => store.deleteTenant(tenant.key, clock.now()),

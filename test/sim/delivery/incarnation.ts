@@ -59,6 +59,7 @@ const metrics = createMetrics({
   queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
   now: () => 0,
   openStreams: () => 0,
+  isPaused: () => false,
   inFlight: () => 0,
   disk: () => ({ freeBytes: 0, floorBytes: 0 }),
   storage: () => ({ databaseBytes: 0, logBytes: 0 }),
@@ -217,6 +218,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     policyOf: () => anyUrl,
     deliveries,
     hub,
+    isPaused: () => false,
     sendTest: () => never(),
   });
 

@@ -1,0 +1,41 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { emailTaken } from "../standing.ts";
+import type { Store } from "../store/store.ts";
+
+export interface LoginEmailDeps {
+  store: Pick<Store, "findTenantByLoginEmail" | "releaseUnverifiedEmail" | "billingAccountOf" | "books">;
+  clock: Pick<Clock, "now">;
+  log: Log;
+}
+
+/** So long an account may hold an address without having verified a card. */
+const unverifiedEmailMs = 24 * 60 * 60 * 1000;
+
+/**
+ * Who signs in with an e-mail address. Nobody proves that an address is theirs, but a card is a name; so an account that
+ * has not verified one keeps the address for a day only, and after that the next who asks for it gets it. The account keeps
+ * its id to sign in with, and gets nothing back with a later verification.
+ */
+export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
+  const unverifiedSince = () => clock.now() - unverifiedEmailMs;
+
+  return {
+    /** @throws invalid `email_taken` */
+    async refuseTaken(email: string): Promise<void> {
+      const holder = await store.findTenantByLoginEmail(email.toLowerCase());
+      if (holder === null) return;
+      const accountKey = await store.billingAccountOf(holder.key);
+      const books = accountKey === null ? null : await store.books(accountKey);
+      const isUnproven = holder.enforcedTier === null || holder.enforcedTier === "free";
+      const askedAt = books?.account.verifiedAt === null ? books.verification?.createdAt : undefined;
+      if (!isUnproven || askedAt === undefined || askedAt > unverifiedSince()) throw emailTaken();
+    },
+
+    /** Makes an address free that was not refused, just before it is taken. */
+    async release(email: string): Promise<void> {
+      const holder = await store.releaseUnverifiedEmail(email.toLowerCase(), unverifiedSince());
+      if (holder) log.write("warn", "account.email_released", { tenant: holder.id });
+    },
+  };
+}

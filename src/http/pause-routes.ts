@@ -1,0 +1,43 @@
+import * as v from "valibot";
+import type { Log } from "../lib/log.ts";
+import { type Pauses, pausable } from "../pauses.ts";
+import { type ErasedEndpoint, endpoint, ok } from "./endpoint.ts";
+import { jsonObject } from "./validation.ts";
+
+export interface PauseRouteDeps {
+  pauses: Pauses;
+  log: Log;
+}
+
+const what = v.picklist(pausable, 'must be "deliveries" or "charges"');
+
+/** What `postrider resume` calls (decisions, section 16: safe starts). */
+export function pauseRoutes({ pauses, log }: PauseRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/resume",
+        tag: "Operator",
+        summary: "End a paused start",
+        description: "Of deliveries, of charges, or of both. What is not paused goes on as it is.",
+        access: "operator",
+        body: jsonObject({ what: v.optional(v.array(what), [...pausable]) }),
+        bodyOptional: true,
+        bodyExample: { what: ["deliveries"] },
+        responses: {
+          200: {
+            description: "What was paused and goes on now, and what is still paused.",
+            schema: v.object({ resumed: v.array(what), paused: v.array(what) }),
+            example: { resumed: ["deliveries"], paused: ["charges"] },
+          },
+        },
+      },
+      ({ body }) => {
+        const resumed = pauses.resume(body.what);
+        for (const ended of resumed) log.write("info", "server.resumed", { what: ended });
+        return ok({ resumed, paused: pauses.paused() });
+      },
+    ),
+  ];
+}

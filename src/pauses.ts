@@ -1,0 +1,30 @@
+/** What a server can be told not to do (`POSTRIDER_PAUSED`), while it answers, shows everything and accepts events. */
+export const pausable = ["deliveries", "charges"] as const;
+
+export type Pausable = (typeof pausable)[number];
+
+/**
+ * A restored or cloned server may stand beside the one that it was copied from: then two of them would deliver the same
+ * events and charge the same cards. Begun paused, it does neither until its operator says so.
+ */
+export interface Pauses {
+  isPaused(what: Pausable): boolean;
+  /** In the order of `pausable`. */
+  paused(): Pausable[];
+  /** Ends what is paused of these. @returns what was */
+  resume(whats: readonly Pausable[]): Pausable[];
+}
+
+/** @param onResume begins what was held back */
+export function createPauses(given: readonly Pausable[], onResume: (what: Pausable) => void): Pauses {
+  const held = new Set(given);
+  return {
+    isPaused: (what) => held.has(what),
+    paused: () => pausable.filter((what) => held.has(what)),
+    resume(whats) {
+      const ended = pausable.filter((what) => whats.includes(what) && held.delete(what));
+      for (const what of ended) onResume(what);
+      return ended;
+    },
+  };
+}

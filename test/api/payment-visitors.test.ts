@@ -1,0 +1,63 @@
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { paystackCards } from "../support/paystack-answers.ts";
+import { signUp, visit } from "./customers.ts";
+import { hostedPage, known, type PaystackWorld, startPaystackWorld } from "./paystack-world.ts";
+import { until } from "./support.ts";
+
+/** What visitors who prove nothing may cost: look-ups at the processor, and the patience of everybody else. */
+
+setDefaultTimeout(20_000);
+
+const lookUps = ({ paystack }: PaystackWorld) => paystack.requests.filter(({ operation }) => operation === "verify");
+
+const comeBack = ({ server }: PaystackWorld, reference: string) => visit(server, `/pay/return?reference=${reference}`);
+
+/** Of a page that was opened and not paid. */
+async function openReference(world: PaystackWorld): Promise<string> {
+  const customer = await signUp(world.server);
+  await hostedPage(world, customer.paymentUrl);
+  return known(world, "verification").at(-1)?.reference ?? "";
+}
+
+test("45 visits for one reference are one look-up a minute", async () => {
+  await using world = await startPaystackWorld();
+  const reference = await openReference(world);
+  for (let n = 0; n < 45; n += 1) await comeBack(world, reference);
+  await world.paystack.received("verify");
+  expect(lookUps(world)).toHaveLength(1);
+  world.clock.travel(61_000);
+  await comeBack(world, reference);
+  // The scheduled one of the first minute comes as well.
+  await world.paystack.received("verify", 2);
+  expect(lookUps(world).length).toBeLessThanOrEqual(3);
+});
+
+test("references that nobody has, and those that are settled, cost none", async () => {
+  await using world = await startPaystackWorld();
+  const customer = await signUp(world.server);
+  await world.paystack.pay(await hostedPage(world, customer.paymentUrl));
+  await customer.whenBilling(({ status }) => status === "active");
+  const before = lookUps(world).length;
+  await comeBack(world, known(world, "verification")[0]?.reference ?? "");
+  await comeBack(world, "ver-00000000000000000000000000");
+  // What they would have asked for comes before this.
+  await openReference(world);
+  expect(lookUps(world)).toHaveLength(before);
+});
+
+test("what the processor says to a visitor stops nobody's payment", async () => {
+  await using world = await startPaystackWorld();
+  const reference = await openReference(world);
+  world.paystack.faults.next("verify", "rate_limited");
+  await comeBack(world, reference);
+  await until(
+    () => lookUps(world).length,
+    (length) => length === 1,
+  );
+
+  // Another customer pays meanwhile. No time passes: the callback is heard at once.
+  const customer = await signUp(world.server);
+  await world.paystack.pay(await hostedPage(world, customer.paymentUrl), paystackCards.visa);
+  await customer.whenBilling(({ status }) => status === "active");
+  expect(await customer.status()).toBe("active");
+});
