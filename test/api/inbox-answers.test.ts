@@ -309,8 +309,8 @@ test.each([
   const { account, url } = await withInbox(at.app);
   expect(url).toMatch(form);
   const opensConnections = async () =>
-    (await at.app.request("GET", "/metrics", { token: at.app.operatorToken })).text.includes(
-      "postrider_delivery_connections_total{",
+    /postrider_delivery_connections_total\{[^}]*\} [1-9]/.test(
+      (await at.app.request("GET", "/metrics", { token: at.app.operatorToken })).text,
     );
   const eventId = await ingestOne(account);
   expect(await outcome(account, eventId)).toMatchObject({ state: "DELIVERED", targetWebhook: url, attempts: 1 });
