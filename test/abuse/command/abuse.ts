@@ -70,7 +70,8 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
   const bars: Bar[] = [];
   for (const attack of chosen) {
     const count = 1 + attack.accounts;
-    const result = await withServer(parent, attack.guessesPasswords ? 0 : count, async (target) => {
+    const seeds = { count: attack.guessesPasswords ? 0 : count, fill: attack.seed };
+    const result = await withServer(parent, seeds, async (target) => {
       const { api, dataDir, seeded } = target;
       return measure(attack, target, attack.guessesPasswords ? await makeAccounts(api, dataDir, count) : seeded);
     });
@@ -78,7 +79,7 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
     bars.push(...judgeAttack(result));
   }
   if (only.has(timing)) {
-    for (const result of await withServer(parent, 0, timeLogins)) {
+    for (const result of await withServer(parent, { count: 0 }, timeLogins)) {
       say(timingLine(result));
       bars.push(judgeTiming(result));
     }
@@ -95,10 +96,14 @@ interface Running {
   seeded: readonly Account[];
 }
 
-async function withServer<T>(parent: string, seeds: number, act: (target: Running) => Promise<T>): Promise<T> {
+async function withServer<T>(
+  parent: string,
+  seeds: { count: number; fill?: Attack["seed"] },
+  act: (target: Running) => Promise<T>,
+): Promise<T> {
   const dataDir = makeDataDir(parent);
   removeAtEnd(dataDir);
-  const seeded = await seedAccounts(dataDir, seeds);
+  const seeded = await seedAccounts(dataDir, seeds.count, seeds.fill);
   const server = await startProduct({ dataDir, source: values.source, env: targetSettings });
   try {
     return await act({ server, api: createApi(server.port), dataDir, seeded });

@@ -1,4 +1,5 @@
-import type { AttackTarget, Tally } from "./target.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { AttackTarget, SeededAccount, Tally } from "./target.ts";
 
 /** One attack, run by a process of its own, so that it costs the server and not those who measure. */
 export interface Attack {
@@ -7,6 +8,10 @@ export interface Attack {
   readonly load: string;
   /** Accounts of the attacker. */
   readonly accounts: number;
+  /** What its accounts have stored before the server starts, whose memory the making of it is not to count in. */
+  seed?(store: Store, accounts: readonly SeededAccount[]): Promise<void>;
+  /** The healthy tenant's requests may wait so long, in ms (99th percentile); not judged when absent. */
+  readonly ingestionP99Ms?: number;
   /** Its accounts have real passwords. A hundred of them take the server seconds to make. */
   readonly guessesPasswords?: boolean;
   /** Seconds at least, when that is more than what was asked for. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { openDataDir } from "../../../src/data-dir.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openStore } from "../../../src/store/open.ts";
+import type { Store } from "../../../src/store/store.ts";
 import type { Api } from "../../bench/tenants.ts";
 import { seedTenantIn } from "../../support/seed-tenant.ts";
 import { issueSession } from "../../support/seeded-account.ts";
@@ -19,6 +20,11 @@ export interface Account {
   readonly session: string;
   /** Of those that the operator made. */
   readonly password?: string;
+}
+
+/** One that was put into the store, which knows it by its key. */
+export interface SeededAccount extends Account {
+  readonly key: number;
 }
 
 /**
@@ -38,19 +44,26 @@ const concurrency = 4;
 /**
  * Accounts straight in the store, before a server opens it, for attacks by many that never log in.
  * @param dataDir that of the server to come
+ * @param fill puts into the store what the accounts after the first one, the healthy tenant's, have in it
  */
-export async function seedAccounts(dataDir: string, count: number): Promise<Account[]> {
+export async function seedAccounts(
+  dataDir: string,
+  count: number,
+  fill: (store: Store, accounts: readonly SeededAccount[]) => Promise<void> = async () => {},
+): Promise<Account[]> {
   const path = join(dataDir, "data");
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const opened = openDataDir(path);
   const store = openStore({ dataDir: path, clock: systemClock });
   try {
-    return await Promise.all(
-      Array.from({ length: count }, async () => {
+    const accounts = await Promise.all(
+      Array.from({ length: count }, async (): Promise<SeededAccount> => {
         const { tenant, apiKey } = await seedTenantIn({ store, dataDir: path }, { tier: "enterprise" });
-        return { id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
+        return { key: tenant.key, id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
       }),
     );
+    await fill(store, accounts.slice(1));
+    return accounts;
   } finally {
     await store.close();
     opened.release();
