@@ -50,6 +50,7 @@ export function createTestDelivery({ signers, sender, clock }: TestDeliveryDeps)
       error: verdict.kind === "acknowledged" ? null : verdict.reason,
       responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
       replayGroupId: null,
+      isReplayGroupIdCut: false,
     };
   };
 }

@@ -203,6 +203,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     policy: anyUrl,
     deliveries,
     hub,
+    answers: { closeTenant: () => {} },
     signers,
     passwords: { hash: async () => "hash", verify: async () => false },
     payments: null,
