@@ -41,6 +41,7 @@ import { unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
+import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { createBodyRoom } from "./http/body-room.ts";
 import { createClientAddress } from "./http/client-address.ts";
@@ -120,6 +121,8 @@ export interface AppDeps {
   senderThread?: boolean;
   /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
   idleTimeout?: number;
+  /** Tests of clients that do not read have less patience. @default readerPatienceMs */
+  readerPatienceMs?: number;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
@@ -131,7 +134,7 @@ const drainMs = 8000;
  */
 export function createApp(config: Config, deps: AppDeps): App {
   const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
-  const { wrapStore = (store) => store, senderThread = true } = deps;
+  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs } = deps;
   const log = createBoundedLog({
     log: deps.log,
     clock,
@@ -176,6 +179,12 @@ export function createApp(config: Config, deps: AppDeps): App {
   const storage = createStorageWatch({ clock, log, onFailure: metrics.storageFailed });
   const store = openStoreIn(dataDir);
   const hub = createHub({ clock, log });
+  const answers = createAnswers({
+    clock,
+    log,
+    largestEntryBytes: config.maxBodyBytes,
+    ...(readerPatienceMs !== undefined && { patienceMs: readerPatienceMs }),
+  });
   const signers = createSigners({ store, vault, clock });
   const stats = createStatRecorder({ store, clock });
   const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
@@ -273,6 +282,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     policy,
     deliveries,
     hub,
+    answers,
     signers,
     passwords,
     payments,
@@ -336,6 +346,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       return addressOf(socketAddress, headers);
     },
     bodyRoom: createBodyRoom(),
+    answers,
     log,
     onAnswer: metrics.answered,
     onRefusal: metrics.refused,
@@ -405,6 +416,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       sender.close();
       surroundings.close();
       hub.closeAll();
+      answers.closeAll();
       await Promise.allSettled([stats.flush(), keyUse.flush()]);
       await listener.stop();
       descriptors.stop();

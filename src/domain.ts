@@ -75,6 +75,12 @@ export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED";
 
 export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
+/**
+ * A text that may be long, as it stands in JSON: its UTF-8 in quotes, with what has to be escaped, to be sent as it is. A
+ * list of such texts is made without a string of each, which on the event loop would be garbage of three times its length.
+ */
+export type JsonText = Uint8Array;
+
 /** A record as the events endpoints show it (specification, "Event record"; decisions, section 7). */
 export interface EventRecord {
   readonly eventId: string;
@@ -90,7 +96,7 @@ export interface EventRecord {
   readonly attemptsForgotten: number;
   readonly lastAttemptAt: number | null;
   readonly nextAttemptAt: number | null;
-  readonly replayGroupId: string | null;
+  readonly replayGroupId: JsonText | null;
   /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */
   readonly unreadable?: true;
 }
@@ -129,7 +135,23 @@ export interface Attempt {
   readonly statusCode: number | null;
   readonly error: string | null;
   readonly responseBody: string;
+  /** As `cutLabel` has it. */
   readonly replayGroupId: string | null;
+  readonly isReplayGroupIdCut: boolean;
+}
+
+/**
+ * Decisions, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
+ * attempts names it. Its records and its replay have it whole.
+ */
+export const listedLabelCharacters = 255;
+
+/** The label as it stands beside attempts: one that is longer ends with an ellipsis. */
+export function cutLabel(label: string): string {
+  if (label.length <= listedLabelCharacters) return label;
+  const begin = label.slice(0, listedLabelCharacters - 1);
+  // Not within a character of two units.
+  return `${begin.isWellFormed() ? begin : begin.slice(0, -1)}…`;
 }
 
 export type ReplayKind = "single" | "timeline" | "all" | "failed";
@@ -150,6 +172,9 @@ export interface Replay {
   readonly createdAt: number;
   readonly completedAt: number | null;
 }
+
+/** A replay in a list of them. */
+export type ListedReplay = Omit<Replay, "replayGroupId"> & { readonly replayGroupId: JsonText };
 
 /** A signing key pair of a tenant. The newest active one signs; the others are still published. */
 export interface SigningKey {
@@ -185,11 +210,15 @@ export interface InboxDelivery {
   readonly receivedAt: number;
   readonly eventId: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** UTF-8. */
   readonly body: Uint8Array;
   /** What it is answered with; null: with nothing, in the time that an attempt has. */
   readonly answeredStatus: number | null;
   readonly isTest: boolean;
 }
+
+/** A delivery in a list of them. */
+export type ListedDelivery = Omit<InboxDelivery, "body"> & { readonly body: JsonText };
 
 // ---------------------------------------------------------------- payments
 

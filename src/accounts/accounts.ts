@@ -28,6 +28,8 @@ export interface AccountDeps {
   policy: UrlPolicy;
   deliveries: DeliveryControl;
   hub: AccountHub;
+  /** Large answers under way, which end with the account. */
+  answers: { closeTenant(tenantId: string): void };
   signers: { forget(tenantKey: number): void };
   passwords: Passwords;
   /** Null: this server takes no payments. */
@@ -97,7 +99,7 @@ const newAccountsPerHour = 60;
 const upgradesPerMinute = 10;
 
 export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, clock, vault, policy, deliveries, hub, signers, passwords, payments, settings, log } = deps;
+  const { store, clock, vault, policy, deliveries, hub, answers, signers, passwords, payments, settings, log } = deps;
   const newAccounts = settings.localMode
     ? null
     : createLimiter({ clock, limit: newAccountsPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
@@ -283,6 +285,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       payments?.closed();
       deliveries.stopTenant(tenant.key);
       hub.closeTenant(tenant.id);
+      answers.closeTenant(tenant.id);
       signers.forget(tenant.key);
       log.write("info", "account.deleted", { tenant: tenant.id });
     },

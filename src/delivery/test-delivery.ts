@@ -55,6 +55,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       error: verdict.kind === "acknowledged" ? null : verdict.reason,
       responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
       replayGroupId: null,
+      isReplayGroupIdCut: false,
     };
   };
 }

@@ -96,6 +96,11 @@ export const isoTime = (role: "start" | "end") =>
     }),
   );
 
+export const attemptsQuery = v.object({
+  page: v.optional(queryInteger(0, 999_999_999_999), "0"),
+  size: v.optional(queryInteger(1, 1000), "100"),
+});
+
 const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 

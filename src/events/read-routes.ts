@@ -2,12 +2,13 @@ import { invalidRequest } from "../accounts/model.ts";
 import type { DeliveryState, DueDelivery, Tenant } from "../domain.ts";
 import { invalid, notFound } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { keptAttempts, type Store } from "../store/store.ts";
 import { attemptExample, toAttemptBody } from "../webhooks/model.ts";
 import * as m from "./model.ts";
-import { pageJson, recordsJson } from "./record.ts";
+import { pageList, recordList } from "./record.ts";
 
 export interface EventReadRouteDeps {
   store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats" | "waiting">;
@@ -17,6 +18,9 @@ export interface EventReadRouteDeps {
 }
 
 const tag = "Events";
+
+/** Carries what an answer that is an array has no field for. */
+const totalCount = "Total-Count";
 
 /** More would be a picture finer than any screen. */
 const maxBuckets = 1000;
@@ -40,7 +44,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       withPayload: payload === "true",
     });
     const isFiltered = webhook !== undefined || from !== undefined || to !== undefined;
-    return { status: 200, text: pageJson(found, tenant.id, { isFiltered }) };
+    return listReply(pageList(found, tenant.id, { isFiltered }));
   }
 
   return [
@@ -96,8 +100,8 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       },
       async ({ tenant, params }) => {
         const records = await store.records(tenant.key, params.id);
-        if (records.length === 0) throw noSuchEvent();
-        return { status: 200, text: recordsJson(records, tenant.id) };
+        if (!records) throw noSuchEvent();
+        return listReply(recordList(records, tenant.id));
       },
     ),
 
@@ -107,21 +111,28 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         path: "/v1/events/:id/attempts",
         tag,
         summary: "List the delivery attempts of one event, oldest first",
+        description:
+          "Those of replays too. `Total-Count` says how many there are, so the newest are on the page of number " +
+          "⌈`Total-Count` / `size`⌉ - 1.",
         access: "session",
         params: m.eventPath,
+        query: m.attemptsQuery,
         responses: {
           200: {
-            description: `The latest ${keptAttempts} attempts of each record, those of replays too; its \`attemptsForgotten\` counts those before.`,
+            description: `One page of the latest ${keptAttempts} attempts of each record; its \`attemptsForgotten\` counts those before.`,
             schema: m.attemptsBody,
             example: [attemptExample],
+            headers: { [totalCount]: "How many attempts the event has had that are kept, on all pages." },
           },
+          400: invalidRequest("size must be at most 1000."),
           404: m.eventNotFound,
         },
       },
-      async ({ tenant, params }) => {
-        const attempts = await store.attempts(tenant.key, params.id);
-        if (!attempts) throw noSuchEvent();
-        return ok(attempts.map(toAttemptBody));
+      async ({ tenant, params, query: { page, size } }) => {
+        const found = await store.attempts(tenant.key, params.id, { offset: page * size, limit: size });
+        if (!found) throw noSuchEvent();
+        const list = { before: "[", entries: found.attempts, write: writeJson(toAttemptBody), after: "]" };
+        return listReply(list, { [totalCount]: String(found.total) });
       },
     ),
 

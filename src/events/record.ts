@@ -1,15 +1,13 @@
 import type { EventRecord } from "../domain.ts";
+import type { JsonList } from "../http/list-reply.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
-import type { RecordPage } from "../store/store.ts";
-
-/** Payloads were proven to be UTF-8 as they came in; a byte order mark inside would be the tenant's own. */
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+import type { Cursor, RecordPage } from "../store/store.ts";
 
 /**
- * The JSON text of a record: the specified fields in the order of the specification, then ours. It is put together by
- * hand because `originalPayload` is the very text that the tenant submitted, never parsed and written again.
+ * The JSON text of a record, in pieces: the specified fields in the order of the specification, then ours. It is put
+ * together by hand because `originalPayload` is the very text that the tenant submitted, never parsed and written again.
  */
-export function recordJson(record: EventRecord, tenantId: string): string {
+export function recordPieces(record: EventRecord, tenantId: string): (string | Uint8Array)[] {
   const before = JSON.stringify({
     eventId: record.eventId,
     tenantId,
@@ -23,19 +21,30 @@ export function recordJson(record: EventRecord, tenantId: string): string {
     ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
-    replayGroupId: record.replayGroupId,
-    ...(record.unreadable && { unreadable: true }),
   });
-  const payload = record.payload === null ? "null" : utf8.decode(record.payload);
-  return `${before.slice(0, -1)},"originalPayload":${payload},${after.slice(1)}`;
+  return [
+    `${before.slice(0, -1)},"originalPayload":`,
+    record.payload ?? "null",
+    `,${after.slice(1, -1)},"replayGroupId":`,
+    record.replayGroupId ?? "null",
+    record.unreadable ? ',"unreadable":true}' : "}",
+  ];
 }
 
-export const recordsJson = (records: readonly EventRecord[], tenantId: string): string =>
-  `[${records.map((record) => recordJson(record, tenantId)).join(",")}]`;
+export const recordList = (entries: Cursor<EventRecord>, tenantId: string): JsonList<EventRecord> => ({
+  before: "[",
+  entries,
+  write: (record) => recordPieces(record, tenantId),
+  after: "]",
+});
 
 /** @param isFiltered whether a filter was given: only then may `total` be less than exact, and the page says whether it is */
-export function pageJson(page: RecordPage, tenantId: string, { isFiltered }: { isFiltered: boolean }): string {
-  const exactness = isFiltered ? `,"totalIsExact":${page.totalIsExact}` : "";
-  const events = page.totalEvents === undefined ? "" : `,"totalEvents":${page.totalEvents}`;
-  return `{"events":${recordsJson(page.records, tenantId)},"total":${page.total}${exactness}${events}}`;
+export function pageList(
+  { records, total, totalIsExact, totalEvents }: RecordPage,
+  tenantId: string,
+  { isFiltered }: { isFiltered: boolean },
+): JsonList<EventRecord> {
+  const exactness = isFiltered ? `,"totalIsExact":${totalIsExact}` : "";
+  const events = totalEvents === undefined ? "" : `,"totalEvents":${totalEvents}`;
+  return { ...recordList(records, tenantId), before: '{"events":[', after: `],"total":${total}${exactness}${events}}` };
 }

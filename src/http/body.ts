@@ -1,5 +1,5 @@
 import { DomainError, invalid } from "../errors.ts";
-import type { BodyPlace } from "./body-room.ts";
+import type { Place } from "./room.ts";
 
 const tooLarge = (maxBytes: number) =>
   new DomainError({
@@ -19,11 +19,7 @@ const pieceBytes = 512 * 1024;
  * @throws too_large `body_too_large`; unavailable `too_many_bodies`; invalid `body_incomplete`, which nobody reads: the
  *   client has gone, or the listener has answered what is no HTTP
  */
-export async function readBody(
-  request: Request,
-  maxBytes: number,
-  place: Pick<BodyPlace, "grow">,
-): Promise<Uint8Array> {
+export async function readBody(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
   try {
     return await readWhole(request, maxBytes, place);
   } catch (error) {
@@ -32,7 +28,7 @@ export async function readBody(
   }
 }
 
-async function readWhole(request: Request, maxBytes: number, place: Pick<BodyPlace, "grow">): Promise<Uint8Array> {
+async function readWhole(request: Request, maxBytes: number, place: Pick<Place, "grow">): Promise<Uint8Array> {
   const declared = declaredLength(request.headers);
   if (declared !== null && declared <= maxBytes) {
     // Bun 1.4.5 reserves what is announced, up to 256 KiB, with the first bytes that come.
@@ -63,7 +59,7 @@ async function readWhole(request: Request, maxBytes: number, place: Pick<BodyPla
  * cost. But it ends the connection at once for whoever asks for that, and one that ends with bytes unread is reset, so that
  * the answer may be lost. Where there is no room to read it, that is risked: 413 goes before 503 (decisions, section 3).
  */
-async function discard(request: Request, place: Pick<BodyPlace, "grow">): Promise<void> {
+async function discard(request: Request, place: Pick<Place, "grow">): Promise<void> {
   try {
     place.grow(pieceBytes);
   } catch {

@@ -1,6 +1,7 @@
 import type * as v from "valibot";
 import type { SessionClaims } from "../accounts/session.ts";
 import type { Tenant } from "../domain.ts";
+import type { Chunks } from "./answers.ts";
 
 /** A valibot schema of a body, a query or path parameters. */
 export type Schema = v.GenericSchema<unknown, unknown>;
@@ -80,6 +81,8 @@ export interface Reply {
   /** Sent as JSON; a `string` or bytes go as they are with `contentType`. */
   json?: unknown;
   text?: string | ReadableStream<Uint8Array>;
+  /** JSON that is made as its reader takes it. */
+  chunks?: Chunks;
   headers?: Record<string, string>;
 }
 

@@ -58,6 +58,7 @@ export const refusalCodes: readonly string[] = [
   "storage_unavailable",
   "tenant_not_found",
   "too_many_accounts",
+  "too_many_answers",
   "too_many_bodies",
   "too_many_buckets",
   "too_many_events",

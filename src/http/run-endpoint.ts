@@ -1,17 +1,19 @@
 import { DomainError, requestAbandoned } from "../errors.ts";
 import type { Log } from "../lib/log.ts";
+import { type Answers, chunksOfText, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
-import type { BodyPlace, BodyRoom } from "./body-room.ts";
 import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { clientRequestId, createRequestIds } from "./request-id.ts";
+import type { Place, Room } from "./room.ts";
 import { check } from "./validation.ts";
 
 export interface RunnerDeps {
   authenticate(access: Access, headers: Headers, address: string): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
-  bodyRoom: BodyRoom;
+  bodyRoom: Room;
+  answers: Pick<Answers, "begin">;
   log: Log;
   /** For metrics: after every answer. */
   onAnswer?(endpoint: ErasedEndpoint, status: number): void;
@@ -42,7 +44,7 @@ interface Trace {
  * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
  */
 export function createRunner(deps: RunnerDeps) {
-  const { authenticate, clientAddress, bodyRoom, log, onAnswer, onRefusal, monotonicMs = () => 0 } = deps;
+  const { authenticate, clientAddress, bodyRoom, answers, log, onAnswer, onRefusal, monotonicMs = () => 0 } = deps;
   const nextRequestId = createRequestIds();
 
   return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
@@ -113,13 +115,26 @@ export function createRunner(deps: RunnerDeps) {
         headers,
         raw: request,
       };
-      return await endpoint.handle(checked as Parameters<typeof endpoint.handle>[0]);
+      const reply = await endpoint.handle(checked as Parameters<typeof endpoint.handle>[0]);
+      return endpoint.method === "GET" ? inChunks(reply, tenant?.id) : reply;
     } finally {
       place.leave();
     }
   }
 
-  async function takeBody(endpoint: ErasedEndpoint, request: Request, place: BodyPlace): Promise<unknown> {
+  /**
+   * What is large goes out as its reader takes it. Of a write nothing is: a 503 says that the request had no effect. Nor
+   * is what everybody gets, which is there once for all.
+   */
+  function inChunks({ json, chunks, ...reply }: Reply, owner: string | undefined): Reply {
+    const whole = json === undefined ? reply.text : JSON.stringify(json);
+    const isLarge = owner !== undefined && typeof whole === "string" && whole.length > smallAnswerBytes;
+    const large = isLarge ? chunksOfText(whole) : chunks;
+    if (!large) return { ...reply, ...(whole !== undefined && { text: whole }) };
+    return { ...reply, text: answers.begin(owner, large), headers: { ...jsonType, ...reply.headers } };
+  }
+
+  async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place): Promise<unknown> {
     const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes, place);
     checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
     if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;
@@ -155,16 +170,13 @@ function bytesOf({ json, text = "" }: Reply): number | null {
   return typeof body === "string" ? Buffer.byteLength(body) : null;
 }
 
+const jsonType = { "Content-Type": "application/json" };
+
 function toResponse({ status, json, text, headers }: Reply, requestId: string): Response {
   const body = json === undefined ? (text ?? null) : JSON.stringify(json);
   const type = json !== undefined || (typeof text === "string" && !headers?.["Content-Type"]);
   return new Response(body, {
     status,
-    headers: {
-      ...securityHeaders,
-      "Request-Id": requestId,
-      ...(type && body !== null && { "Content-Type": "application/json" }),
-      ...headers,
-    },
+    headers: { ...securityHeaders, "Request-Id": requestId, ...(type && body !== null && jsonType), ...headers },
   });
 }

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { InboxAnswer, InboxDelivery } from "../domain.ts";
+import type { InboxAnswer, ListedDelivery } from "../domain.ts";
 import { jsonObject, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { defaultAnswer, maxKeptDeliveries } from "./inbox.ts";
@@ -94,12 +94,10 @@ export const inboxExample = {
 
 export const toAnswerBody = ({ status, delayMs, silent }: InboxAnswer) => ({ status, delay_ms: delayMs, silent });
 
-export const toDeliveryBody = (delivery: InboxDelivery) => ({
-  id: delivery.id,
-  receivedAt: formatIso(delivery.receivedAt),
-  eventId: delivery.eventId,
-  headers: delivery.headers,
-  body: Buffer.from(delivery.body).toString("utf8"),
-  answeredStatus: delivery.answeredStatus,
-  isTest: delivery.isTest,
-});
+/** The JSON text of a delivery, in pieces. */
+export function deliveryPieces({ body, ...delivery }: ListedDelivery): (string | Uint8Array)[] {
+  const { id, eventId, headers, answeredStatus, isTest } = delivery;
+  const before = JSON.stringify({ id, receivedAt: formatIso(delivery.receivedAt), eventId, headers });
+  const after = JSON.stringify({ answeredStatus, isTest });
+  return [`${before.slice(0, -1)},"body":`, body, `,${after.slice(1)}`];
+}

@@ -1,6 +1,7 @@
 import { type AccountHub, announceChange } from "../accounts/announcement.ts";
 import { invalidRequest } from "../accounts/model.ts";
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { listReply } from "../http/list-reply.ts";
 import type { Store } from "../store/store.ts";
 import type { InboxAddresses } from "./addresses.ts";
 import { defaultAnswer } from "./inbox.ts";
@@ -39,11 +40,12 @@ export function inboxRoutes({ store, addresses, hub }: InboxRouteDeps): ErasedEn
           ...(after !== undefined && { after }),
           ...(before !== undefined && { before }),
         });
-        return ok({
-          url: addresses.urlOf(tenant.id),
-          answer: m.toAnswerBody(answer),
-          deliveries: deliveries.map(m.toDeliveryBody),
-          total,
+        const url = JSON.stringify(addresses.urlOf(tenant.id));
+        return listReply({
+          before: `{"url":${url},"answer":${JSON.stringify(m.toAnswerBody(answer))},"deliveries":[`,
+          entries: deliveries,
+          write: m.deliveryPieces,
+          after: `],"total":${total}}`,
         });
       },
     ),

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { failure, invalidRequest } from "../accounts/model.ts";
-import type { Replay } from "../domain.ts";
+import type { ListedReplay, Replay } from "../domain.ts";
 import { isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, queryInteger, rule } from "../http/validation.ts";
@@ -98,6 +98,10 @@ export const toReplayBody = (replay: Replay) => ({
   id: replay.id,
   kind: replay.kind,
   replayGroupId: replay.replayGroupId,
+  ...progressOf(replay),
+});
+
+const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   status: replay.status,
   selected: replay.selected,
   queued: replay.queued,
@@ -108,6 +112,13 @@ export const toReplayBody = (replay: Replay) => ({
   createdAt: formatIso(replay.createdAt),
   completedAt: replay.completedAt === null ? null : formatIso(replay.completedAt),
 });
+
+/** The JSON text of a replay in a list, in pieces. */
+export function replayPieces({ id, kind, replayGroupId, ...replay }: ListedReplay): (string | Uint8Array)[] {
+  const before = JSON.stringify({ id, kind });
+  const after = JSON.stringify(progressOf(replay));
+  return [`${before.slice(0, -1)},"replayGroupId":`, replayGroupId, `,${after.slice(1)}`];
+}
 
 export const replayExample = toReplayBody({
   id: "rpl_4c8x1m7q0z5k2w9t6r3v8y1n4b",

@@ -2,6 +2,7 @@ import { invalidRequest } from "../accounts/model.ts";
 import type { Replay, Tenant } from "../domain.ts";
 import { rateLimited } from "../errors.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { listReply } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Store } from "../store/store.ts";
@@ -150,7 +151,12 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
       },
       async ({ tenant, query: { page, size } }) => {
         const found = await store.replays(tenant.key, { offset: page * size, limit: size });
-        return ok({ replays: found.replays.map(m.toReplayBody), total: found.total });
+        return listReply({
+          before: '{"replays":[',
+          entries: found.replays,
+          write: m.replayPieces,
+          after: `],"total":${found.total}}`,
+        });
       },
     ),
 

@@ -1,4 +1,5 @@
-import type { InboxAnswer, InboxDelivery, Tenant } from "../domain.ts";
+import type { InboxAnswer, InboxDelivery, ListedDelivery, Tenant } from "../domain.ts";
+import type { Cursor } from "./store.ts";
 
 /** A part of a list whose newest entry comes first. */
 export interface InboxRange {
@@ -17,6 +18,6 @@ export interface InboxVerbs {
   /** Keeps a delivery as the newest one and lets go of all but the newest `kept`. Returns the tenant as it is now. */
   keepInboxDelivery(tenantKey: number, delivery: InboxDelivery, kept: number): Promise<Tenant>;
   /** Newest first; `total` counts all that are kept. */
-  inboxDeliveries(tenantKey: number, range: InboxRange): Promise<{ deliveries: InboxDelivery[]; total: number }>;
+  inboxDeliveries(tenantKey: number, range: InboxRange): Promise<{ deliveries: Cursor<ListedDelivery>; total: number }>;
   emptyInbox(tenantKey: number): Promise<void>;
 }

@@ -4,6 +4,7 @@ import type {
   DeliveryState,
   DueDelivery,
   EventRecord,
+  ListedReplay,
   Replay,
   ReplayKind,
   SigningKey,
@@ -39,6 +40,22 @@ export interface Store
     BillingVerbs,
     MaintenanceVerbs,
     SandboxVerbs {}
+
+/**
+ * A list that is read as it is needed, so that whoever writes it out holds a part of it at a time. Which entries it has is
+ * fixed with the verb that gives it; each is read as it stands when its turn comes, and one that is gone by then, or in
+ * another state than the one that was asked for, is passed over. Nothing is held open meanwhile: a list that is not read
+ * to its end needs no closing.
+ */
+export interface Cursor<Entry> {
+  /**
+   * The next entries: at least one, and no more after those that are together as large as `bytes`; none at the end.
+   * @throws unavailable; the same entries can be asked for again
+   */
+  next(bytes: number): Promise<readonly Entry[]>;
+  /** True when there are no more; false when there may be. */
+  readonly ended: boolean;
+}
 
 // ---------------------------------------------------------------- tenants
 
@@ -222,7 +239,7 @@ export interface PageQuery {
 }
 
 export interface RecordPage {
-  readonly records: EventRecord[];
+  readonly records: Cursor<EventRecord>;
   readonly total: number;
   /** False when a filtered count stopped at 10,000. */
   readonly totalIsExact: boolean;
@@ -240,12 +257,16 @@ export interface EventVerbs {
   acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;
   /** Records, the newest event first; those of one event in the order of the webhooks. */
   page(query: PageQuery): Promise<RecordPage>;
-  /** All records of one event of this tenant; empty when it has no such event. */
-  records(tenantKey: number, eventId: string): Promise<EventRecord[]>;
+  /** All records of one event of this tenant, in the order of the webhooks; null when it has no such event. */
+  records(tenantKey: number, eventId: string): Promise<Cursor<EventRecord> | null>;
   /** Key of the tenant that owns the event; null when nobody (any more) does. */
   eventOwner(eventId: string): Promise<number | null>;
   /** Oldest first; null when the tenant has no such event. */
-  attempts(tenantKey: number, eventId: string): Promise<Attempt[] | null>;
+  attempts(
+    tenantKey: number,
+    eventId: string,
+    range: { offset: number; limit: number },
+  ): Promise<{ attempts: Cursor<Attempt>; total: number } | null>;
   /** The next delivery of the newest record of the event, as it would be made now; null when there is no such event. */
   previewDelivery(tenantKey: number, eventId: string): Promise<DueDelivery | null>;
 }
@@ -358,7 +379,11 @@ export interface ReplayVerbs {
    * @throws unavailable `storage_full`: nothing is queued below the floor of the disk
    */
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
-  replays(tenantKey: number, range: { offset: number; limit: number }): Promise<{ replays: Replay[]; total: number }>;
+  /** Newest first. */
+  replays(
+    tenantKey: number,
+    range: { offset: number; limit: number },
+  ): Promise<{ replays: Cursor<ListedReplay>; total: number }>;
   findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;
   /** The replay that began a run (`DueDelivery.replayKey`). */
   replayByKey(replayKey: number): Promise<Replay | null>;

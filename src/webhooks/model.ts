@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Attempt, Webhook } from "../domain.ts";
+import { type Attempt, listedLabelCharacters, type Webhook } from "../domain.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
@@ -76,7 +76,18 @@ export const attemptBody = v.object({
   statusCode: v.nullable(v.pipe(v.number(), v.integer())),
   error: v.nullable(v.string()),
   responseBody: v.string(),
-  replayGroupId: v.nullable(v.string()),
+  replayGroupId: v.pipe(
+    v.nullable(v.string()),
+    v.description(
+      `At most ${listedLabelCharacters} characters of the label; its records and its replay have it whole.`,
+    ),
+  ),
+  replayGroupIdIsCut: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description("Only when the label is longer; `replayGroupId` then ends with an ellipsis."),
+    ),
+  ),
 });
 
 export const attemptExample = {
@@ -116,4 +127,5 @@ export const toAttemptBody = (attempt: Attempt) => ({
   error: attempt.error,
   responseBody: attempt.responseBody,
   replayGroupId: attempt.replayGroupId,
+  ...(attempt.isReplayGroupIdCut && { replayGroupIdIsCut: true as const }),
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type NameServer, startNameServer } from "../support/name-server.ts";
+import { readAll } from "../support/read-all.ts";
 import { startTestApp, type TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import {
@@ -196,7 +197,8 @@ describe("the time of retries", () => {
   /** The only record of an event, from the store: sessions end while the clock travels. */
   async function recordOf(eventId: string) {
     const owner = await slow().app.store.findTenant(account.id);
-    const [record] = await slow().app.store.records(owner?.key ?? 0, eventId);
+    const records = await slow().app.store.records(owner?.key ?? 0, eventId);
+    const [record] = records ? await readAll(records) : [];
     if (!record) throw new Error("the event has no record");
     return record;
   }

@@ -338,6 +338,13 @@ describe("one event", () => {
       status: 200,
       exact: true,
       body: [],
+      headers: { "total-count": "0" },
+    },
+    "a size above 1,000 is refused": {
+      section: "decisions 15",
+      request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}/attempts?size=1001`),
+      status: 400,
+      body: { message: "size must be at most 1000." },
     },
     ...notFound("/attempts"),
   });

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../src/domain.ts";
 import { DomainError } from "../../src/errors.ts";
 import { keptAttempts } from "../../src/store/store.ts";
+import { readAll, readAttempts } from "../support/read-all.ts";
 import {
   bytes,
   createWorld,
@@ -26,11 +27,16 @@ export function meteringContract(name: string, newBackend: () => TestBackend): v
     afterEach(() => world.end());
 
     const bodiesOf = async (tenant: Tenant, eventId: string) =>
-      (await world.store.attempts(tenant.key, eventId))?.map(({ responseBody }) => responseBody);
+      (await readAttempts(world.store, tenant.key, eventId)).map(({ responseBody }) => responseBody);
+
+    const recordsOf = async (tenant: Tenant, eventId: string) => {
+      const found = await world.store.records(tenant.key, eventId);
+      return found ? readAll(found) : [];
+    };
 
     const numbersOf = async (tenant: Tenant, eventId: string, url = a) =>
-      (await world.store.attempts(tenant.key, eventId))
-        ?.filter(({ targetWebhook }) => targetWebhook === url)
+      (await readAttempts(world.store, tenant.key, eventId))
+        .filter(({ targetWebhook }) => targetWebhook === url)
         .map(({ number }) => number);
 
     /** Replays one event so many times, each to its end. */
@@ -142,12 +148,10 @@ export function meteringContract(name: string, newBackend: () => TestBackend): v
         const eventId = await world.event(tenant, "delivered");
         await replayTimes(tenant, eventId, keptAttempts - 1);
         expect(await numbersOf(tenant, eventId)).toEqual(upTo(100, 100));
-        expect(await world.store.records(tenant.key, eventId)).toMatchObject([{ attempts: 100, attemptsForgotten: 0 }]);
+        expect(await recordsOf(tenant, eventId)).toMatchObject([{ attempts: 100, attemptsForgotten: 0 }]);
         await replayTimes(tenant, eventId, 30);
         expect(await numbersOf(tenant, eventId)).toEqual(upTo(130, 100));
-        expect(await world.store.records(tenant.key, eventId)).toMatchObject([
-          { attempts: 130, attemptsForgotten: 30 },
-        ]);
+        expect(await recordsOf(tenant, eventId)).toMatchObject([{ attempts: 130, attemptsForgotten: 30 }]);
         expect((await world.page(tenant)).records).toMatchObject([{ attempts: 130, attemptsForgotten: 30 }]);
       });
 

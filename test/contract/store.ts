@@ -288,7 +288,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.due(tenant)).toEqual(
           deliveries.map((delivery) => ({ ...delivery, payload: expect.anything() })),
         );
-        const records = await world.store.records(tenant.key, eventIds[0] ?? "");
+        const records = await world.recordsOf(tenant.key, eventIds[0] ?? "");
         expect(records).toEqual(
           [b, a].map((targetWebhook) => ({
             eventId: eventIds[0] ?? "",
@@ -304,7 +304,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
             replayGroupId: null,
           })),
         );
-        for (const record of records) expect(Buffer.from(record.payload ?? []).equals(payload)).toBe(true);
+        for (const record of records ?? []) expect(Buffer.from(record.payload ?? []).equals(payload)).toBe(true);
       });
 
       test("stores nothing, and remembers nothing, of a request that nobody waits for any more", async () => {
@@ -322,7 +322,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant();
         const { eventIds, deliveries } = await world.accept(tenant);
         expect(deliveries).toEqual([]);
-        expect(await world.store.records(tenant.key, eventIds[0] ?? "")).toMatchObject([
+        expect(await world.recordsOf(tenant.key, eventIds[0] ?? "")).toMatchObject([
           { state: "FAILED", targetWebhook: "", errorReason: "No webhook was registered when the event arrived" },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
@@ -599,14 +599,14 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant({ urls: [a] });
         const stranger = await world.tenant();
         const id = await world.event(tenant, "failed");
-        expect(await world.store.records(stranger.key, id)).toEqual([]);
-        expect(await world.store.attempts(stranger.key, id)).toBeNull();
+        expect(await world.recordsOf(stranger.key, id)).toBeNull();
+        expect(await world.attemptsOf(stranger.key, id)).toBeNull();
         expect(await world.store.previewDelivery(stranger.key, id)).toBeNull();
         expect(await world.store.eventOwner(id)).toBe(tenant.key);
         const neighbour = `${id.slice(0, -1)}${id.endsWith("0") ? "1" : "0"}`;
         for (const unknown of [neighbour, id.toUpperCase(), "evt_", ""]) {
-          expect(await world.store.records(tenant.key, unknown)).toEqual([]);
-          expect(await world.store.attempts(tenant.key, unknown)).toBeNull();
+          expect(await world.recordsOf(tenant.key, unknown)).toBeNull();
+          expect(await world.attemptsOf(tenant.key, unknown)).toBeNull();
           expect(await world.store.eventOwner(unknown)).toBeNull();
         }
         await world.store.deleteTenant(tenant.key, 1);
@@ -616,7 +616,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
       test("has its attempts in order, with a body that may come later", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
-        expect(await world.store.attempts(tenant.key, delivery.eventId)).toEqual([]);
+        expect(await world.attemptsOf(tenant.key, delivery.eventId)).toEqual([]);
         await world.settle(delivery, "retry");
         world.clock.advance(60_000);
         const [second] = await world.due(tenant);
@@ -624,8 +624,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const { attemptKey } = await world.settle(second, "delivered");
         await world.store.completeResponseBody(attemptKey ?? 0, bytes("the whole answer"));
         const at = world.clock.now();
-        const common = { targetWebhook: a, durationMs: 12, replayGroupId: null };
-        expect(await world.store.attempts(tenant.key, delivery.eventId)).toEqual([
+        const common = { targetWebhook: a, durationMs: 12, replayGroupId: null, isReplayGroupIdCut: false };
+        expect(await world.attemptsOf(tenant.key, delivery.eventId)).toEqual([
           {
             ...common,
             number: 1,
@@ -661,7 +661,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const [again] = await world.due(tenant);
         expect(again).toMatchObject({ attempts: 1, attemptsInRun: 1, run: 1 });
         expect(again && (await world.settle(again, "delivered"))).toMatchObject({ kind: "settled" });
-        expect(await world.store.records(tenant.key, delivery.eventId)).toMatchObject([
+        expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
           { state: "DELIVERED", errorReason: null, attempts: 2, lastAttemptAt: world.clock.now(), nextAttemptAt: null },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
@@ -670,7 +670,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
       test("failed", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "failed");
-        expect(await world.store.records(tenant.key, id)).toMatchObject([
+        expect(await world.recordsOf(tenant.key, id)).toMatchObject([
           { state: "FAILED", errorReason: `HTTP 503 from ${a}`, attempts: 1, nextAttemptAt: null },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
@@ -680,7 +680,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "retry");
         const at = world.clock.now() + 60_000;
-        expect(await world.store.records(tenant.key, id)).toMatchObject([
+        expect(await world.recordsOf(tenant.key, id)).toMatchObject([
           { state: "PENDING", errorReason: `HTTP 503 from ${a}`, attempts: 1, nextAttemptAt: at },
         ]);
         expect(await world.due(tenant)).toEqual([]);
@@ -697,13 +697,13 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.records(tenant, delivery.eventId)).toEqual([`PENDING ${a}`]);
         expect(newer && (await world.settle(newer, "delivered"))).toMatchObject({ kind: "settled" });
         expect(await world.settle(delivery, "delivered")).toMatchObject({ kind: "superseded" });
-        const attempts = await world.store.attempts(tenant.key, delivery.eventId);
+        const attempts = await world.attemptsOf(tenant.key, delivery.eventId);
         expect(attempts?.map(({ number, replayGroupId }) => [number, replayGroupId])).toEqual([
           [1, null],
           [2, "the single replay"],
           [3, null],
         ]);
-        expect(await world.store.records(tenant.key, delivery.eventId)).toMatchObject([{ attempts: 3 }]);
+        expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ attempts: 3 }]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
       });
 
@@ -716,9 +716,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const settled = await world.settle(delivery, "delivered");
         expect(settled).toMatchObject({ kind: "gone", attemptKey: expect.any(Number) });
         expect(await world.records(tenant, delivery.eventId)).toEqual([`PENDING ${b}`]);
-        expect(await world.store.attempts(tenant.key, delivery.eventId)).toMatchObject([
-          { targetWebhook: a, number: 1 },
-        ]);
+        expect(await world.attemptsOf(tenant.key, delivery.eventId)).toMatchObject([{ targetWebhook: a, number: 1 }]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 1, DELIVERED: 0, FAILED: 0 });
       });
 
@@ -735,9 +733,9 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         world.clock.advance(60_000);
         const [again] = await world.due(tenant);
         if (again) await world.settle(again, "delivered");
-        const attempts = await world.store.attempts(tenant.key, delivery.eventId);
+        const attempts = await world.attemptsOf(tenant.key, delivery.eventId);
         expect(attempts?.map(({ number }) => number)).toEqual([1, 2, 3]);
-        expect(await world.store.records(tenant.key, delivery.eventId)).toMatchObject([{ attempts: 3 }]);
+        expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ attempts: 3 }]);
       });
 
       test("of a deleted tenant is gone and logs nothing, before its rows are erased and after", async () => {
@@ -757,7 +755,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(settled.kind).toBe("settled");
         // The body of the erased attempt must not reach the attempt that came after it.
         await world.store.completeResponseBody(attemptKey ?? 0, bytes("of another tenant"));
-        expect(await world.store.attempts(other.key, neighbour.eventId)).toMatchObject([{ responseBody: "answer" }]);
+        expect(await world.attemptsOf(other.key, neighbour.eventId)).toMatchObject([{ responseBody: "answer" }]);
       });
     });
 
@@ -875,7 +873,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
           await world.setUrls(tenant);
           if (drained) await world.store.failDeliveriesOfRemoved(10);
           expect(await world.settle(delivery, outcome)).toMatchObject({ kind: "settled" });
-          expect(await world.store.records(tenant.key, delivery.eventId)).toMatchObject([
+          expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
             { state, errorReason, attempts: 1 },
           ]);
           const { [state as "FAILED"]: counted } = await world.totals(tenant);
@@ -921,8 +919,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
           failed: 1,
           completedAt: world.clock.now(),
         });
-        const records = await world.store.records(tenant.key, id);
-        expect(records.map(({ attempts, replayGroupId }) => [attempts, replayGroupId])).toEqual(
+        const records = await world.recordsOf(tenant.key, id);
+        expect(records?.map(({ attempts, replayGroupId }) => [attempts, replayGroupId])).toEqual(
           [0, 0, 0].map(() => [2, "the single replay"]),
         );
       });
@@ -960,7 +958,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         await world.setUrls(tenant, b, c);
         expect((await world.replayEvent(tenant, id)).replay).toMatchObject({ queued: 2, skipped: 0 });
         expect(await world.records(tenant, id)).toEqual([`PENDING ${b}`, `PENDING ${c}`]);
-        expect((await world.store.attempts(tenant.key, id))?.map(({ targetWebhook }) => targetWebhook)).toEqual([a, b]);
+        expect((await world.attemptsOf(tenant.key, id))?.map(({ targetWebhook }) => targetWebhook)).toEqual([a, b]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 2, DELIVERED: 0, FAILED: 0 });
       });
 
@@ -980,7 +978,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         await world.replayEvent(tenant, id);
         const [delivery] = await world.due(tenant);
         if (delivery) await world.settle(delivery, "delivered");
-        const attempts = await world.store.attempts(tenant.key, id);
+        const attempts = await world.attemptsOf(tenant.key, id);
         expect(attempts?.map(({ number }) => number)).toEqual([1, 2]);
       });
 
@@ -989,7 +987,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const id = await world.event(await world.tenant());
         expect(await refusalOf(world.replayEvent(tenant, id))).toBe("not_found event_not_found");
         expect(await refusalOf(world.replayEvent(tenant, "evt_x"))).toBe("not_found event_not_found");
-        expect((await world.store.replays(tenant.key, { offset: 0, limit: 10 })).total).toBe(0);
+        expect((await world.replaysOf(tenant.key, { offset: 0, limit: 10 })).total).toBe(0);
       });
     });
 
@@ -1178,9 +1176,9 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant();
         const ids = [];
         for (let i = 0; i < 3; i++) ids.push((await world.startReplay(tenant, "all")).id);
-        const { replays, total } = await world.store.replays(tenant.key, { offset: 0, limit: 2 });
+        const { replays, total } = await world.replaysOf(tenant.key, { offset: 0, limit: 2 });
         expect({ ids: replays.map(({ id }) => id), total }).toEqual({ ids: ids.toReversed().slice(0, 2), total: 3 });
-        expect((await world.store.replays(tenant.key, { offset: 2, limit: 2 })).replays).toHaveLength(1);
+        expect((await world.replaysOf(tenant.key, { offset: 2, limit: 2 })).replays).toHaveLength(1);
       });
     });
 
@@ -1193,7 +1191,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         await world.accept(tenant, { idempotency: { key: "k", fingerprint: bytes("f") } });
         await world.replayEvent(tenant, id);
         await world.setUrls(tenant, b);
-        await world.startReplay(tenant, "all");
+        await world.startReplay(tenant, "all", { label: "x".repeat(1_000) });
         await world.store.queueReplayBatch(1, world.clock.now());
         await world.store.rotateApiKey(tenant.key, newApiKeyRow(), 1, 1);
         await world.store.rotateSigningKey(tenant.key, newSigningKeyRow(), 1, 2, 1);
@@ -1250,7 +1248,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const { tenant, delivery } = await makeFull();
         const { key } = tenant;
         const { store } = world;
-        const [replay] = (await store.replays(key, { offset: 0, limit: 1 })).replays;
+        const [replay] = (await world.replaysOf(key, { offset: 0, limit: 1 })).replays;
         await store.deleteTenant(key, 1);
         if (erased) while (await store.eraseDeleted(1_000));
         const before = world.backend.countRows();
@@ -1388,7 +1386,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
       while (await world.store.failDeliveriesOfRemoved(10));
       await world.queueAll();
       expect((await world.totals(tenant)).PENDING).toBe(0);
-      const { replays } = await world.store.replays(tenant.key, { offset: 0, limit: 1_000 });
+      const { replays } = await world.replaysOf(tenant.key, { offset: 0, limit: 1_000 });
       for (const { status, queued, delivered, failed, superseded } of replays) {
         expect({ status, ended: delivered + failed + superseded }).toEqual({ status: "completed", ended: queued });
       }

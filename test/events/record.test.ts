@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { EventRecord } from "../../src/domain.ts";
-import { pageJson, recordJson, recordsJson } from "../../src/events/record.ts";
+import { pageList, recordList, recordPieces } from "../../src/events/record.ts";
+import { listReply } from "../../src/http/list-reply.ts";
+import type { Cursor } from "../../src/store/store.ts";
 
 const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
@@ -17,7 +19,12 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   ...fields,
 });
 
-describe("recordJson", () => {
+const recordJson = (of: EventRecord, tenantId: string) =>
+  recordPieces(of, tenantId)
+    .map((piece) => (typeof piece === "string" ? piece : new TextDecoder("utf-8", { ignoreBOM: true }).decode(piece)))
+    .join("");
+
+describe("the text of a record", () => {
   test("has the specified fields in their order, then the extra ones", () => {
     expect(recordJson(record(), "t5k2m8q0w3r7xa")).toBe(
       '{"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","tenantId":"t5k2m8q0w3r7xa","state":"DELIVERED",' +
@@ -42,9 +49,10 @@ describe("recordJson", () => {
     expect(recordJson(record({ payload: null }), "t1")).toContain('"originalPayload":null,"attempts"');
   });
 
-  test("escapes what the tenant chose", () => {
+  test("carries the label as the store has it", () => {
     const label = 'a "quoted"\nlabel';
-    expect(JSON.parse(recordJson(record({ replayGroupId: label }), "t1")).replayGroupId).toBe(label);
+    const replayGroupId = new TextEncoder().encode(JSON.stringify(label));
+    expect(JSON.parse(recordJson(record({ replayGroupId }), "t1")).replayGroupId).toBe(label);
   });
 
   test.each([
@@ -57,25 +65,33 @@ describe("recordJson", () => {
   });
 });
 
-test("recordsJson is a JSON array", () => {
-  expect(recordsJson([], "t1")).toBe("[]");
-  expect(JSON.parse(recordsJson([record(), record()], "t1"))).toHaveLength(2);
+/** A list that is there as it is. */
+const listOf = (...records: EventRecord[]): Cursor<EventRecord> => ({
+  next: async () => records.splice(0),
+  get ended() {
+    return records.length === 0;
+  },
 });
 
-describe("pageJson", () => {
-  const page = { records: [record()], total: 10_000, totalIsExact: false };
+test("the records of an event are a JSON array", async () => {
+  expect((await listReply(recordList(listOf(), "t1"))).text).toBe("[]");
+  const { text } = await listReply(recordList(listOf(record(), record()), "t1"));
+  expect(JSON.parse(String(text))).toHaveLength(2);
+});
 
-  test("says whether the total is exact when a filter was given", () => {
-    expect(Object.keys(JSON.parse(pageJson(page, "t1", { isFiltered: true })))).toEqual([
-      "events",
-      "total",
-      "totalIsExact",
-    ]);
+describe("a page", () => {
+  const shown = async (isFiltered: boolean) => {
+    const page = { records: listOf(record()), total: 10_000, totalIsExact: !isFiltered };
+    return JSON.parse(String((await listReply(pageList(page, "t1", { isFiltered }))).text));
+  };
+
+  test("says whether the total is exact when a filter was given", async () => {
+    expect(Object.keys(await shown(true))).toEqual(["events", "total", "totalIsExact"]);
   });
 
-  test("has only the specified fields otherwise", () => {
-    const shown = JSON.parse(pageJson({ ...page, totalIsExact: true }, "t1", { isFiltered: false }));
-    expect(Object.keys(shown)).toEqual(["events", "total"]);
-    expect(shown.total).toBe(10_000);
+  test("has only the specified fields otherwise", async () => {
+    const page = await shown(false);
+    expect(Object.keys(page)).toEqual(["events", "total"]);
+    expect(page.total).toBe(10_000);
   });
 });

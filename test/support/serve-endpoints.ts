@@ -1,7 +1,9 @@
 import { type ApiOptions, createApi } from "../../src/api.ts";
+import { createAnswers } from "../../src/http/answers.ts";
 import { createBodyRoom } from "../../src/http/body-room.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
 import { createRunner } from "../../src/http/run-endpoint.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 
 /** Some endpoints behind the real router and runner, on a free port; everybody may call all of them. */
@@ -12,6 +14,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     authenticate: async () => ({ tenant: undefined, session: undefined }),
     clientAddress: (socketAddress) => socketAddress,
     bodyRoom: createBodyRoom(),
+    answers: createAnswers({ clock: systemClock, log, largestEntryBytes: 0 }),
     log,
   });
   const api = createApi({

@@ -1,8 +1,18 @@
-import type { DeliveryState, DueDelivery, InboxDelivery, Replay, ReplayKind, Tenant } from "../../src/domain.ts";
+import type {
+  DeliveryState,
+  DueDelivery,
+  InboxDelivery,
+  JsonText,
+  Replay,
+  ReplayKind,
+  Tenant,
+} from "../../src/domain.ts";
 import { DomainError } from "../../src/errors.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
+import type { InboxRange } from "../../src/store/inbox.ts";
 import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { readAll } from "./read-all.ts";
 
 /** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
 export interface TestBackend {
@@ -13,6 +23,14 @@ export interface TestBackend {
 }
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+const utf8 = (text: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
+
+/** An entry of a list with its label as a text. */
+const readLabel = <Entry extends { replayGroupId: JsonText | null }>({ replayGroupId, ...entry }: Entry) => ({
+  ...entry,
+  replayGroupId: replayGroupId === null ? null : String(JSON.parse(utf8(replayGroupId))),
+});
 
 const randomBytes = (length: number) => crypto.getRandomValues(new Uint8Array(length));
 
@@ -148,11 +166,30 @@ export function createWorld(backend: TestBackend) {
       );
       return pages.flatMap(({ due }) => due);
     },
-    page: (tenant: Tenant, given: Partial<Parameters<Store["page"]>[0]> = {}) =>
-      store.page({ tenantKey: tenant.key, page: 0, size: 1000, ...given }),
+    async page(tenant: Tenant, given: Partial<Parameters<Store["page"]>[0]> = {}) {
+      const { records, ...rest } = await store.page({ tenantKey: tenant.key, page: 0, size: 1000, ...given });
+      return { ...rest, records: (await readAll(records)).map(readLabel) };
+    },
+    async recordsOf(tenantKey: number, eventId: string) {
+      const records = await store.records(tenantKey, eventId);
+      return records && (await readAll(records)).map(readLabel);
+    },
+    async attemptsOf(tenantKey: number, eventId: string, range = { offset: 0, limit: 1_000 }) {
+      const found = await store.attempts(tenantKey, eventId, range);
+      return found && readAll(found.attempts);
+    },
+    async replaysOf(tenantKey: number, range: { offset: number; limit: number }) {
+      const { replays, total } = await store.replays(tenantKey, range);
+      return { replays: (await readAll(replays)).map(readLabel), total };
+    },
+    async inboxOf(tenantKey: number, range: InboxRange) {
+      const { deliveries, total } = await store.inboxDeliveries(tenantKey, range);
+      const all = await readAll(deliveries);
+      return { deliveries: all.map(({ body, ...rest }) => ({ ...rest, body: bytes(JSON.parse(utf8(body))) })), total };
+    },
     /** "STATE url" of each record of an event. */
     async records(tenant: Tenant, eventId: string) {
-      const records = await store.records(tenant.key, eventId);
+      const records = (await world.recordsOf(tenant.key, eventId)) ?? [];
       return records.map(({ state, targetWebhook }) => `${state} ${targetWebhook}`.trim());
     },
     /** The totals as the store counts them, after a look that a recount (of up to 1,000 records) says the same. */

@@ -48,6 +48,12 @@ export async function callForHeader(path: string, header: string, options: Call)
   return response.headers.get(header);
 }
 
+/** Like `call`, for a page of an array: with how many entries there are on all pages. */
+export async function callForPage<T>(path: string, options: Call): Promise<{ entries: T[]; total: number }> {
+  const { response } = await send(path, options);
+  return { entries: (await response.json()) as T[], total: Number(response.headers.get("total-count")) };
+}
+
 async function send(path: string, { method = "GET", body, text, query, signal, credential }: Call) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
   // Not by `value`: whoever calls from within an effect does not want to call again for a new token.

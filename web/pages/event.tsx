@@ -4,7 +4,7 @@ import { call } from "../api/client.ts";
 import { type Loaded, useLoaded } from "../api/load.ts";
 import type { Delivery } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
-import { bytes } from "../format/number.ts";
+import { bytes, count } from "../format/number.ts";
 import { exactTime } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Copy } from "../parts/copy.tsx";
@@ -21,6 +21,7 @@ import "./event.css";
 import { tryAndSay } from "./events/act.ts";
 import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
 import { useWayBack } from "./events/left-lists.ts";
+import { tries } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 
 /** One event: what was submitted, and what became of it at each webhook. */
@@ -60,7 +61,11 @@ export function EventPage() {
           </div>
         )}
       </PageHead>
-      {event.error?.status === 404 && event.data === undefined ? <Unknown id={id} /> : <Found id={id} event={event} />}
+      {event.error?.status === 404 && event.data === undefined ? (
+        <Unknown id={id} />
+      ) : (
+        <Found id={id} event={event} showEarlier={event.showEarlier} />
+      )}
     </div>
   );
 }
@@ -82,15 +87,19 @@ function Unknown({ id }: { id: string }) {
   );
 }
 
-function Found({ id, event }: { id: string; event: Loaded<LiveEvent> }) {
+interface Earlier {
+  showEarlier(): void;
+}
+
+function Found({ id, event, showEarlier }: Earlier & { id: string; event: Loaded<LiveEvent> }) {
   return (
     <Shown of={event} skeleton={<EventSkeleton />}>
-      {({ records, attempts }) => <Parts id={id} records={records} attempts={attempts} />}
+      {(found) => <Parts id={id} {...found} showEarlier={showEarlier} />}
     </Shown>
   );
 }
 
-function Parts({ id, records, attempts }: LiveEvent & { id: string }) {
+function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earlier & { id: string }) {
   const delivery = useLoaded(`delivery ${id}`, (signal) => call<Delivery>(`/v1/events/${id}/delivery`, { signal }));
   const text = useMemo(() => delivery.data && payloadOf(delivery.data.body), [delivery.data]);
   const acceptedAt = records[0]?.ingestionTimestamp;
@@ -109,6 +118,12 @@ function Parts({ id, records, attempts }: LiveEvent & { id: string }) {
       )}
       <div class="event-parts">
         <div class="stack">
+          {earlier > 0 && (
+            <p class="event-earlier soft">
+              The newest {count(attempts.length)} of {tries(attempts.length + earlier)} are shown.
+              <Button onClick={showEarlier}>Show earlier tries</Button>
+            </p>
+          )}
           <Records records={records} attempts={attempts} />
         </div>
         <Shown of={delivery} skeleton={<PayloadSkeleton />}>
@@ -120,7 +135,7 @@ function Parts({ id, records, attempts }: LiveEvent & { id: string }) {
 }
 
 /** A card for each webhook; and one for the tries of records that a replay has replaced, whose log stays. */
-function Records({ records, attempts }: LiveEvent) {
+function Records({ records, attempts }: Pick<LiveEvent, "records" | "attempts">) {
   const webhooks = useLoaded("webhooks", readWebhooks);
   const shown = new Set(records.map(({ targetWebhook }) => targetWebhook));
   const replaced = [...new Set(attempts.map(({ targetWebhook }) => targetWebhook))].filter((url) => !shown.has(url));

@@ -6,6 +6,7 @@ import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged, unreadableReaso
 import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
+import { wholeLabel } from "./replay-rows.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
 
@@ -44,7 +45,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
 
   const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, replay.label as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
+           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
     from delivery d
     join event on event.seq = d.event_seq
     left join replay on replay.key = d.replay_key`;

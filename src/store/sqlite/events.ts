@@ -1,15 +1,18 @@
-import { and, asc, desc, eq } from "drizzle-orm";
-import { type Attempt, type DueDelivery, type EventRecord, tierInForce, type Webhook } from "../../domain.ts";
+import { and, asc, count, desc, eq, sql } from "drizzle-orm";
+import { type Attempt, cutLabel, type DueDelivery, type EventRecord, tierInForce, type Webhook } from "../../domain.ts";
 import { DomainError, rateLimited, requestAbandoned, unavailable } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import { plans } from "../../plans.ts";
 import { accountGone, refusalOfIngestion } from "../../standing.ts";
-import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
+import type { AcceptedEvents, Cursor, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
-import { type RecordFilter, type RecordRow, recordColumns, stateNames, stateNumber, walkedRows } from "./queries.ts";
+import { type RecordFilter, type RecordPlace, stateNames, stateNumber, walkedRows } from "./queries.ts";
+import type { RecordRow } from "./record-steps.ts";
+import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
+import { type AttemptRow, cursorOver } from "./steps.ts";
 import { type TenantPage, utcMonth } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 
@@ -24,6 +27,8 @@ const shallowRows = 2_000;
 
 /** From so many events on, accepting them is a heavy job of the lane: about 25 µs each. */
 const heavyEvents = 50;
+
+const utf8 = new TextDecoder();
 
 export const noWebhookReason = "No webhook was registered when the event arrived";
 
@@ -88,14 +93,6 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       .onConflictDoUpdate({ target: [t.idempotency.tenantKey, t.idempotency.key], set: row })
       .run();
   }
-
-  const recordsOf = () =>
-    db
-      .select(recordColumns)
-      .from(t.delivery)
-      .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
-      .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
-      .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey));
 
   /** The event with this id, whosever it is. Its payload is left where it is. */
   function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
@@ -164,16 +161,21 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       readOrRefuse(listDamaged(query.tenantKey), async () => {
         const filter = await filterOf(query);
         const offset = query.page * query.size;
+        const { tenantKey, withPayload = true } = query;
+        const listOf = (keys: RecordPlace[], isNear: boolean) => {
+          const params = { keys, isNear, tenantKey, withPayload, state: filter.state ?? null };
+          return cursorOver(connection, "records", params, toRecord);
+        };
         const isFiltered =
           filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
-        const paged = { filter, offset, limit: query.size, withPayload: query.withPayload ?? true };
+        const paged = { filter, offset, limit: query.size };
         if (isFiltered) {
-          const [rows, counted] = await Promise.all([
-            reader.run("page", paged),
+          const [places, counted] = await Promise.all([
+            reader.run("pagePlaces", paged),
             reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
           ]);
           const totalIsExact = counted <= filteredCountLimit;
-          return { records: rows.map(toRecord), total: Math.min(counted, filteredCountLimit), totalIsExact };
+          return { records: listOf(places, false), total: Math.min(counted, filteredCountLimit), totalIsExact };
         }
         const usage = usageOf(query.tenantKey);
         const total =
@@ -182,19 +184,28 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
             : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
         const counts = { total, totalIsExact: true, ...(query.state === undefined && { totalEvents: usage.events }) };
         // A page behind the last one is empty whatever it would cost to walk there.
-        if (offset >= total) return { records: [], ...counts };
+        if (offset >= total) return { records: listOf([], true), ...counts };
         // Newer records than those counted do not move a page that is found from the oldest.
         const counted = { ...paged, total };
-        const rows = walkedRows(counted) <= shallowRows ? queries.page(counted) : await reader.run("page", counted);
-        return { records: rows.map(toRecord), ...counts };
+        const isNear = walkedRows(counted) <= shallowRows;
+        const places = isNear ? queries.pagePlaces(counted) : await reader.run("pagePlaces", counted);
+        return { records: listOf(places, isNear), ...counts };
       }),
 
     records: (tenantKey, eventId) =>
       readOrRefuse(eventDamaged(eventId), () => {
         const eventSeq = ownSeq(tenantKey, eventId);
-        if (eventSeq === null) return [];
+        if (eventSeq === null) return null;
+        const keys = db
+          .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
+          .from(t.delivery)
+          .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
+          .orderBy(asc(t.delivery.key))
+          .all();
+        const all = { keys, isNear: true, tenantKey, withPayload: true, state: null };
         // The very id that was asked for, should its end be lost.
-        return queries.recordsOf({ tenantKey, eventSeq }).map((row) => ({ ...toRecord(row), eventId }));
+        const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
+        return keys.length === 0 ? null : cursorOver(connection, "records", all, toOwn);
       }),
 
     async eventOwner(eventId) {
@@ -207,35 +218,36 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       return owner.get()?.deletedAt === null ? found.tenantKey : null;
     },
 
-    attempts: (tenantKey, eventId) =>
-      readOrRefuse(eventDamaged(eventId), () => {
+    attempts: (tenantKey, eventId, range) =>
+      readOrRefuse(eventDamaged(eventId), async () => {
         const found = ownEvent(tenantKey, eventId);
         if (!found) return null;
-        return db
-          .select({
-            targetWebhook: t.webhook.url,
-            number: t.attempt.number,
-            startedAt: t.attempt.startedAt,
-            durationMs: t.attempt.durationMs,
-            statusCode: t.attempt.statusCode,
-            error: t.attempt.error,
-            responseBody: t.attempt.responseBody,
-            replayGroupId: t.replay.label,
-          })
-          .from(t.attempt)
-          .innerJoin(t.webhook, eq(t.webhook.key, t.attempt.webhookKey))
-          .leftJoin(t.replay, eq(t.replay.key, t.attempt.replayKey))
-          .where(and(eq(t.attempt.tenantKey, tenantKey), eq(t.attempt.eventSeq, found.seq)))
-          .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
-          .all()
-          .map((row): Attempt => ({ ...row, responseBody: new TextDecoder().decode(row.responseBody ?? undefined) }));
+        const total = db.select({ n: count() }).from(t.attempt).where(eq(t.attempt.eventSeq, found.seq)).get()?.n ?? 0;
+        const paged = { eventSeq: found.seq, ...range };
+        const isNear = total <= shallowRows;
+        const keys = isNear ? queries.attemptKeys(paged) : await reader.run("attemptKeys", paged);
+        const list = cursorOver(connection, "attempts", { keys, isNear }, toAttempt);
+        return { attempts: refuseDamage(eventDamaged(eventId), list), total };
       }),
 
     previewDelivery: (tenantKey, eventId) =>
       readOrRefuse(eventDamaged(eventId), () => {
         const found = ownEvent(tenantKey, eventId);
         if (!found) return null;
-        const newest = recordsOf()
+        const newest = db
+          .select({
+            key: t.delivery.key,
+            url: t.webhook.url,
+            payload: t.event.payload,
+            checksum: t.event.checksum,
+            run: t.delivery.run,
+            attempts: t.delivery.attempts,
+            replayGroupId: sql<string | null>`${sql.raw(wholeLabel)}`,
+          })
+          .from(t.delivery)
+          .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
+          .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
+          .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
           .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, found.seq)))
           .orderBy(desc(t.delivery.key))
           .limit(1)
@@ -265,6 +277,16 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
         };
       }),
   };
+
+  function toAttempt({ responseBody, label, labelKey, ...row }: AttemptRow): Attempt {
+    const replayGroupId = label === null ? null : cutLabel(label);
+    return {
+      ...row,
+      responseBody: utf8.decode(responseBody ?? undefined),
+      replayGroupId,
+      isReplayGroupIdCut: labelKey !== null || replayGroupId !== label,
+    };
+  }
 
   function usageOf(tenantKey: number) {
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
@@ -359,5 +381,15 @@ function toRecord(row: RecordRow): EventRecord {
     nextAttemptAt: row.nextAttemptAt,
     replayGroupId: row.replayGroupId,
     ...(row.unreadable && { unreadable: true }),
+  };
+}
+
+/** The list, but damage in it is reported, and an answer that says so. */
+function refuseDamage<Entry>(report: () => void, list: Cursor<Entry>): Cursor<Entry> {
+  return {
+    next: (bytes) => readOrRefuse(report, () => list.next(bytes)),
+    get ended() {
+      return list.ended;
+    },
   };
 }

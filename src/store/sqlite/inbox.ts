@@ -1,17 +1,19 @@
 import { and, count, desc, eq, gt, lt, sql } from "drizzle-orm";
-import type { InboxDelivery, Tenant } from "../../domain.ts";
+import type { ListedDelivery, Tenant } from "../../domain.ts";
 import { accountGone } from "../../standing.ts";
 import type { InboxVerbs } from "../inbox.ts";
 import type { Connection } from "./connection.ts";
 import { inboxDelivery, inboxSetting } from "./inbox-schema.ts";
 import { type Job, type LaneTransaction, refuse } from "./lane.ts";
+import { cursorOver, type InboxRow } from "./steps.ts";
 
 const value = sql.placeholder;
 
 /** Above every key. */
 const noKey = Number.MAX_SAFE_INTEGER;
 
-export function inboxVerbs({ client, db, lane, pages }: Connection): InboxVerbs {
+export function inboxVerbs(connection: Connection): InboxVerbs {
+  const { client, db, lane, pages } = connection;
   const ofTenant = eq(inboxDelivery.tenantKey, value("tenantKey"));
   const answerOf = db
     .select({ status: inboxSetting.status, delayMs: inboxSetting.delayMs, silent: inboxSetting.silent })
@@ -41,15 +43,7 @@ export function inboxVerbs({ client, db, lane, pages }: Connection): InboxVerbs 
     .where(and(ofTenant, eq(inboxDelivery.id, value("id"))))
     .prepare();
   const between = db
-    .select({
-      id: inboxDelivery.id,
-      receivedAt: inboxDelivery.receivedAt,
-      eventId: inboxDelivery.eventId,
-      headers: inboxDelivery.headers,
-      body: inboxDelivery.body,
-      answeredStatus: inboxDelivery.answeredStatus,
-      isTest: inboxDelivery.isTest,
-    })
+    .select({ key: inboxDelivery.key })
     .from(inboxDelivery)
     .where(and(ofTenant, gt(inboxDelivery.key, value("after")), lt(inboxDelivery.key, value("before"))))
     .orderBy(desc(inboxDelivery.key))
@@ -87,12 +81,14 @@ export function inboxVerbs({ client, db, lane, pages }: Connection): InboxVerbs 
       }),
 
     async inboxDeliveries(tenantKey, { limit, after, before }) {
-      const deliveries: InboxDelivery[] = between.all({
+      const found = between.all({
         tenantKey,
         after: after === undefined ? 0 : keyIn(tenantKey, after),
         before: before === undefined ? noKey : keyIn(tenantKey, before),
         limit,
       });
+      const keys = found.map(({ key }) => key);
+      const deliveries = cursorOver(connection, "inboxDeliveries", { keys, isNear: true }, toDelivery);
       return { deliveries, total: countOf.get({ tenantKey })?.n ?? 0 };
     },
 
@@ -102,3 +98,9 @@ export function inboxVerbs({ client, db, lane, pages }: Connection): InboxVerbs 
       }),
   };
 }
+
+const toDelivery = ({ headers, isTest, ...row }: InboxRow): ListedDelivery => ({
+  ...row,
+  headers: JSON.parse(headers),
+  isTest: isTest !== 0,
+});

@@ -15,6 +15,7 @@ const tenantTables = [
   "stat",
   "idempotency",
   "replay",
+  "replay_label",
   "inbox_delivery",
   "inbox_setting",
   "login_address",

@@ -6,7 +6,8 @@ import packedLatency from "../../../drizzle/sqlite/migrations/0003_packed_latenc
 import registeredWebhooks from "../../../drizzle/sqlite/migrations/0004_registered_webhooks.sql" with { type: "text" };
 import leanEvents from "../../../drizzle/sqlite/migrations/0005_lean_events.sql" with { type: "text" };
 import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with { type: "text" };
-import replays from "../../../drizzle/sqlite/migrations/0007_replays.sql" with { type: "text" };
+import answers from "../../../drizzle/sqlite/migrations/0007_answers.sql" with { type: "text" };
+import replays from "../../../drizzle/sqlite/migrations/0008_replays.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -33,7 +34,8 @@ export const migrations: readonly Migration[] = [
     moves: { attempt: "attempts", delivery: "deliveries", event: "events" },
   },
   { name: "0006_secrets", sql: secrets },
-  { name: "0007_replays", sql: replays },
+  { name: "0007_answers", sql: answers },
+  { name: "0008_replays", sql: replays },
 ];
 
 /**

@@ -1,8 +1,9 @@
+import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain.ts";
-import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import * as t from "./schema.ts";
+import { stepQueries } from "./steps.ts";
 import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
@@ -11,26 +12,6 @@ import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
  * the event loop, where they are known to be quick, and in the Worker, where they may be slow.
  */
 export type Queries = ReturnType<typeof createQueries>;
-
-/** A record as it stands in the tables. */
-export interface RecordRow {
-  key: number;
-  eventSeq: number;
-  idTail: Uint8Array;
-  payload?: Uint8Array;
-  url: string | null;
-  state: number;
-  run: number;
-  attempts: number;
-  attemptsForgotten: number;
-  lastAttemptAt: number | null;
-  nextAttemptAt: number | null;
-  errorReason: string | null;
-  replayGroupId: string | null;
-  checksum?: number | null;
-  /** A part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
-  unreadable?: true;
-}
 
 export interface RecordFilter {
   tenantKey: number;
@@ -45,7 +26,6 @@ export interface PageParams {
   filter: RecordFilter;
   offset: number;
   limit: number;
-  withPayload: boolean;
   /** How many records match the filter, when that is known. */
   total?: number;
 }
@@ -69,37 +49,13 @@ export const stateNumber: Record<DeliveryState, number> = {
 
 export const stateNames: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
-export const recordColumns = {
-  key: t.delivery.key,
-  eventSeq: t.delivery.eventSeq,
-  idTail: t.event.idTail,
-  payload: t.event.payload,
-  checksum: t.event.checksum,
-  url: t.webhook.url,
-  state: t.delivery.state,
-  run: t.delivery.run,
-  attempts: t.delivery.attempts,
-  attemptsForgotten: t.delivery.attemptsForgotten,
-  lastAttemptAt: t.delivery.lastAttemptAt,
-  nextAttemptAt: t.delivery.nextAttemptAt,
-  errorReason: t.delivery.errorReason,
-  replayGroupId: t.replay.label,
-};
-
-/** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
-const { payload: _, checksum: _2, ...columnsWithoutPayload } = recordColumns;
-
 /** Where a record lies; both are in every index that a list walks along. */
-interface Place {
+export interface RecordPlace {
   key: number;
   eventSeq: number;
 }
 
-function unreadable({ payload: _, ...row }: RecordRow): RecordRow {
-  return { ...row, unreadable: true };
-}
-
-export function createQueries(db: BunSQLiteDatabase) {
+export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   const matching = (filter: RecordFilter): SQL | undefined =>
     and(
       eq(t.delivery.tenantKey, filter.tenantKey),
@@ -118,101 +74,16 @@ export function createQueries(db: BunSQLiteDatabase) {
       .where(condition)
       .get()?.n ?? 0;
 
-  const selectRecords = (keys: readonly number[], withPayload: boolean): RecordRow[] =>
-    db
-      .select(withPayload ? recordColumns : columnsWithoutPayload)
-      .from(t.delivery)
-      .innerJoin(t.event, eq(t.event.seq, t.delivery.eventSeq))
-      .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
-      .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
-      .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
-      .orderBy(desc(t.delivery.eventSeq), asc(t.delivery.key))
-      .all();
-
-  /** The records at these places, the newest event first; what is damaged in one costs the others nothing. */
-  function recordsAt(tenantKey: number, places: readonly Place[], withPayload: boolean): RecordRow[] {
-    if (places.length === 0) return [];
-    let rows: RecordRow[] = [];
-    try {
-      rows = selectRecords(
-        places.map(({ key }) => key),
-        withPayload,
-      );
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-    }
-    if (rows.length < places.length) {
-      rows = places
-        .toSorted((a, b) => b.eventSeq - a.eventSeq || a.key - b.key)
-        .flatMap((place) => {
-          const [whole] = unlessDamaged(() => selectRecords([place.key], withPayload)) ?? [];
-          return whole ?? whatIsLeftOf(tenantKey, place) ?? [];
-        });
-    }
-    return rows.map((row) =>
-      row.payload === undefined || isWhole(row.payload, row.checksum ?? null) ? row : unreadable(row),
-    );
-  }
-
-  /** A damaged record, from the row of the delivery or else from the indexes; null when it was erased meanwhile. */
-  function whatIsLeftOf(tenantKey: number, { key, eventSeq }: Place): RecordRow | null {
-    const { idTail: _, ...ofDelivery } = columnsWithoutPayload;
-    const event = unlessDamaged(() =>
-      db.select({ idTail: t.event.idTail }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),
-    );
-    const idTail = event?.idTail ?? lostTail;
-    try {
-      const record = db
-        .select(ofDelivery)
-        .from(t.delivery)
-        .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
-        .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
-        .where(eq(t.delivery.key, key))
-        .get();
-      return record ? { ...record, idTail, unreadable: true } : null;
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-    }
-    const { url } = webhookInIndex(tenantKey, eventSeq, key) ?? { url: null };
-    const state = [t.statePending, t.stateDelivered].find((state) => isInStateIndex(tenantKey, state, eventSeq, key));
-    const unknown = {
-      run: 0,
-      attempts: 0,
-      attemptsForgotten: 0,
-      lastAttemptAt: null,
-      nextAttemptAt: null,
-      replayGroupId: null,
-    };
-    return {
-      ...{ key, eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },
-      ...{ errorReason: null, unreadable: true },
-    };
-  }
-
-  const webhookInIndex = (tenantKey: number, eventSeq: number, key: number) =>
-    unlessDamaged(() =>
-      db.get<{ url: string } | null>(
-        sql`select url from webhook where key = (select webhook_key from delivery indexed by delivery_by_tenant
-            where tenant_key = ${tenantKey} and event_seq = ${eventSeq} and key = ${key})`,
-      ),
-    );
-
-  const isInStateIndex = (tenantKey: number, state: number, eventSeq: number, key: number): boolean =>
-    !!unlessDamaged(() =>
-      db.get(
-        sql`select 1 from delivery indexed by delivery_by_state
-            where tenant_key = ${tenantKey} and state = ${state} and event_seq = ${eventSeq} and key = ${key}`,
-      ),
-    );
-
   return {
+    ...stepQueries(db),
+
     /**
-     * One page of records. The keys are paged first, inside the covering index, and joined after: at offset 1,000,000
-     * that takes 20 ms, with the join inside 436 ms. When it is known how many records match, the walk begins at the end
-     * that is nearer: of 5.2 million, the page at 5,000,000 took 252 ms from the newest, and takes as long as that at
-     * 200,000.
+     * Where the records of one page lie, the newest event first. That is found inside the covering index, and what belongs
+     * to them is read after: at offset 1,000,000 that takes 20 ms, with the join inside 436 ms. When it is known how many
+     * records match, the walk begins at the end that is nearer: of 5.2 million, the page at 5,000,000 took 252 ms from the
+     * newest, and takes as long as that at 200,000.
      */
-    page({ filter, offset, limit, withPayload, total }: PageParams): RecordRow[] {
+    pagePlaces({ filter, offset, limit, total }: PageParams): RecordPlace[] {
       const { eventSeq, key } = t.delivery;
       const fromOldest = total === undefined ? null : spanFromOldest(offset, limit, total);
       const order = fromOldest ? [asc(eventSeq), desc(key)] : [desc(eventSeq), asc(key)];
@@ -225,17 +96,20 @@ export function createQueries(db: BunSQLiteDatabase) {
         .limit(span.limit)
         .offset(span.offset)
         .all();
-      return recordsAt(filter.tenantKey, places, withPayload);
+      return fromOldest ? places.reverse() : places;
     },
 
-    /** All records of one event of a tenant, in the order of the webhooks. */
-    recordsOf({ tenantKey, eventSeq }: { tenantKey: number; eventSeq: number }): RecordRow[] {
-      const places = db
-        .select({ key: t.delivery.key, eventSeq: t.delivery.eventSeq })
-        .from(t.delivery)
-        .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
-        .all();
-      return recordsAt(tenantKey, places, true);
+    /** The keys of the attempts of an event, the oldest first. */
+    attemptKeys({ eventSeq, offset, limit }: { eventSeq: number; offset: number; limit: number }): number[] {
+      return db
+        .select({ key: t.attempt.key })
+        .from(t.attempt)
+        .where(eq(t.attempt.eventSeq, eventSeq))
+        .orderBy(asc(t.attempt.startedAt), asc(t.attempt.key))
+        .limit(limit)
+        .offset(offset)
+        .all()
+        .map(({ key }) => key);
     },
 
     /** Counts matching records, but no further than `limit`. */

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { isStep, packStep } from "./packed-step.ts";
 import { createQueries, type Queries } from "./queries.ts";
 import type { ReaderAnswer, ReaderMessage, ReaderRequest } from "./reader.ts";
 
@@ -18,8 +19,12 @@ let opened: Opened | null = null;
 self.onmessage = ({ data }: MessageEvent<ReaderMessage>) => {
   if (data.kind === "open") opened = open(data.databasePath);
   else if (data.kind === "close") close();
-  else self.postMessage(answer(data));
+  else send(answer(data));
 };
+
+function send(answer: ReaderAnswer): void {
+  self.postMessage(answer, "step" in answer ? answer.step.buffers : []);
+}
 
 function open(databasePath: string): Opened {
   const reading = new Database(databasePath, { readonly: true, strict: true });
@@ -39,7 +44,8 @@ function close(): void {
 
 function answer(request: ReaderRequest): ReaderAnswer {
   try {
-    return { id: request.id, result: work(request) };
+    const result = work(request);
+    return isStep(result) ? { id: request.id, step: packStep(result) } : { id: request.id, result };
   } catch (error) {
     return { id: request.id, error: error instanceof Error ? error.message : String(error) };
   }

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { shuttingDown } from "../../errors.ts";
+import { type PackedStep, unpackStep } from "./packed-step.ts";
 import type { Queries } from "./queries.ts";
 
 /** A second thread on the same database: the queries of `queries.ts` on a read-only connection, and checkpoints. */
@@ -17,7 +18,10 @@ export type ReaderRequest =
 
 export type ReaderMessage = { kind: "open"; databasePath: string } | { kind: "close" } | ReaderRequest;
 
-export type ReaderAnswer = { id: number; result: unknown } | { id: number; error: string };
+export type ReaderAnswer =
+  | { id: number; result: unknown }
+  | { id: number; step: PackedStep }
+  | { id: number; error: string };
 
 /** A query that takes longer than this is cut off at the end: SQLite holds no state that a reader could leave behind. */
 const closingPatienceMs = 2_000;
@@ -36,13 +40,14 @@ export function createReader(databasePath: string): Reader {
   }
 
   function start(): Worker {
-    const started = new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {} });
+    // Small: it is to hold a step at a time, and garbage of it as little as may be.
+    const started = new Worker(new URL("./reader-worker.ts", import.meta.url), { env: {}, smol: true });
     started.onmessage = ({ data }: MessageEvent<ReaderAnswer>) => {
       const waiter = waiting.get(data.id);
       waiting.delete(data.id);
       if (waiting.size === 0) started.unref();
       if ("error" in data) waiter?.reject(new Error(data.error));
-      else waiter?.resolve(data.result);
+      else waiter?.resolve("step" in data ? unpackStep(data.step) : data.result);
     };
     started.onerror = (event) => {
       if (worker === started) worker = null;

@@ -1,4 +1,5 @@
-import type { Replay, ReplayKind, ReplayStatus } from "../../domain.ts";
+import { createHash } from "node:crypto";
+import { cutLabel, type Replay, type ReplayKind } from "../../domain.ts";
 import { notFound, rateLimited } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import { accountGone } from "../../standing.ts";
@@ -8,33 +9,11 @@ import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import { type DiskFloor, noRoom } from "./events.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
+import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
+import { cursorOver } from "./steps.ts";
 import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-
-interface ReplayRow {
-  key: number;
-  id: string;
-  tenantKey: number;
-  kind: ReplayKind;
-  label: string;
-  phase: "waiting" | "queueing" | "queued" | "completed" | "cancelled";
-  fromSeq: number;
-  toSeq: number;
-  cursorSeq: number;
-  selected: number;
-  queued: number;
-  delivered: number;
-  failed: number;
-  superseded: number;
-  skipped: number;
-  createdAt: number;
-  completedAt: number | null;
-}
-
-const columns = `key, id, tenant_key as tenantKey, kind, label, phase, from_seq as fromSeq, to_seq as toSeq,
-  cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped, created_at as createdAt,
-  completed_at as completedAt`;
 
 /** How many events to queue; of the replay `passOver`, none is queued and all are counted as skipped. */
 interface ReplayStep {
@@ -63,15 +42,21 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
   const { client, lane, pages, rowKeys, reader, reportDamage } = connection;
 
   const insert = client.prepare(
-    `insert into replay (id, tenant_key, kind, label, phase, from_seq, to_seq, cursor_seq, selected, created_at)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
+    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`,
+  );
+  const insertLabel = client.prepare(
+    "insert into replay_label (tenant_key, hash, text) values (?1, ?2, ?3) on conflict do nothing",
+  );
+  const labelAt = client.prepare<{ key: number }, [number, Uint8Array]>(
+    "select key from replay_label where tenant_key = ?1 and hash = ?2",
   );
   const byKey = client.prepare<ReplayRow, [number]>(`select ${columns} from replay where key = ?1`);
   const byId = client.prepare<ReplayRow, [string, number]>(
     `select ${columns} from replay where id = ?1 and tenant_key = ?2`,
   );
-  const listed = client.prepare<ReplayRow, [number, number, number]>(
-    `select ${columns} from replay where tenant_key = ?1 order by key desc limit ?2 offset ?3`,
+  const listed = client.prepare<{ key: number }, [number, number, number]>(
+    "select key from replay where tenant_key = ?1 order by key desc limit ?2 offset ?3",
   );
   const counted = client.prepare<{ n: number }, [number]>("select count(*) as n from replay where tenant_key = ?1");
   const unfinished = client.prepare<{ n: number }, [number]>(
@@ -127,6 +112,15 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
        completed_at = case when ?2 = 'cancelled' then ?6 else completed_at end
      where key = ?1`,
   );
+
+  /** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
+  function keepLabel(tenantKey: number, label: string): [shown: string, labelKey: number | null] {
+    const shown = cutLabel(label);
+    if (shown === label) return [label, null];
+    const hash = createHash("sha256").update(label).digest();
+    insertLabel.run(tenantKey, hash, label);
+    return [shown, labelAt.get(tenantKey, hash)?.key ?? null];
+  }
 
   /** Starts a new run for one event wherever it is due one; returns how many records it queued and passed over. */
   function requeueEvent(
@@ -246,7 +240,18 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
         if (seq === null) return refuse(notFound("The account has no event with this eventId.", "event_not_found"));
         if (!hasRoom()) return refuse(noRoom());
         const key = Number(
-          insert.run(replay.id, tenantKey, "single", replay.label, "queued", seq, seq, seq, 1, now).lastInsertRowid,
+          insert.run(
+            replay.id,
+            tenantKey,
+            "single",
+            ...keepLabel(tenantKey, replay.label),
+            "queued",
+            seq,
+            seq,
+            seq,
+            1,
+            now,
+          ).lastInsertRowid,
         );
         const woken = new Set<number>();
         const { queued, skipped } = requeueEvent(tx, page, seq, { key, kind: "single" }, woken);
@@ -271,7 +276,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
           replay.id,
           tenantKey,
           replay.kind,
-          replay.label,
+          ...keepLabel(tenantKey, replay.label),
           "waiting",
           fromSeq,
           toSeq,
@@ -305,7 +310,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
 
     async replays(tenantKey, { offset, limit }) {
       const total = counted.get(tenantKey)?.n ?? 0;
-      return { replays: listed.all(tenantKey, limit, offset).map(toReplay), total };
+      const keys = listed.all(tenantKey, limit, offset).map(({ key }) => key);
+      return { replays: cursorOver(connection, "replays", { keys, isNear: true }, toListedReplay), total };
     },
 
     async findReplay(tenantKey, replayId) {
@@ -354,29 +360,3 @@ const tooManyToday = (limit: number, waitMs: number) =>
     "too_many_replays_today",
     waitMs / 1000,
   );
-
-const statusOf: Record<ReplayRow["phase"], ReplayStatus> = {
-  waiting: "waiting",
-  queueing: "running",
-  queued: "running",
-  completed: "completed",
-  cancelled: "cancelled",
-};
-
-function toReplay(row: ReplayRow | null): Replay {
-  if (!row) throw new Error("A replay that was just written cannot be read");
-  return {
-    id: row.id,
-    kind: row.kind,
-    replayGroupId: row.label,
-    status: statusOf[row.phase],
-    selected: row.selected,
-    queued: row.queued,
-    delivered: row.delivered,
-    failed: row.failed,
-    superseded: row.superseded,
-    skipped: row.skipped,
-    createdAt: row.createdAt,
-    completedAt: row.completedAt,
-  };
-}

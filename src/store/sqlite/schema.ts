@@ -283,7 +283,10 @@ export const replay = sqliteTable(
       .notNull()
       .references(() => tenant.key),
     kind: text("kind", { enum: ["single", "timeline", "all", "failed"] }).notNull(),
+    /** As `cutLabel` has it, when it is long; `labelKey` then leads to the whole. */
     label: text("label").notNull(),
+    /** No foreign key, for the reason that is said at `delivery`. Null in rows that are older than it, whatever their label. */
+    labelKey: integer("label_key"),
     /** `queued`: every record is in the queue, and some have not ended. */
     phase: text("phase", { enum: ["waiting", "queueing", "queued", "completed", "cancelled"] }).notNull(),
     /** The events of the selection lie in fromSeq..toSeq; the cursor is the last one that has been queued. */
@@ -307,6 +310,21 @@ export const replay = sqliteTable(
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
     check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
   ],
+);
+
+/** Long labels of replays, each once for an account, however many of its replays carry it. */
+export const replayLabel = sqliteTable(
+  "replay_label",
+  {
+    key: integer("key").primaryKey(),
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    /** SHA-256 of the text. */
+    hash: blob("hash", { mode: "buffer" }).notNull(),
+    text: text("text").notNull(),
+  },
+  (t) => [uniqueIndex("replay_label_once").on(t.tenantKey, t.hash)],
 );
 
 /** Remembered 202s of requests with an `Idempotency-Key`. */

@@ -30,7 +30,15 @@ export function judgeAttack(result: AttackResult): Bar[] {
   const { lost, wrong, refused } = beside;
   const strange = Object.keys(tally).filter((what) => !attack.expected.map(String).includes(what) && tally[what] !== 0);
   const growth = residentPeak - residentBefore;
+  const maxIngestionMs = Math.max(attack.ingestionP99Ms ?? 0, alone.ingestionP99Ms * maxP99Ratio);
+  const ingestion: Bar = {
+    name: `${attack.name}: p99 of the healthy tenant's requests`,
+    passed: beside.ingestionP99Ms < maxIngestionMs,
+    measured: ms(beside.ingestionP99Ms),
+    wanted: `under ${attack.ingestionP99Ms} ms or twice ${ms(alone.ingestionP99Ms)}`,
+  };
   return [
+    ...(attack.ingestionP99Ms === undefined ? [] : [ingestion]),
     {
       name: `${attack.name}: p99 of the healthy tenant's deliveries`,
       passed: beside.endToEndP99Ms < limitMs,
@@ -99,6 +107,7 @@ export function attackLines({
     `\n${attack.name}  ${attack.load}`,
     `${indent}${seconds.toFixed(0)} s, answers: ${answers.join(", ") || "none"}`,
     `${indent}healthy tenant (20 events/s) end to end: alone p50 ${ms(alone.endToEndP50Ms)} p99 ${ms(alone.endToEndP99Ms)}, beside p50 ${ms(beside.endToEndP50Ms)} p99 ${ms(beside.endToEndP99Ms)}`,
+    `${indent}its requests: alone p99 ${ms(alone.ingestionP99Ms)}, beside p99 ${ms(beside.ingestionP99Ms)}`,
     `${indent}resident ${mb(residentBefore)} before, ${mb(residentPeak)} at its peak; server ${beside.serverCores.toFixed(2)} cores, others with the attacker ${beside.otherCores.toFixed(2)}`,
   ].join("\n");
 }

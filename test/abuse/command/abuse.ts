@@ -73,8 +73,8 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
   const bars: Bar[] = [];
   for (const attack of chosen) {
     const count = 1 + attack.accounts;
-    const seeds = attack.guessesPasswords ? 0 : count;
-    const result = await withServer(parent, { seeds, ...(attack.tier && { tier: attack.tier }) }, async (target) => {
+    const seeds = { count: attack.guessesPasswords ? 0 : count, tier: attack.tier, fill: attack.seed };
+    const result = await withServer(parent, seeds, async (target) => {
       const { api, dataDir, seeded } = target;
       return measure(attack, target, attack.guessesPasswords ? await makeAccounts(api, dataDir, count) : seeded);
     });
@@ -82,7 +82,7 @@ async function abuse(only: ReadonlySet<string>): Promise<number> {
     bars.push(...judgeAttack(result));
   }
   if (only.has(timing)) {
-    for (const result of await withServer(parent, { seeds: 0 }, timeLogins)) {
+    for (const result of await withServer(parent, { count: 0 }, timeLogins)) {
       say(timingLine(result));
       bars.push(judgeTiming(result));
     }
@@ -101,12 +101,12 @@ interface Running {
 
 async function withServer<T>(
   parent: string,
-  { seeds, tier }: { seeds: number; tier?: Tier },
+  seeds: { count: number; tier?: Tier | undefined; fill?: Attack["seed"] | undefined },
   act: (target: Running) => Promise<T>,
 ): Promise<T> {
   const dataDir = makeDataDir(parent);
   removeAtEnd(dataDir);
-  const seeded = await seedAccounts(dataDir, seeds, tier);
+  const seeded = await seedAccounts(dataDir, seeds);
   const server = await startProduct({ dataDir, source: values.source, env: targetSettings });
   try {
     return await act({ server, api: createApi(server.port), dataDir, seeded });

@@ -1,5 +1,6 @@
 import type { Tier } from "../../../src/domain.ts";
-import type { AttackTarget, Tally } from "./target.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { AttackTarget, SeededAccount, Tally } from "./target.ts";
 
 /** One attack, run by a process of its own, so that it costs the server and not those who measure. */
 export interface Attack {
@@ -10,6 +11,10 @@ export interface Attack {
   readonly accounts: number;
   /** The plan of its accounts. @default "enterprise" */
   readonly tier?: Tier;
+  /** What its accounts have stored before the server starts, whose memory the making of it is not to count in. */
+  seed?(store: Store, accounts: readonly SeededAccount[]): Promise<void>;
+  /** The healthy tenant's requests may wait so long, in ms (99th percentile); not judged when absent. */
+  readonly ingestionP99Ms?: number;
   /** Its accounts have real passwords. A hundred of them take the server seconds to make. */
   readonly guessesPasswords?: boolean;
   /** Seconds at least, when that is more than what was asked for. */

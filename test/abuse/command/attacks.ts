@@ -1,3 +1,4 @@
+import { answerAttacks } from "./answer-attacks.ts";
 import type { Attack } from "./attack.ts";
 import { connectionAttacks } from "./connection-attacks.ts";
 import { loginAttacks } from "./login-attacks.ts";
@@ -9,6 +10,7 @@ export const attacks: readonly Attack[] = [
   ...loginAttacks,
   ...streamAttacks,
   ...connectionAttacks,
+  ...answerAttacks,
   ...stormAttacks,
   ...meteringAttacks,
 ];

@@ -4,6 +4,7 @@ import { openDataDir } from "../../../src/data-dir.ts";
 import type { Tier } from "../../../src/domain.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openStore } from "../../../src/store/open.ts";
+import type { Store } from "../../../src/store/store.ts";
 import type { Api } from "../../bench/tenants.ts";
 import { seedTenantIn } from "../../support/seed-tenant.ts";
 import { issueSession } from "../../support/seeded-account.ts";
@@ -20,6 +21,11 @@ export interface Account {
   readonly session: string;
   /** Of those that the operator made. */
   readonly password?: string;
+}
+
+/** One that was put into the store, which knows it by its key. */
+export interface SeededAccount extends Account {
+  readonly key: number;
 }
 
 /**
@@ -40,21 +46,35 @@ const concurrency = 4;
  * Accounts straight in the store, before a server opens it, for attacks by many that never log in. The first one is the
  * healthy tenant's.
  * @param dataDir that of the server to come
- * @param tier of the others
+ * @param tier of the accounts after the first one
+ * @param fill puts into the store what those accounts have in it
  */
-export async function seedAccounts(dataDir: string, count: number, tier: Tier = "enterprise"): Promise<Account[]> {
+export async function seedAccounts(
+  dataDir: string,
+  {
+    count,
+    tier = "enterprise",
+    fill = async () => {},
+  }: {
+    count: number;
+    tier?: Tier | undefined;
+    fill?: ((store: Store, accounts: readonly SeededAccount[]) => Promise<void>) | undefined;
+  },
+): Promise<Account[]> {
   const path = join(dataDir, "data");
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const opened = openDataDir(path);
   const store = openStore({ dataDir: path, clock: systemClock });
   try {
-    return await Promise.all(
-      Array.from({ length: count }, async (_, n) => {
+    const accounts = await Promise.all(
+      Array.from({ length: count }, async (_, n): Promise<SeededAccount> => {
         const plan = n === 0 ? "enterprise" : tier;
         const { tenant, apiKey } = await seedTenantIn({ store, dataDir: path }, { tier: plan });
-        return { id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
+        return { key: tenant.key, id: tenant.id, apiKey, session: issueSession({ dataDir: path }, tenant.id) };
       }),
     );
+    await fill(store, accounts.slice(1));
+    return accounts;
   } finally {
     await store.close();
     opened.release();

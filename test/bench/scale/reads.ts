@@ -4,6 +4,7 @@ import { createRandom } from "../../../src/lib/random.ts";
 import { createVault } from "../../../src/lib/vault.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { PageQuery, Store } from "../../../src/store/store.ts";
+import { readAll } from "../../support/read-all.ts";
 import { createHistogram, type Histogram } from "../histogram.ts";
 import { showProgress } from "../output.ts";
 import { findAccount, readApiKeys } from "./accounts.ts";
@@ -65,7 +66,8 @@ export const measureReads = (folder: string, history: History): Promise<Reads> =
     const largestKey = keyOf(largestTenant);
     const anyTenant = () => keyOf(random.between(0, tenants - 1));
     const list = async (query: PageQuery) => {
-      const { records, total } = await store.page(query);
+      const { records: list, total } = await store.page(query);
+      const records = await readAll(list);
       const wanted = Math.min(query.size, total - query.page * query.size);
       if (records.length !== wanted)
         throw new Error(`Page ${query.page} has ${records.length} records, not ${wanted}.`);
@@ -85,7 +87,8 @@ export const measureReads = (folder: string, history: History): Promise<Reads> =
       middlePage: await time("middle page", fewCalls, () => largest(middle)),
       oneEvent: await time("one event", manyCalls, async () => {
         const event = random.between(0, history.events - 1);
-        const records = await store.records(keyOf(owners[event] ?? 0), history.idOf(event));
+        const list = await store.records(keyOf(owners[event] ?? 0), history.idOf(event));
+        const records = list ? await readAll(list) : [];
         if (records.length !== 1) throw new Error(`Event ${event} has ${records.length} records, not one.`);
       }),
     };

@@ -206,6 +206,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     policy: anyUrl,
     deliveries,
     hub,
+    answers: { closeTenant: () => {} },
     signers,
     passwords: { hash: async () => "hash", verify: async () => false },
     payments: null,

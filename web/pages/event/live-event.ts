@@ -1,25 +1,28 @@
 import { useEffect, useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import { type Loaded, useLoaded } from "../../api/load.ts";
-import type { Attempt, EventRecord } from "../../api/types.ts";
+import type { EventRecord } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
+import { attemptsAtOnce } from "./attempt-pages.ts";
+import { type NewestAttempts, readNewestAttempts } from "./newest-attempts.ts";
 
-export interface LiveEvent {
+/** With the attempts of all its records. */
+export interface LiveEvent extends NewestAttempts {
   readonly records: readonly EventRecord[];
-  /** Of all its records, oldest first. */
-  readonly attempts: readonly Attempt[];
 }
 
 /** A replay to two webhooks is four messages in a moment. */
 const rereadMs = 200;
 
 /** An event as it stands. It is read again when the stream tells of it: what a receiver answered is not in a message. */
-export function useLiveEvent(id: string): Loaded<LiveEvent> {
+export function useLiveEvent(id: string): Loaded<LiveEvent> & { showEarlier(): void } {
+  const wanted = useRef({ id, attempts: attemptsAtOnce });
+  if (wanted.current.id !== id) wanted.current = { id, attempts: attemptsAtOnce };
   const loaded = useLoaded<LiveEvent>(`event ${id}`, async (signal) => {
     // The attempts first: the records are never older than they are.
-    const attempts = await call<Attempt[]>(`/v1/events/${encodeURIComponent(id)}/attempts`, { signal });
+    const newest = await readNewestAttempts(id, wanted.current.attempts, signal);
     const records = await call<EventRecord[]>(`/v1/events/${encodeURIComponent(id)}`, { signal });
-    return { records, attempts };
+    return { records, ...newest };
   });
 
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -31,5 +34,11 @@ export function useLiveEvent(id: string): Loaded<LiveEvent> {
       loaded.reload();
     }, rereadMs);
   });
-  return loaded;
+  return {
+    ...loaded,
+    showEarlier() {
+      wanted.current.attempts = (loaded.data?.attempts.length ?? 0) + attemptsAtOnce;
+      loaded.reload();
+    },
+  };
 }

@@ -28,12 +28,15 @@ export function RecordCard({
   const { eventId, targetWebhook, state, replayGroupId } = record;
   const id = `record-${eventId}-${targetWebhook}`;
   const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
-  const isLabelShown = attempts.at(-1)?.replayGroupId === replayGroupId;
+  const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
     record.attempts === 0 && state === "PENDING" && <span key="untried">Not tried yet</span>,
     replayGroupId !== null && !isLabelShown && (
       <span key="group">
-        Replay group <span class="mono">{replayGroupId}</span>
+        Replay group{" "}
+        <span class="mono">
+          {replayGroupId.length > longestLabel ? `${replayGroupId.slice(0, longestLabel)}…` : replayGroupId}
+        </span>
       </span>
     ),
     isGone && (
@@ -59,6 +62,15 @@ export function RecordCard({
       {state === "PENDING" && <Next at={record.nextAttemptAt} />}
     </section>
   );
+}
+
+/** A label may be as long as a book. */
+const longestLabel = 255;
+
+/** Whether an attempt says the label, of which it may have the begin only. */
+function isLabelOf(attempt: Attempt | undefined, label: string | null): boolean {
+  if (!attempt?.replayGroupIdIsCut) return attempt?.replayGroupId === label;
+  return label?.startsWith(attempt.replayGroupId?.slice(0, -1) ?? "") ?? false;
 }
 
 /** What a replay has replaced by records of other webhooks; the tries stay. */

@@ -22,7 +22,7 @@ export function IdSearch() {
       return;
     }
     try {
-      await call(`/v1/events/${id}/attempts`);
+      await call(`/v1/events/${id}/attempts`, { query: { size: 1 } });
       setWrong(null);
       openFrom(url);
       route(`/events/${id}`);

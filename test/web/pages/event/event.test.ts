@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Attempt } from "../../../../web/api/types.ts";
+import { newestPages } from "../../../../web/pages/event/attempt-pages.ts";
 import { payloadOf } from "../../../../web/pages/event/payload-of.ts";
 import { runsOf } from "../../../../web/pages/event/runs.ts";
 
@@ -43,4 +44,17 @@ test("tries stand together by what asked for them", () => {
     ["after-lunch", [6]],
   ]);
   expect(runsOf([])).toEqual([]);
+});
+
+test.each([
+  [0, 100, []],
+  [1, 100, [0]],
+  [100, 100, [0]],
+  [101, 100, [0, 1]],
+  [200, 100, [1]],
+  [250, 100, [1, 2]],
+  [250, 250, [0, 1, 2]],
+  [1_000, 300, [7, 8, 9]],
+])("of %i tries the newest %i are on the pages %p", (total, wanted, pages) => {
+  expect(newestPages(total, wanted)).toEqual(pages);
 });

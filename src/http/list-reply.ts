@@ -1,0 +1,61 @@
+import type { Cursor } from "../store/store.ts";
+import { answerStepBytes, type Chunks, chunkBytes, smallAnswerBytes } from "./answers.ts";
+import type { Reply } from "./endpoint.ts";
+
+/** A JSON text with a list in it. */
+export interface JsonList<Entry> {
+  /** The text before the list's first entry, up to its bracket. */
+  readonly before: string;
+  readonly entries: Cursor<Entry>;
+  /** The JSON text of an entry, in pieces; bytes are UTF-8 and go out as they are. */
+  readonly write: (entry: Entry) => readonly (string | Uint8Array)[];
+  readonly after: string;
+}
+
+/** Bytes of this length are worth a chunk of their own, which saves two copies. */
+const largePieceBytes = 16 * 1024;
+
+const encoder = new TextEncoder();
+/** What was proven to be UTF-8 as it came in; a byte order mark inside would be the tenant's own. */
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+const textOf = (piece: string | Uint8Array) => (typeof piece === "string" ? piece : utf8.decode(piece));
+
+/** Writes an entry as the JSON of its body in the API. */
+export const writeJson =
+  <Entry>(toBody: (entry: Entry) => unknown) =>
+  (entry: Entry) => [JSON.stringify(toBody(entry))];
+
+/** Answers with a list: whole when it is small, else a step at a time as its reader takes it. */
+export async function listReply<Entry>(list: JsonList<Entry>, headers?: Record<string, string>): Promise<Reply> {
+  const { before, entries, write, after } = list;
+  const first = await entries.next(smallAnswerBytes);
+  const reply = { status: 200, ...(headers && { headers }) };
+  if (!entries.ended) return { ...reply, chunks: chunksOf(list, first) };
+  const texts = first.map((entry) => write(entry).map(textOf).join(""));
+  return { ...reply, text: `${before}${texts.join(",")}${after}` };
+}
+
+async function* chunksOf<Entry>({ before, entries, write, after }: JsonList<Entry>, first: readonly Entry[]): Chunks {
+  let text = before;
+  let separator = "";
+  for (let step = first; step.length > 0; step = await entries.next(answerStepBytes)) {
+    for (const entry of step) {
+      text += separator;
+      separator = ",";
+      for (const piece of write(entry)) {
+        if (typeof piece === "string" || piece.length < largePieceBytes) {
+          text += textOf(piece);
+          continue;
+        }
+        yield encoder.encode(text);
+        text = "";
+        yield piece;
+      }
+      if (text.length < chunkBytes) continue;
+      yield encoder.encode(text);
+      text = "";
+    }
+  }
+  yield encoder.encode(text + after);
+}

@@ -1,0 +1,175 @@
+import type { Database } from "bun:sqlite";
+import { eq, sql } from "drizzle-orm";
+import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { JsonText } from "../../domain.ts";
+import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
+import type { RecordPlace } from "./queries.ts";
+import { jsonTextSql, wholeLabel } from "./replay-rows.ts";
+import * as t from "./schema.ts";
+import { bytesBeside, type Step, type StepParams } from "./steps.ts";
+
+/** A record as it stands in the tables. */
+export interface RecordRow {
+  eventSeq: number;
+  idTail: Uint8Array;
+  payload?: Uint8Array | null;
+  checksum?: number | null;
+  url: string | null;
+  state: number;
+  attempts: number;
+  attemptsForgotten: number;
+  lastAttemptAt: number | null;
+  nextAttemptAt: number | null;
+  errorReason: string | null;
+  replayGroupId: JsonText | null;
+  /** 1: a part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
+  unreadable?: 1 | null;
+}
+
+export interface RecordStepParams extends StepParams<RecordPlace> {
+  tenantKey: number;
+  /** Records in another one are passed over: they have moved on since the list was fixed. */
+  state: number | null;
+  withPayload: boolean;
+}
+
+const recordColumns = (payload: string, label: string) => `
+  d.event_seq as eventSeq, event.id_tail as idTail, ${payload} webhook.url, d.state, d.attempts,
+  d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt, d.next_attempt_at as nextAttemptAt,
+  d.error_reason as errorReason,
+  case when replay.key is not null then ${jsonTextSql(label)} end as replayGroupId`;
+const recordJoins = `
+  join event on event.seq = d.event_seq
+  left join webhook on webhook.key = d.webhook_key
+  left join replay on replay.key = d.replay_key`;
+
+/** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
+const recordSql = (withPayload: boolean) => `
+  select ${recordColumns(withPayload ? "event.payload, event.checksum," : "", wholeLabel)}
+  from delivery d ${recordJoins} where d.key = ?1`;
+
+/**
+ * Many records in the order of their keys, in one statement: half the time of one for each. What is long in them is not
+ * read; such a record is said to be long.
+ */
+const shortRecordsSql = (withPayload: boolean) => `
+  select ${recordColumns(withPayload ? "iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum," : "", "replay.label")},
+         ${withPayload ? "length(event.payload) > ?2 or" : ""} length(replay.label) > ?2 or replay.label_key is not null as isLong,
+         d.key
+  from json_each(?1) as list cross join delivery d on d.key = list.value ${recordJoins}`;
+
+const recordSqls = {
+  whole: { one: recordSql(true), many: shortRecordsSql(true) },
+  lean: { one: recordSql(false), many: shortRecordsSql(false) },
+};
+
+type ShortRecordRow = RecordRow & { isLong: number | null; key: number };
+
+const columnsOfDelivery = {
+  eventSeq: t.delivery.eventSeq,
+  url: t.webhook.url,
+  state: t.delivery.state,
+  attempts: t.delivery.attempts,
+  attemptsForgotten: t.delivery.attemptsForgotten,
+  lastAttemptAt: t.delivery.lastAttemptAt,
+  nextAttemptAt: t.delivery.nextAttemptAt,
+  errorReason: t.delivery.errorReason,
+  replayGroupId: sql<JsonText | null>`case when ${t.replay.key} is not null then ${sql.raw(jsonTextSql(wholeLabel))} end`,
+};
+
+/** The row with a payload that has changed left out. Each row has the same columns, in the same order, as `packStep` wants it. */
+function withWholePayload({ payload = null, checksum = null, unreadable = null, ...row }: RecordRow): RecordRow {
+  const isDamaged = payload !== null && !isWhole(payload, checksum);
+  return {
+    eventSeq: row.eventSeq,
+    idTail: row.idTail,
+    payload: isDamaged ? null : payload,
+    url: row.url,
+    state: row.state,
+    attempts: row.attempts,
+    attemptsForgotten: row.attemptsForgotten,
+    lastAttemptAt: row.lastAttemptAt,
+    nextAttemptAt: row.nextAttemptAt,
+    errorReason: row.errorReason,
+    replayGroupId: row.replayGroupId,
+    unreadable: isDamaged ? 1 : unreadable,
+  };
+}
+
+/** Reads records a step at a time; what is damaged in one costs the others nothing. */
+export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database }) {
+  /** A damaged record, from the row of the delivery or else from the indexes; null when it was erased meanwhile. */
+  function whatIsLeftOf(tenantKey: number, { key, eventSeq }: RecordPlace): RecordRow | null {
+    const event = unlessDamaged(() =>
+      db.select({ idTail: t.event.idTail }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),
+    );
+    const idTail = event?.idTail ?? lostTail;
+    try {
+      const record = db
+        .select(columnsOfDelivery)
+        .from(t.delivery)
+        .leftJoin(t.webhook, eq(t.webhook.key, t.delivery.webhookKey))
+        .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
+        .where(eq(t.delivery.key, key))
+        .get();
+      return record ? { ...record, idTail, unreadable: 1 } : null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+    }
+    const { url } = webhookInIndex(tenantKey, eventSeq, key) ?? { url: null };
+    const state = [t.statePending, t.stateDelivered].find((state) => isInStateIndex(tenantKey, state, eventSeq, key));
+    const unknown = {
+      attempts: 0,
+      attemptsForgotten: 0,
+      lastAttemptAt: null,
+      nextAttemptAt: null,
+      replayGroupId: null,
+    };
+    return {
+      ...{ eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },
+      ...{ errorReason: null, unreadable: 1 },
+    };
+  }
+
+  const webhookInIndex = (tenantKey: number, eventSeq: number, key: number) =>
+    unlessDamaged(() =>
+      db.get<{ url: string } | null>(
+        sql`select url from webhook where key = (select webhook_key from delivery indexed by delivery_by_tenant
+            where tenant_key = ${tenantKey} and event_seq = ${eventSeq} and key = ${key})`,
+      ),
+    );
+
+  const isInStateIndex = (tenantKey: number, state: number, eventSeq: number, key: number): boolean =>
+    !!unlessDamaged(() =>
+      db.get(
+        sql`select 1 from delivery indexed by delivery_by_state
+            where tenant_key = ${tenantKey} and state = ${state} and event_seq = ${eventSeq} and key = ${key}`,
+      ),
+    );
+
+  function readOne(sqlOfOne: string, tenantKey: number, place: RecordPlace): RecordRow | null {
+    const whole = unlessDamaged(() => db.$client.query<RecordRow, [number]>(sqlOfOne).get(place.key));
+    return whole ?? whatIsLeftOf(tenantKey, place);
+  }
+
+  return function readRecords(step: RecordStepParams): Step<RecordRow> {
+    const { tenantKey, state, withPayload, keys: places, bytes } = step;
+    const { one, many } = withPayload ? recordSqls.whole : recordSqls.lean;
+    const keys = JSON.stringify(places.map(({ key }) => key));
+    const found = unlessDamaged(() =>
+      db.$client.query<ShortRecordRow, [string, number]>(many).all(keys, Math.floor(bytes / places.length)),
+    );
+    const short = new Map(found?.map((row) => [row.key, row]));
+    const rows: RecordRow[] = [];
+    let size = 0;
+    for (const [n, place] of places.entries()) {
+      const { isLong = 1, key: _, ...asFound } = short.get(place.key) ?? {};
+      const row = isLong ? readOne(one, tenantKey, place) : (asFound as RecordRow);
+      if (row === null || (state !== null && row.state !== state)) continue;
+      rows.push(withWholePayload(row));
+      size += bytesBeside + (row.payload?.length ?? 0) + (row.replayGroupId?.length ?? 0);
+      if (size >= bytes) return { rows, taken: n + 1 };
+    }
+    return { rows, taken: places.length };
+  };
+}

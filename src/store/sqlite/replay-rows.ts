@@ -1,0 +1,68 @@
+import type { JsonText, ListedReplay, Replay, ReplayKind, ReplayStatus } from "../../domain.ts";
+
+/** A replay as it stands in its table. */
+export interface ReplayRow {
+  key: number;
+  id: string;
+  tenantKey: number;
+  kind: ReplayKind;
+  label: string;
+  phase: "waiting" | "queueing" | "queued" | "completed" | "cancelled";
+  fromSeq: number;
+  toSeq: number;
+  cursorSeq: number;
+  selected: number;
+  queued: number;
+  delivered: number;
+  failed: number;
+  superseded: number;
+  skipped: number;
+  createdAt: number;
+  completedAt: number | null;
+}
+
+/** The whole label of a row of `replay`: a long one stands apart. */
+export const wholeLabel =
+  "coalesce((select text from replay_label where replay_label.key = replay.label_key), replay.label)";
+
+const columnsWith = (label: string) => `key, id, tenant_key as tenantKey, kind, ${label} as label, phase,
+  from_seq as fromSeq, to_seq as toSeq, cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped,
+  created_at as createdAt, completed_at as completedAt`;
+
+export const replayColumns = columnsWith(wholeLabel);
+
+/** A text as `JsonText`, without a string of it. */
+export const jsonTextSql = (text: string) => `cast(json_quote(${text}) as blob)`;
+
+export type ListedReplayRow = Omit<ReplayRow, "label"> & { label: JsonText };
+
+export const listedReplayColumns = columnsWith(jsonTextSql(wholeLabel));
+
+const statusOf: Record<ReplayRow["phase"], ReplayStatus> = {
+  waiting: "waiting",
+  queueing: "running",
+  queued: "running",
+  completed: "completed",
+  cancelled: "cancelled",
+};
+
+export function toReplay(row: ReplayRow | null): Replay {
+  if (!row) throw new Error("A replay that was just written cannot be read");
+  return { ...numbersOf(row), replayGroupId: row.label };
+}
+
+export const toListedReplay = (row: ListedReplayRow): ListedReplay => ({ ...numbersOf(row), replayGroupId: row.label });
+
+const numbersOf = (row: Omit<ReplayRow, "label">) => ({
+  id: row.id,
+  kind: row.kind,
+  status: statusOf[row.phase],
+  selected: row.selected,
+  queued: row.queued,
+  delivered: row.delivered,
+  failed: row.failed,
+  superseded: row.superseded,
+  skipped: row.skipped,
+  createdAt: row.createdAt,
+  completedAt: row.completedAt,
+});

@@ -1,0 +1,22 @@
+import type { Attempt } from "../../src/domain.ts";
+import type { Cursor, Store } from "../../src/store/store.ts";
+
+/** The whole of a list, in steps of so many bytes. */
+export async function readAll<Entry>(list: Cursor<Entry>, bytes = 2 ** 20): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (;;) {
+    const step = await list.next(bytes);
+    if (step.length === 0) return entries;
+    entries.push(...step);
+  }
+}
+
+/** The attempts of an event that are kept, the oldest first; none of an event that the tenant does not have. */
+export async function readAttempts(
+  store: Pick<Store, "attempts">,
+  tenantKey: number,
+  eventId: string,
+): Promise<Attempt[]> {
+  const found = await store.attempts(tenantKey, eventId, { offset: 0, limit: 1000 });
+  return found ? readAll(found.attempts) : [];
+}
