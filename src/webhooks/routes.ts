@@ -5,7 +5,7 @@ import type { Attempt, Tenant, Webhook } from "../domain.ts";
 import { notFound, rateLimited } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createLimiter } from "../lib/limiter.ts";
+import { createLimiter, type Turn } from "../lib/limiter.ts";
 import { plans } from "../plans.ts";
 import { deliveriesPaused, refusalOfWork } from "../standing.ts";
 import type { Store } from "../store/store.ts";
@@ -103,15 +103,7 @@ export function webhookRoutes({
         access: "session",
         body: m.webhookEntries,
         bodyExample: m.webhookEntriesExample,
-        limit({ tenant }) {
-          const turn = changes.take(tenant.id);
-          if (turn.ok) return;
-          throw rateLimited(
-            `An account may change its webhooks ${changesPerMinute} times a minute; wait for Retry-After.`,
-            "too_many_webhook_changes",
-            turn.retryAfterSeconds,
-          );
-        },
+        limit: ({ tenant }) => refuseTooMany(changes.peek(tenant.id)),
         responses: {
           200: { description: "The saved list.", schema: m.savedWebhooks, example: m.webhookEntriesExample },
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
@@ -120,6 +112,8 @@ export function webhookRoutes({
       async ({ tenant, body }) => {
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
         const wanted = await checkWebhooks(policyOf(tenant), body, "", limit);
+        // Once more, and counted now: what was refused has changed nothing.
+        refuseTooMany(changes.take(tenant.id));
         const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
         deliveries.removeWebhooks(removed);
         announceChange(hub, tenant, "webhooks");
@@ -181,4 +175,13 @@ export function webhookRoutes({
       },
     ),
   ];
+}
+
+function refuseTooMany(turn: Turn): void {
+  if (turn.ok) return;
+  throw rateLimited(
+    `An account may change its webhooks ${changesPerMinute} times a minute; wait for Retry-After.`,
+    "too_many_webhook_changes",
+    turn.retryAfterSeconds,
+  );
 }
