@@ -57,9 +57,9 @@ export function createHistory({ get }: HistoryDeps): History {
         continue;
       }
       width = Math.floor((to - from + 1) * factor);
-      // To the first page that is not full, whatever `total` said: the newest millisecond may still get events, and each
-      // moves the oldest one on.
-      for (let number = 1; records.length === number * pageSize; number += 1) {
+      // As far as `total` said, since a page leaves out what has moved on while it was written; and to the first page that is
+      // not full, since the newest millisecond may still get events, and each moves the oldest one on.
+      for (let number = 1; number * pageSize < total || records.length === number * pageSize; number += 1) {
         records.push(...(await page(`${window}&page=${number}`)).records);
       }
       if (records.length > 0) yield records.reverse();
