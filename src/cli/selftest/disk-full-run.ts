@@ -162,8 +162,10 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
   }
 
   async function unrecorded(): Promise<number> {
+    // Before the lists are read, which takes time: what arrives meanwhile is not in them.
+    const { arrivals } = ledger.figures;
     const records = (await Promise.all(accounts.map((account) => listRecords(api, account)))).flat();
-    return ledger.figures.arrivals - records.reduce((sum, { attempts }) => sum + attempts, 0);
+    return arrivals - records.reduce((sum, { attempts }) => sum + attempts, 0);
   }
 
   /** Attempts whose outcome waits in memory for room; there is a bound on them, because nothing new starts. */
