@@ -29,4 +29,6 @@ export const expectedSections: readonly string[] = [
   // Decisions: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
   // payments, operator
   ...Array.from({ length: 13 }, (_, i) => `decisions ${i + 1}`),
+  // Answers that are bounded
+  "decisions 15",
 ];

@@ -246,7 +246,7 @@ async function judgeAll(
   for (const { session, eventId } of events) {
     const [records, attempts] = await Promise.all([
       api<RecordBody[]>("GET", `/v1/events/${eventId}`, session),
-      api<AttemptBody[]>("GET", `/v1/events/${eventId}/attempts`, session),
+      api<AttemptBody[]>("GET", `/v1/events/${eventId}/attempts?size=1000`, session),
     ]);
     const recordOf = new Map(records.map((record) => [record.targetWebhook, record]));
     for (const attempt of attempts) {
