@@ -183,9 +183,13 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
       checkPassword(new_password, "new_password");
       if (!(await isPassword(tenant, tenant.id, current_password, address))) {
         tellFailure(tenant, address);
-        throw invalid("current_password is not the password of this account.", "wrong_password");
+        throw wrongPassword();
       }
-      return store.setPassword(tenant.key, await passwords.hash(new_password, { account: tenant.id, address }));
+      const passwordHash = await passwords.hash(new_password, { account: tenant.id, address });
+      // Of several changes at once one counts: for the others the password that they gave is not the current one any more.
+      const changed = await store.replacePassword(tenant.key, tenant.passwordHash, passwordHash);
+      if (changed === null) throw wrongPassword();
+      return changed;
     },
   };
 }
@@ -200,6 +204,8 @@ function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailur
   const turn = limiter.peek(key);
   if (!turn.ok) throw rateLimited(message, "too_many_logins", turn.retryAfterSeconds);
 }
+
+const wrongPassword = () => invalid("current_password is not the password of this account.", "wrong_password");
 
 const wrongCredentials = () =>
   new DomainError({

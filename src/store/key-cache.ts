@@ -9,6 +9,7 @@ const changing = [
   "suspend",
   "resume",
   "setPassword",
+  "replacePassword",
   "deleteTenant",
   "rotateApiKey",
   "endAllSessions",

@@ -98,6 +98,8 @@ export interface TenantVerbs {
   resume(tenantKey: number, cause: SuspensionCause): Promise<Tenant>;
   /** Sets the password and ends every session. */
   setPassword(tenantKey: number, passwordHash: string): Promise<Tenant>;
+  /** As `setPassword`, if `verified` is still the hash; null when another one was set since it was verified. */
+  replacePassword(tenantKey: number, verified: string, passwordHash: string): Promise<Tenant | null>;
   /** Marks the tenant as deleted and frees its e-mail; `eraseDeleted` removes the rows. Idempotent. */
   deleteTenant(tenantKey: number, now: number): Promise<void>;
   /** Removes about `limit` rows of deleted tenants; true while there are more. */

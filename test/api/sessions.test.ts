@@ -210,6 +210,8 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
   },
 });
 
+let changes: Answer[];
+
 const change = (account: TestAccount, current_password: unknown, new_password: unknown) =>
   account.put("/v1/tenants/password", { current_password, new_password });
 
@@ -238,6 +240,22 @@ scenarios<World>("PUT /v1/tenants/password", world, {
       expect((await logIn(leaving.id, leaving.password)).status).toBe(401);
       expect((await logIn(leaving.id, newPassword)).status).toBe(200);
     },
+  },
+  "six at once with one current password: the first one counts, and the others have a wrong one": {
+    section: "decisions 4",
+    async given({ server }) {
+      leaving = await server.account();
+      const passwords = Array.from({ length: 6 }, (_, i) => `N3w#Password${i}`);
+      changes = await Promise.all(passwords.map((next) => change(leaving, leaving.password, next)));
+      const logins = await Promise.all(passwords.map((next) => logIn(leaving.id, next)));
+      const isRight = (answers: Answer[]) => answers.map(({ status }) => status === 200);
+      expect(isRight(logins)).toEqual(isRight(changes));
+    },
+    request: async () => changes.find(({ status }) => status !== 200) as Answer,
+    status: 400,
+    exact: true,
+    body: { message: stringMatching(/^current_password /), code: "wrong_password" },
+    then: async () => expect(changes.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400, 400, 400]),
   },
   "with a wrong current one": changeRefusal("Wr0ng#Password", newPassword, "wrong_password", /^current_password /),
   "with a new one that is too short": changeRefusal(null, "Ab1#", "weak_password", /^new_password .*8 characters/),

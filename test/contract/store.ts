@@ -88,6 +88,17 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.store.endAllSessions(key)).toMatchObject({ passwordHash: "new", sessionVersion: 3 });
       });
 
+      test("a password is replaced while it is the one that was verified, and once", async () => {
+        const { key, id } = await world.tenant();
+        await world.store.setPassword(key, "verified");
+        const [first, second] = await Promise.all([
+          world.store.replacePassword(key, "verified", "new"),
+          world.store.replacePassword(key, "verified", "newer"),
+        ]);
+        expect([first, second]).toMatchObject([{ passwordHash: "new", sessionVersion: 3 }, null]);
+        expect(await world.store.findTenant(id)).toMatchObject({ passwordHash: "new", sessionVersion: 3 });
+      });
+
       test("changes that arrive together see each other", async () => {
         const { key, id } = await world.tenant();
         await Promise.all([
@@ -1258,6 +1269,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
           store.suspend(key, "operator", 1),
           store.resume(key, "operator"),
           store.setPassword(key, "x"),
+          store.replacePassword(key, "x", "y"),
           store.rotateApiKey(key, newApiKeyRow(), 1, 1),
           store.rotateSigningKey(key, newSigningKeyRow(), 1, 1, 1),
           store.rotateSigningSecret(key, bytes("x"), 1, 1),

@@ -95,6 +95,11 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
       return page.tenant;
     });
 
+  const newPassword = (passwordHash: string) => ({
+    passwordHash,
+    sessionVersion: sql`${t.tenant.sessionVersion} + 1`,
+  });
+
   return {
     createTenant: (tenant, now) =>
       lane.submit<Tenant>(() => {
@@ -186,8 +191,15 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
 
     suspend: (tenantKey, cause, now) => change(tenantKey, { [suspensionColumn[cause]]: now }),
     resume: (tenantKey, cause) => change(tenantKey, { [suspensionColumn[cause]]: null }),
-    setPassword: (tenantKey, passwordHash) =>
-      change(tenantKey, { passwordHash, sessionVersion: sql`${t.tenant.sessionVersion} + 1` }),
+    setPassword: (tenantKey, passwordHash) => change(tenantKey, newPassword(passwordHash)),
+    replacePassword: (tenantKey, verified, passwordHash) =>
+      lane.submit<Tenant | null>((tx) => {
+        const page = pages(tx, tenantKey);
+        if (page.gone) return refuse(accountGone());
+        if (page.tenant.passwordHash !== verified) return null;
+        changeTenant(db, page, newPassword(passwordHash));
+        return page.tenant;
+      }),
 
     deleteTenant: (tenantKey, now) =>
       lane.submit<void>((tx) => {
