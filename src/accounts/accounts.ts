@@ -175,6 +175,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
   ): Promise<Upgraded> {
     const tenant = await store.findTenant(tenantId);
     if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
+    // Also one that is not needed: whoever sends a password believes that it was set.
+    if (password !== undefined) checkPassword(password);
     let credentials: { email: string; password: string } | null = null;
     const refusal = refusalOfUpgrade(tenant, tier);
     if (refusal?.kind === "invalid") {
@@ -184,7 +186,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (tenant.tier === "free") {
       if (email === undefined) throw requiredFromFree("email");
       if (password === undefined) throw requiredFromFree("password");
-      checkPassword(password);
       await loginEmails.refuseTaken(email);
       credentials = { email, password };
     }

@@ -52,6 +52,18 @@ scenarios<{ server: TestApp }>("POST /v1/tenants/upgrade", world, {
       message: any(String),
     },
   },
+  "with a weak password, which the account does not need: nothing is charged": {
+    section: "decisions 12",
+    exact: true,
+    async request({ server }) {
+      const customer = await subscribe(server, cards.good);
+      const answer = await customer.upgrade({ tier: "business", password: "abc" });
+      expect((await customer.charges()).map(({ kind }) => kind)).toEqual(["verification"]);
+      return answer;
+    },
+    status: 400,
+    body: { message: stringMatching(/^password must have /), code: "weak_password" },
+  },
   "from free, without a card: applied, and a card is to be verified": {
     ...upgraded,
     request: async ({ server }) => (await signUpFree(server)).upgrade({ tier: "pro", ...newLogin() }),

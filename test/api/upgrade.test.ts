@@ -101,6 +101,17 @@ scenarios<World>("POST /v1/tenants/upgrade", world, {
   ),
 });
 
+/** What is sent is judged, whether it is needed or not. */
+scenarios<World>("POST /v1/tenants/upgrade of a paid account", world, {
+  "with a weak password": refusal(
+    "pro",
+    { tier: "business", password: "abc" },
+    "weak_password",
+    /^password must have .*uppercase/,
+  ),
+  "with a bad e-mail": refusal("pro", { tier: "business", email: "ada" }, "invalid_request", /^email must/),
+});
+
 const paymentMethod = (tier: keyof World["of"], status: number, code: string): Scenario<World> => ({
   section: "decisions 12",
   request: ({ of }) => of[tier].post("/v1/tenants/payment-method"),
