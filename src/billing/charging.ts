@@ -277,14 +277,9 @@ export function createCharging(deps: ChargingDeps): Charging {
 export const maySendAgain = (charge: Charge, now: number): boolean =>
   charge.state === "open" && charge.kind !== "verification" && (charge.resendAt ?? now) <= now;
 
-/**
- * Until when a charge of a saved card may be open at the bank; null: for as long as its page is. Only an upgrade whose
- * page is known waits longer: its `payment_url` leads there until the upgrade is given up.
- */
-function bankPatienceEndsAt({ kind, createdAt, pageUrl }: Charge): number | null {
-  if (kind === "verification" || (kind === "upgrade" && pageUrl !== null)) return null;
-  return createdAt + bankPatienceMs;
-}
+/** Until when a charge of a saved card may be open at the bank; null: a hosted page is open until it is given up. */
+const bankPatienceEndsAt = ({ kind, createdAt }: Charge): number | null =>
+  kind === "verification" ? null : createdAt + bankPatienceMs;
 
 /** When to look again, but no later than the end of patience. */
 function nextLookUpOf(charge: Charge, now: number): number | null {

@@ -65,7 +65,10 @@ export function nextTask(books: Books, processor: string, now: number): Task {
   }
   if (account.state === "closed") return { kind: "rest", until: earliest(times) };
 
-  if (verification && isDue(verification.createdAt + verificationLifetimeMs)) return { kind: "give_up", verification };
+  // The address leads to the bank while that waits for its customer; what comes of the charge is looked up.
+  const isAtBank = live.some(({ key }) => key === verification?.chargeKey);
+  if (verification && !isAtBank && isDue(verification.createdAt + verificationLifetimeMs))
+    return { kind: "give_up", verification };
   if (tenant && tenant.enforcedTier === null && !verification) return { kind: "remove_tenant", tenant };
   if (isDue(account.nextInvoiceAt)) return { kind: "end_month" };
   for (const invoice of invoices) {

@@ -3,8 +3,9 @@ import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
+import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
-import { type Charging, processorId } from "./charging.ts";
+import { type Charging, type Outcome, processorId } from "./charging.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import type { References } from "./references.ts";
 import { nextLookUpAt, pageLifetimeMs, pagePauseMs, verificationKobo } from "./terms.ts";
@@ -55,30 +56,28 @@ export function createPayPage(deps: PayPageDeps) {
     if (!found) return { kind: "not_found" };
     const { verification, tenant } = found;
     if (verification.state !== "open") return { kind: verification.state === "succeeded" ? "verified" : "expired" };
-    const current = await currentPage(verification);
-    if (current === "verified") return { kind: "verified" };
-    if (current) {
-      const age = clock.now() - current.createdAt;
-      if (current.pageUrl !== null && age < pageLifetimeMs) return { kind: "go", url: current.pageUrl };
-      if (age < pagePauseMs) return unavailableFor(pagePauseMs - age);
+    const books = await store.books(verification.accountKey);
+    const page = books.charges.find(({ key }) => key === verification.chargeKey);
+    // The page of another processor went with it.
+    if (!page || page.processor !== processorId(processor)) return newPage(verification, tenant.email);
+    const word = await ask(books, page);
+    // The address leads on from a charge that has just ended, or is at its end itself.
+    if (word === "paid" || word === "failed" || word === "unacceptable") return show(token);
+    // The bank's page lives as long as its charge waits, and nothing takes its place meanwhile.
+    if (page.kind !== "verification" && page.pageUrl !== null) return { kind: "go", url: page.pageUrl };
+    const age = clock.now() - page.createdAt;
+    if (page.pageUrl !== null && word !== "not_found") {
+      // An old one may just be being paid; unless the processor says that it is not, it stays.
+      if (age < pageLifetimeMs || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
     }
-    return newPage(verification, tenant.email);
+    return age < pagePauseMs ? unavailableFor(pagePauseMs - age) : newPage(verification, tenant.email);
   }
 
-  /** The page that stands; null when a new one is needed. A payment that nobody has told us of is found here. */
-  async function currentPage({ accountKey, chargeKey }: CardVerification): Promise<Charge | "verified" | null> {
-    const books = await store.books(accountKey);
-    const page = books.charges.find(({ key }) => key === chargeKey);
-    if (!page) return null;
-    // Its page went with the processor that made it.
-    if (page.processor !== processorId(processor)) return null;
+  /** What the processor says of the charge behind a page: a payment that nobody has told us of is found here. */
+  async function ask(books: Books, page: Charge): Promise<Outcome["kind"] | "not_asked"> {
     // Nobody can have paid in the moment in which the page was made.
-    if (page.lookUpAt === null || clock.now() < page.createdAt + pagePauseMs) return page;
-    if (!lookUps.take(page.reference).ok) return page;
-    const outcome = await charging.settle(books, page);
-    if (outcome.kind === "paid") return "verified";
-    const isDead = outcome.kind === "not_found" || outcome.kind === "failed" || outcome.kind === "unacceptable";
-    return isDead ? null : page;
+    if (clock.now() < page.createdAt + pagePauseMs || !lookUps.take(page.reference).ok) return "not_asked";
+    return (await charging.settle(books, page)).kind;
   }
 
   function prepare(verification: CardVerification, reference: string): Promise<Charge | null> {

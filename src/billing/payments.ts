@@ -127,12 +127,14 @@ export function createPayments(deps: PaymentDeps): Payments {
   let visitorsWaitUntil = 0;
 
   /** Only what is decided is stored: that there is nothing new must not put off a look-up that somebody else has asked for. */
-  async function lookUpForVisitor({ reference, accountKey, key, state }: Charge): Promise<void> {
+  async function lookUpForVisitor({ reference, accountKey, key, kind, state }: Charge): Promise<void> {
     if (isPaused() || state !== "open" || clock.now() < visitorsWaitUntil) return;
     if (!returns.take(reference).ok || !visitorLookUps.take("all").ok) return;
     const found = await processor.lookUp(reference);
     if (found.kind === "unknown") visitorsWaitUntil = clock.now() + (found.retryAfterMs ?? pollPauseMs);
-    if (found.kind !== "succeeded" && found.kind !== "confirmation" && found.kind !== "reversed") return;
+    // On a hosted page the customer can try another card; a charge of a saved card is over.
+    const isOpenStill = found.kind === "pending" || (found.kind === "failed" && kind === "verification");
+    if (found.kind === "unknown" || found.kind === "not_found" || isOpenStill) return;
     await lock.run(accountKey, async () => {
       const books = await store.books(accountKey);
       const charge = books.charges.find((open) => open.key === key);

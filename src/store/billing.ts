@@ -172,7 +172,10 @@ export interface BillingVerbs {
     payment: { transactionId: string; amountKobo?: number },
     now: number,
   ): Promise<PaymentSettled>;
-  /** A charge failed for good; `refund` when money moved all the same. Does nothing to one that is not open. */
+  /**
+   * A charge failed for good; `refund` when money moved all the same. An upgrade that the bank wanted confirmed returns to
+   * the plan in force. Does nothing to one that is not open.
+   */
   failCharge(
     reference: string,
     failure: ChargeFailure,

@@ -3,6 +3,7 @@ import {
   answerBank,
   cards,
   monthKobo,
+  pageBehind,
   pay,
   post,
   startAtMonthEnd,
@@ -25,6 +26,21 @@ test("gives the account a payment_url, and the charge is made once it is confirm
   await answerBank(server, payment_url ?? "", "yes");
   await customer.whenCharge(({ kind, state }) => kind === "subscription" && state === "succeeded");
   expect(await customer.billing()).toMatchObject({ status: "active", payment_url: null });
+});
+
+test("asked for at night, it can be given in the afternoon: the address leads to the bank's page for a day", async () => {
+  await using at = await startAtMonthEnd(cards.careful);
+  const { customer, server, go } = at;
+  const { payment_url } = await customer.whenBilling(({ payment_url }) => payment_url !== null);
+  const bank = await pageBehind(server, payment_url ?? "");
+  for (const time of ["2031-10-31T12:05:00Z", "2031-10-31T23:00:00Z", "2031-11-01T10:50:00Z"]) {
+    await go(time);
+    expect(await pageBehind(server, payment_url ?? "")).toBe(bank);
+  }
+  await post(server, bank, { confirm: "yes" });
+  await customer.whenCharge(({ kind, state }) => kind === "subscription" && state === "succeeded");
+  expect(await customer.billing()).toMatchObject({ status: "active", payment_url: null });
+  expect((await customer.charges()).map(({ kind }) => kind)).toEqual(["subscription", "verification"]);
 });
 
 test("refused, the account is past due, and another card on the same address pays", async () => {

@@ -61,3 +61,17 @@ test("what the processor says to a visitor stops nobody's payment", async () => 
   await customer.whenBilling(({ status }) => status === "active");
   expect(await customer.status()).toBe("active");
 });
+
+test("a page older than an hour stays while the processor cannot be asked about it: it may just be being paid", async () => {
+  await using world = await startPaystackWorld();
+  const customer = await signUp(world.server);
+  const page = await hostedPage(world, customer.paymentUrl);
+  world.clock.travel(61 * 60_000);
+  world.paystack.faults.every("verify", "malformed_json");
+  expect(await hostedPage(world, customer.paymentUrl)).toBe(page);
+  expect(await hostedPage(world, customer.paymentUrl)).toBe(page);
+  world.paystack.faults.clear();
+  await world.paystack.pay(page);
+  await customer.whenBilling(({ status }) => status === "active");
+  expect((await customer.charges()).map(({ state }) => state)).toEqual(["succeeded"]);
+});

@@ -8,6 +8,7 @@ import {
   pay,
   post,
   proKobo,
+  signUp,
   subscribe,
   visit,
   withSandbox,
@@ -25,13 +26,14 @@ const clock = createClockAt("2031-10-10T09:00:00Z");
 const server = useServer({ clock, env: withSandbox });
 
 /** A customer on pro whose upgrade to business waits for the bank. */
-async function waiting(): Promise<Customer & { url: string }> {
+async function waiting(): Promise<Customer & { url: string; askedAt: number }> {
   const customer = await subscribe(server(), cards.careful);
   clock.travel(2 * dayMs);
   await customer.logIn();
+  const askedAt = clock.now();
   const { status, body } = await customer.upgrade({ tier: "business" });
   expect([status, body.payment_status]).toEqual([202, "pending"]);
-  return Object.assign(customer, { url: String(body.payment_url) });
+  return Object.assign(customer, { url: String(body.payment_url), askedAt });
 }
 
 const upgradeOf = async (customer: Customer) =>
@@ -89,32 +91,46 @@ test("two at once get the same answer, and one charge waits", async () => {
   expect(await upgradeOf(customer)).toEqual(["confirmation_required"]);
 });
 
-test("refused, it stays pending; a card that is verified on the same address completes it", async () => {
+test("refused, the account is back on its old plan at once, and may ask again", async () => {
   const customer = await waiting();
   const refused = await answerBank(server(), customer.url, "no");
   // No callback tells of it; the browser comes back.
   expect((await visit(server(), refused.headers.get("location") ?? "")).status).toBe(200);
   const charges = await customer.whenCharge(({ kind, state }) => kind === "upgrade" && state === "failed");
   expect(charges[0]?.reason).toBe("Not confirmed");
-  expect(await customer.billing()).toMatchObject({ status: "pending_verification", payment_url: customer.url });
-  expect(await customer.me()).toMatchObject({ tier: "business", enforced_events_per_month: 5_000_000 });
+  expect(await customer.billing()).toMatchObject({ tier: "pro", status: "active", payment_url: null });
+  expect(await customer.me()).toMatchObject({ tier: "pro", enforced_events_per_month: 5_000_000 });
   expect((await customer.ingest()).status).toBe(202);
-  await pay(server(), customer.url, cards.good);
-  await customer.whenBilling(({ status }) => status === "active");
-  expect(await customer.me()).toMatchObject({ tier: "business", enforced_events_per_month: 25_000_000 });
-  // The days so far stay to be paid at the month's end, and the second verification goes back.
-  const { current_month, charges: after } = await customer.billing();
-  expect(current_month).toMatchObject({
-    lines: [
-      { tier: "pro", days: 2 },
-      { tier: "business", days: 1 },
-    ],
+  expect((await visit(server(), customer.url)).status).toBe(410);
+  const again = await customer.upgrade({ tier: "business" });
+  expect(again.status).toBe(202);
+  await answerBank(server(), again.body.payment_url, "yes");
+  await customer.whenBilling(({ tier, status }) => tier === "business" && status === "active");
+  expect(await upgradeOf(customer)).toEqual(["succeeded", "failed"]);
+});
+
+test("refused, the next visit of the address learns of it, should nothing else have", async () => {
+  const customer = await waiting();
+  clock.travel(minuteMs);
+  await answerBank(server(), customer.url, "no");
+  clock.travel(minuteMs);
+  expect((await visit(server(), customer.url)).status).toBe(410);
+  expect(await customer.billing()).toMatchObject({ tier: "pro", status: "active", payment_url: null });
+});
+
+test("refused from free, where the card was saved before, the login is the id alone again", async () => {
+  const customer = await subscribe(server(), cards.careful);
+  await server().request("PUT", `/operator/tenants/${customer.id}/tier`, {
+    token: server().operatorToken,
+    body: { tier: "free" },
   });
-  expect(after.map(({ kind, state }) => `${kind} ${state}`)).toEqual([
-    "verification refunding",
-    "upgrade failed",
-    "verification succeeded",
-  ]);
+  const login = { email: "refuses@example.com", password: "N3w+Password" };
+  const { status, body } = await customer.upgrade({ tier: "pro", ...login });
+  expect([status, body.payment_status]).toEqual([202, "pending"]);
+  const refused = await answerBank(server(), body.payment_url, "no");
+  await visit(server(), refused.headers.get("location") ?? "");
+  await customer.whenBilling(({ tier }) => tier === "free");
+  expect((await signUp(server(), { email: login.email })).created.status).toBe(201);
 });
 
 test("with another card instead; a confirmation after that is paid back and changes nothing", async () => {
@@ -138,28 +154,31 @@ test("with another card instead; a confirmation after that is paid back and chan
   });
 });
 
-test("unanswered for an hour, the address leads to a page for any card", async () => {
+test("unanswered for hours, the address leads to the bank's page and to nothing else", async () => {
   const customer = await waiting();
   const bank = await pageBehind(server(), customer.url);
   expect(bank).toMatch(/\/confirm$/);
-  clock.travel(61 * minuteMs);
-  const page = await pageBehind(server(), customer.url);
-  expect(page).not.toMatch(/\/confirm$/);
+  for (const minutes of [61, 12 * 60, 23 * 60]) {
+    clock.travel(customer.askedAt + minutes * minuteMs - clock.now());
+    expect(await pageBehind(server(), customer.url)).toBe(bank);
+  }
   await post(server(), bank, { confirm: "yes" });
-  await customer.whenCharge(({ kind, state }) => kind === "upgrade" && state === "refunding");
-  expect(await customer.billing()).toMatchObject({ status: "pending_verification" });
-  await post(server(), page, { card: cards.good });
-  await customer.whenBilling(({ status }) => status === "active");
+  await customer.logIn();
+  await customer.whenBilling(({ tier, status }) => tier === "business" && status === "active");
+  expect(await upgradeOf(customer)).toEqual(["succeeded"]);
 });
 
-test("unanswered for 30 days, the account is back on its old plan", async () => {
+test("unanswered for a day, the account is back on its old plan", async () => {
   clock.to("2031-11-10T09:00:00Z");
   const customer = await waiting();
   const bank = await pageBehind(server(), customer.url);
-  clock.travel(30 * dayMs + minuteMs);
+  clock.travel(dayMs - minuteMs);
   await customer.logIn();
+  expect(await customer.billing()).toMatchObject({ tier: "business", payment_url: customer.url });
+  clock.travel(2 * minuteMs);
   await customer.whenBilling(({ tier }) => tier === "pro");
-  expect(await customer.me()).toMatchObject({ tier: "pro", enforced_events_per_month: 5_000_000 });
+  expect(await customer.me()).toMatchObject({ tier: "pro", enforced_events_per_month: 5_000_000, status: "active" });
+  expect((await visit(server(), customer.url)).status).toBe(410);
   await post(server(), bank, { confirm: "yes" });
   await customer.whenCharge(({ kind, state }) => kind === "upgrade" && state === "refunding");
   expect(await customer.me()).toMatchObject({ tier: "pro", enforced_events_per_month: 5_000_000 });

@@ -71,6 +71,14 @@ describe("an account rests", () => {
     ["until its month's end", later, booksOf({ account: { nextInvoiceAt: later } })],
     ["until its next look-up", later, booksOf({ charges: [chargeOf({ lookUpAt: later })] })],
     [
+      "rather than give up an address on which the bank waits for a confirmation",
+      later,
+      booksOf({
+        verification: verificationOf({ createdAt: now - verificationLifetimeMs, chargeKey: 1 }),
+        charges: [chargeOf({ pageUrl: "https://bank.example", lookUpAt: later })],
+      }),
+    ],
+    [
       "rather than charge an invoice beside an open charge of it",
       null,
       booksOf({ invoices: [invoiceOf({ nextAttemptAt: now })], charges: [chargeOf({ lookUpAt: null })] }),

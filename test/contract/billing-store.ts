@@ -432,6 +432,28 @@ export function billingStoreContract(name: string, newBackend: () => TestBackend
         expect((await books(accountKey)).verification).toBeNull();
       });
 
+      test("that the bank refuses to confirm leaves the plan in force and its address behind", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        await world.store.awaitConfirmation(charge.reference, "https://bank.example", newIds(), now() + 1, now());
+        expect(await fail(charge, { kind: "void" })).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro", pastDueAt: null });
+        expect((await books(accountKey)).verification).toBeNull();
+        expect(await upgrade(accountKey)).toMatchObject({ kind: "upgrade", state: "open" });
+      });
+
+      test("that the bank refuses to confirm leaves the address to a month's end that waits for it, too", async () => {
+        const { tenant, accountKey } = await verified();
+        const month = await charged(accountKey);
+        const ids = newIds();
+        await world.store.awaitConfirmation(month.charge.reference, "https://bank.example/1", ids, now() + 1, now());
+        const charge = await upgrade(accountKey);
+        await world.store.awaitConfirmation(charge.reference, "https://bank.example/2", newIds(), now() + 1, now());
+        await fail(charge, { kind: "void" });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        expect((await books(accountKey)).verification).toMatchObject({ token: ids.token, chargeKey: month.charge.key });
+      });
+
       test("that nobody confirms gives way to another card; a late confirmation goes back", async () => {
         const { tenant, accountKey } = await verified();
         const charge = await upgrade(accountKey);

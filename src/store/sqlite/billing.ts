@@ -7,7 +7,7 @@ import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
-import { changeTenant, isEmailFree } from "./tenants.ts";
+import { changeTenant, isEmailFree, returnToPlanInForce } from "./tenants.ts";
 
 type Verbs = Pick<
   BillingVerbs,
@@ -168,10 +168,7 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
         if (account.tenantKey === null) return null;
         const page = pages(tx, account.tenantKey);
         if (page.gone) return null;
-        const { enforcedTier, tier } = page.tenant;
-        if (enforcedTier !== null && enforcedTier !== tier) {
-          changeTenant(db, page, { tier: enforcedTier, ...(enforcedTier === "free" && { loginEmail: null }) });
-        }
+        returnToPlanInForce(db, page);
         return page.tenant;
       }),
 

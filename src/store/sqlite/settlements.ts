@@ -6,7 +6,7 @@ import { isSettled, openChargeOfInvoiceSql } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import type { LaneTransaction } from "./lane.ts";
 import type { TenantPage } from "./tenant-page.ts";
-import { changeTenant, isEmailFree } from "./tenants.ts";
+import { changeTenant, isEmailFree, returnToPlanInForce } from "./tenants.ts";
 
 type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCharge" | "awaitConfirmation">;
 
@@ -208,7 +208,12 @@ export function settlementVerbs({ client, db, lane, pages, billing }: Connection
         if (failure.refund) giveBack(charge, null, failure.card, now);
         if (failure.cardRefused && charge.cardKey !== null) refuseCard.run(charge.cardKey);
         const verification = billing.verificationByCharge(account.key, charge.key);
-        if (verification) leadOn(verification);
+        const isAtEnd = verification !== null && !leadOn(verification);
+        if (charge.kind === "upgrade" && charge.pageUrl !== null) {
+          // It took effect as the bank asked, and ends as the bank refuses.
+          if (isAtEnd) billing.endVerification(verification.key, "given_up");
+          if (page) returnToPlanInForce(db, page);
+        }
         if (charge.invoiceKey !== null && after) {
           if (after.kind === "void") billing.voidInvoice(account.key, charge.invoiceKey);
           else setDunning.run(charge.invoiceKey, now, after.kind === "retry" ? after.at : null);

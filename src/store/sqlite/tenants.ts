@@ -24,6 +24,13 @@ export function changeTenant(db: BunSQLiteDatabase, page: TenantPage, values: Te
   page.tenant = updateTenant(db).set(values).where(eq(t.tenant.key, page.tenant.key)).returning(tenantColumns).get();
 }
 
+/** An upgrade has come to nothing: the plan in force is the account's again, and a free one's e-mail is no login. */
+export function returnToPlanInForce(db: BunSQLiteDatabase, page: TenantPage): void {
+  const { enforcedTier, tier } = page.tenant;
+  if (enforcedTier === null || enforcedTier === tier) return;
+  changeTenant(db, page, { tier: enforcedTier, ...(enforcedTier === "free" && { loginEmail: null }) });
+}
+
 /** Whether an address, in lower case, can become the login of this tenant. */
 export function isEmailFree(db: BunSQLiteDatabase, loginEmail: string, tenantKey?: number): boolean {
   const holder = db.select({ key: t.tenant.key }).from(t.tenant).where(eq(t.tenant.loginEmail, loginEmail)).get();
