@@ -274,6 +274,7 @@ export function createApp(config: Config, deps: AppDeps): App {
         announceChange(hub, tenant, "billing");
       },
       removeTenant: (tenant) => accounts.remove(tenant),
+      changeEmail: (tenant, email) => accounts.changeEmail(tenant, email),
     });
   const accounts = createAccounts({
     store,

@@ -84,6 +84,11 @@ export interface Accounts {
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier): Promise<Tenant>;
+  /**
+   * Gives a paid account another e-mail, which is its login from then on.
+   * @throws invalid `email_taken`; rate_limited `too_many_email_changes`
+   */
+  changeEmail(tenant: Tenant, email: string): Promise<void>;
   suspend(tenant: Tenant): Promise<Tenant>;
   resume(tenant: Tenant): Promise<Tenant>;
   /** Sets a generated password, which it returns, and ends every session. */
@@ -98,12 +103,16 @@ const newAccountsPerHour = 60;
 /** Each may ask the bank for money: a card that is tried too often is blocked by its network. */
 const upgradesPerMinute = 10;
 
+/** Each has the payment processor make another page. */
+const emailChangesPerHour = 10;
+
 export function createAccounts(deps: AccountDeps): Accounts {
   const { store, clock, vault, policy, deliveries, hub, answers, signers, passwords, payments, settings, log } = deps;
   const newAccounts = settings.localMode
     ? null
     : createLimiter({ clock, limit: newAccountsPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
 
+  const emailTurns = createLimiter({ clock, limit: emailChangesPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
   const upgradeTurns = createLimiter({ clock, limit: upgradesPerMinute, windowMs: 60_000, maxKeys: 20_000 });
   /** Under way, by account. */
   const upgrades = new Map<number, { asked: string; result: Promise<Upgraded> }>();
@@ -261,6 +270,16 @@ export function createAccounts(deps: AccountDeps): Accounts {
       return changed;
     },
 
+    async changeEmail(tenant, email) {
+      // In other letters it is the account's own still; whether it is a login, the store judges.
+      const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
+      if (isOther) await loginEmails.refuseTaken(email);
+      const turn = emailTurns.take(tenant.id);
+      if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
+      if (isOther) await loginEmails.release(email);
+      announceStanding(await store.changeEmail(tenant.key, email), "account.email_changed");
+    },
+
     async suspend(tenant) {
       const changed = await store.suspend(tenant.key, "operator", clock.now());
       deliveries.pauseTenant(tenant.key);
@@ -315,6 +334,13 @@ const tooManyAccounts = (retryAfterSeconds: number) =>
   rateLimited(
     `At most ${newAccountsPerHour} accounts an hour are made for one address; wait for the seconds in Retry-After.`,
     "too_many_accounts",
+    retryAfterSeconds,
+  );
+
+const tooManyEmailChanges = (retryAfterSeconds: number) =>
+  rateLimited(
+    `At most ${emailChangesPerHour} changes of the e-mail an hour are taken for one account; wait for the seconds in Retry-After.`,
+    "too_many_email_changes",
     retryAfterSeconds,
   );
 

@@ -174,6 +174,8 @@ export const upgradedExample = {
 export const paymentNote =
   "Open payment_url to verify a card. The verification charges 100 NGN once; the subscription is charged at the end of the month.";
 
+export const paymentMethodBody = jsonObject({ email: v.optional(emailAddress) });
+
 export const paymentMethod = v.object({ payment_url: v.string(), payment_note: v.string() });
 
 export const paymentMethodExample = {

@@ -67,6 +67,15 @@ export const expiredPage = () =>
 export const unknownPage = () =>
   page(404, "There is nothing to pay here", "The address is not complete, or its account was deleted.");
 
+/** Does not name the address: whoever has the link can open it. */
+export const emailRefusedPage = () =>
+  page(
+    409,
+    "The e-mail address is refused",
+    "The payment processor does not take the e-mail address of this account, so no card can be verified with it. Send another one as email with POST /v1/tenants/payment-method; this page leads on then. Nothing was charged.",
+    { link: plan },
+  );
+
 export const unavailablePage = (retryAfterSeconds: number) =>
   page(
     503,

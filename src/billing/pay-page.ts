@@ -16,6 +16,8 @@ export type PayPage =
   | { readonly kind: "verified" }
   | { readonly kind: "expired" }
   | { readonly kind: "not_found" }
+  /** The processor refuses the account's address. */
+  | { readonly kind: "email_refused" }
   /** The operator holds payments back. */
   | { readonly kind: "paused" }
   | { readonly kind: "unavailable"; readonly retryAfterSeconds: number };
@@ -33,6 +35,10 @@ export interface PayPageDeps {
   returnUrl(): string;
   cancelUrl(): string;
 }
+
+/** For the account's owner, beside the verification in what is answered of its payments. */
+const emailRefused =
+  "The payment processor refuses the e-mail address of the account; send another one as email with POST /v1/tenants/payment-method";
 
 /** Each was left behind by somebody who came again after an hour; what is left is found by the next visit. */
 const mostPagesFoundAgain = 10;
@@ -70,6 +76,8 @@ export function createPayPage(deps: PayPageDeps) {
       // An old one may just be being paid; unless the processor says that it is not, it stays.
       if (age < pageLifetimeMs || word === "not_asked" || word === "unknown") return { kind: "go", url: page.pageUrl };
     }
+    // Nobody has been on a page that was not made: its reason is the processor's, for not making it.
+    if (age < pagePauseMs && page.pageUrl === null && page.reason !== null) return { kind: "email_refused" };
     return age < pagePauseMs ? unavailableFor(pagePauseMs - age) : newPage(verification, tenant.email);
   }
 
@@ -113,6 +121,11 @@ export function createPayPage(deps: PayPageDeps) {
       if (answer.kind === "ready") {
         await store.setPage(reference, answer.url, clock.now());
         return { kind: "go", url: answer.url };
+      }
+      if (answer.kind === "email_refused") {
+        log.write("warn", "payment.email_refused", { reason: answer.reason });
+        await store.keepWaiting(reference, { lookUpAt: page.lookUpAt, reason: emailRefused }, clock.now());
+        return { kind: "email_refused" };
       }
       if (answer.kind !== "duplicate") {
         log.write(answer.kind === "rejected" ? "error" : "warn", "payment.no_page", { reason: answer.reason });

@@ -36,6 +36,8 @@ export interface PaymentDeps {
   baseUrl(): string;
   announce(tenant: Tenant): void;
   removeTenant(tenant: Tenant): Promise<void>;
+  /** @throws invalid `email_taken`; rate_limited */
+  changeEmail(tenant: Tenant, email: string): Promise<void>;
 }
 
 /** Payments, as the rest of the program sees them. */
@@ -47,8 +49,12 @@ export interface Payments {
   upgrade(tenant: Tenant, order: UpgradeOrder): Promise<UpgradeResult>;
   /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
   wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
-  /** Opens a verification for another card, or finds the open one. @returns its `payment_url` */
-  requestCard(tenant: Tenant): Promise<string>;
+  /**
+   * Opens a verification for another card, or finds the open one. @returns its `payment_url`
+   * @param email becomes the account's own first
+   * @throws invalid `email_taken`; rate_limited
+   */
+  requestCard(tenant: Tenant, email?: string): Promise<string>;
   /** Somebody waits for a verification: has it looked up, at most once a minute. Does not wait for the answer. */
   poll(tenant: Tenant): void;
   /** An account was deleted: its last charge is to be made. */
@@ -71,6 +77,7 @@ const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
   const { store, clock, log, processor, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
+  const { changeEmail } = deps;
   const cards = createCardVault(deps.vault);
   const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;
@@ -167,8 +174,10 @@ export function createPayments(deps: PaymentDeps): Payments {
       }
     },
     wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
-    async requestCard(tenant) {
+    async requestCard(tenant, email = tenant.email) {
       if (isPaused()) throw chargesPaused();
+      const isNewEmail = email !== tenant.email;
+      if (isNewEmail) await changeEmail(tenant, email);
       const { verification } = await store.openVerification(
         tenant.key,
         newVerification(references.accountId(tenant.id)),
@@ -178,8 +187,10 @@ export function createPayments(deps: PaymentDeps): Payments {
       await lock.run(verification.accountKey, async () => {
         const { charges } = await store.books(verification.accountKey);
         const current = charges.find(({ key }) => key === verification.chargeKey);
-        // Another card is wanted: a page on which the old one is to be confirmed would be the wrong one.
-        if (current && current.kind !== "verification") await store.dropPage(verification.key, clock.now());
+        // Another card is wanted, so a page on which the old one is to be confirmed would be the wrong one; and a card that
+        // is given on a page can be charged with that page's address alone.
+        if (current && (isNewEmail || current.kind !== "verification"))
+          await store.dropPage(verification.key, clock.now());
       });
       biller.wake();
       return `${baseUrl()}/pay/${verification.token}`;

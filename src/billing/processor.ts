@@ -128,7 +128,18 @@ export interface Duplicate {
   readonly kind: "duplicate";
 }
 
-export type VerificationAnswer = { readonly kind: "ready"; readonly url: string } | Duplicate | Rejected | Unknown;
+/** The processor does not take the customer's address, whatever the card: nothing was made, and only another one helps. */
+export interface EmailRefused {
+  readonly kind: "email_refused";
+  readonly reason: string;
+}
+
+export type VerificationAnswer =
+  | { readonly kind: "ready"; readonly url: string }
+  | Duplicate
+  | EmailRefused
+  | Rejected
+  | Unknown;
 
 export type ChargeAnswer = { readonly kind: "state"; readonly state: ChargeState } | Duplicate | Rejected | Unknown;
 

@@ -1,5 +1,12 @@
 import * as v from "valibot";
-import { failure, invalidRequest, paymentMethod, paymentMethodExample, paymentNote } from "../accounts/model.ts";
+import {
+  failure,
+  invalidRequest,
+  paymentMethod,
+  paymentMethodBody,
+  paymentMethodExample,
+  paymentNote,
+} from "../accounts/model.ts";
 import type { Tenant, Tier } from "../domain.ts";
 import { DomainError, invalid, rateLimited } from "../errors.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
@@ -12,6 +19,7 @@ import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
 import {
   cancelledPage,
+  emailRefusedPage,
   expiredPage,
   pausedPage,
   returnedPage,
@@ -83,13 +91,22 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         tag,
         summary: "Get a page on which to verify a card",
         description:
-          "For paid tiers: the first card, or another one. The address stays the same until a card is verified.",
+          "For paid tiers: the first card, or another one. The address stays the same until a card is verified. With `email`, " +
+          "which becomes the account's e-mail and login: the one that it has may be one that the payment processor refuses.",
         access: "session",
+        body: paymentMethodBody,
+        bodyOptional: true,
+        bodyExample: { email: "ada@example.com" },
         responses: {
           200: { description: "The page.", schema: paymentMethod, example: paymentMethodExample },
           400: invalidRequest(
             "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan.",
             "no_paid_plan",
+          ),
+          429: failure(
+            "The e-mail was changed too often.",
+            "too_many_email_changes",
+            "At most 10 changes of the e-mail an hour are taken for one account; wait for the seconds in Retry-After.",
           ),
           503: failure(
             "Paid plans are not available.",
@@ -98,10 +115,10 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
           ),
         },
       },
-      async ({ tenant }) => {
+      async ({ tenant, body }) => {
         if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
         if (!payments) throw paymentsUnavailable();
-        return ok({ payment_url: await payments.requestCard(tenant), payment_note: paymentNote });
+        return ok({ payment_url: await payments.requestCard(tenant, body.email), payment_note: paymentNote });
       },
     ),
 
@@ -194,6 +211,8 @@ function toReply(page: PayPage): Reply {
       return expiredPage();
     case "not_found":
       return unknownPage();
+    case "email_refused":
+      return emailRefusedPage();
     case "paused":
       return pausedPage();
     case "unavailable":

@@ -8,6 +8,7 @@ const changing = [
   "setTier",
   "suspend",
   "resume",
+  "changeEmail",
   "setPassword",
   "replacePassword",
   "deleteTenant",

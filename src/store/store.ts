@@ -96,6 +96,8 @@ export interface TenantVerbs {
   setTier(tenantKey: number, tier: Tier): Promise<Tenant>;
   suspend(tenantKey: number, cause: SuspensionCause, now: number): Promise<Tenant>;
   resume(tenantKey: number, cause: SuspensionCause): Promise<Tenant>;
+  /** On paid tiers the e-mail is the login, too. @throws invalid `email_taken` */
+  changeEmail(tenantKey: number, email: string): Promise<Tenant>;
   /** Sets the password and ends every session. */
   setPassword(tenantKey: number, passwordHash: string): Promise<Tenant>;
   /** As `setPassword`, if `verified` is still the hash; null when another one was set since it was verified. */

@@ -12,6 +12,8 @@ import type {
 export interface ProcessorFixture {
   readonly processor: PaymentProcessor;
   readonly customer: Customer;
+  /** An address that it does not take. */
+  readonly refusedEmail: string;
   /** How often money was taken under a reference; 0 for one that is unknown. */
   timesCharged(reference: string): number | Promise<number>;
   /** The callback that the processor sent for a payment that succeeded; waits for it. */
@@ -114,6 +116,16 @@ export function processorContract(name: string, start: () => Promise<ProcessorFi
         expect(new URL(page).protocol).toMatch(/^https?:$/);
         expect(await processor.lookUp(reference)).toEqual({ kind: "pending", word: expect.any(String) });
         expect(await fixture.timesCharged(reference)).toBe(0);
+      });
+
+      test("has no page for an address that the processor refuses, and the refusal says what it is about", async () => {
+        const request = verification({ email: fixture.refusedEmail });
+        const answer = await processor.startVerification(request);
+        expect(answer).toEqual({ kind: "email_refused", reason: expect.stringMatching(/e-?mail/i) });
+        expect(JSON.stringify(answer)).not.toContain(fixture.refusedEmail);
+        expect(await processor.lookUp(request.reference)).toEqual({ kind: "not_found" });
+        // The reference is free still.
+        expect(await processor.startVerification({ ...request, email })).toMatchObject({ kind: "ready" });
       });
 
       test("succeeds when it is paid, with the card and what was asked and paid", async () => {

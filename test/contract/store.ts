@@ -88,6 +88,23 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.store.endAllSessions(key)).toMatchObject({ passwordHash: "new", sessionVersion: 3 });
       });
 
+      test("a new e-mail is the login of a paid account, in lower case, and a free one's contact", async () => {
+        const paid = await world.tenant({ tier: "pro", email: "old@x.io", loginEmail: "old@x.io" });
+        const free = await world.tenant({ tier: "free" });
+        expect(await world.store.changeEmail(paid.key, "New@X.io")).toMatchObject({ email: "New@X.io" });
+        expect(await world.store.findTenantByLoginEmail("new@x.io")).toMatchObject({ key: paid.key });
+        expect(await world.store.findTenantByLoginEmail("old@x.io")).toBeNull();
+        await world.store.changeEmail(free.key, "new@x.io");
+        expect(await world.store.findTenantByLoginEmail("new@x.io")).toMatchObject({ key: paid.key });
+      });
+
+      test("the login of another account cannot become one's e-mail", async () => {
+        await world.tenant({ tier: "pro", email: "taken@x.io", loginEmail: "taken@x.io" });
+        const { key, id } = await world.tenant({ tier: "pro", email: "own@x.io", loginEmail: "own@x.io" });
+        expect(await refusalOf(world.store.changeEmail(key, "Taken@x.io"))).toBe("invalid email_taken");
+        expect(await world.store.findTenant(id)).toMatchObject({ email: "own@x.io" });
+      });
+
       test("a password is replaced while it is the one that was verified, and once", async () => {
         const { key, id } = await world.tenant();
         await world.store.setPassword(key, "verified");
@@ -1270,6 +1287,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
           store.resume(key, "operator"),
           store.setPassword(key, "x"),
           store.replacePassword(key, "x", "y"),
+          store.changeEmail(key, "x@example.com"),
           store.rotateApiKey(key, newApiKeyRow(), 1, 1),
           store.rotateSigningKey(key, newSigningKeyRow(), 1, 1, 1),
           store.rotateSigningSecret(key, bytes("x"), 1, 1),

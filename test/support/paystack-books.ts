@@ -17,6 +17,9 @@ import type { StandInEvent } from "./paystack-callbacks.ts";
 import type { MoneyFaults } from "./paystack-faults.ts";
 import type { CheckedRequest, Fields } from "./paystack-requests.ts";
 
+/** Well-formed, and not to Paystack's taste. */
+export const refusedEmail = "ada@refused-by-paystack.example";
+
 /** What the customer did, and where the browser goes then. */
 export interface CustomerReturn {
   /** With the query that Paystack appends; null when there is nowhere to go. */
@@ -113,6 +116,7 @@ export function createPaystackBooks({
   const duplicate = refused(400, "Duplicate Transaction Reference", "duplicate_reference");
 
   function initialize(fields: Fields): Answer {
+    if (fields.email === refusedEmail) return refused(400, "Invalid Email Address Passed", "invalid_params");
     if (transactions.has(String(fields.reference))) return duplicate;
     const transaction = open(fields);
     openPage(transaction);

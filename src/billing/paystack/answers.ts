@@ -10,7 +10,7 @@ import type {
 } from "../processor.ts";
 import type { HttpAnswer } from "./http.ts";
 import { publicText } from "./public-text.ts";
-import { retryAfterText } from "./refusals.ts";
+import { isAboutEmail, retryAfterText } from "./refusals.ts";
 import { isFields, readTransaction, unknown, webAddress } from "./transaction.ts";
 
 /** Every answer is an envelope: `{ status: boolean, message, data?, type?, code?, meta? }`. */
@@ -42,7 +42,10 @@ type Refused = Extract<Envelope, { kind: "refused" }>;
 
 export function readVerification(answer: HttpAnswer, reference: string): VerificationAnswer {
   const envelope = open(answer);
-  if (envelope.kind === "refused") return readRefusal(envelope);
+  if (envelope.kind === "refused") {
+    const isEmailRefused = envelope.status !== 401 && isAboutEmail(envelope.message);
+    return isEmailRefused ? { kind: "email_refused", reason: explain(envelope) } : readRefusal(envelope);
+  }
   if (envelope.kind === "unknown") return envelope;
   const data = isFields(envelope.data) ? envelope.data : {};
   const url = webAddress(data.authorization_url);

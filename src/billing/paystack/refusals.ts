@@ -37,3 +37,11 @@ export function retryAfterText(text: string): Retry | undefined {
   const lower = text.trim().toLowerCase();
   return refusals.find(([beginning]) => lower.startsWith(beginning))?.[1];
 }
+
+/** How it says that the customer's address will not do, whatever the card. */
+const emailRefusals = ["invalid email address", "email is not allowed to be empty", "email address is required"];
+
+export function isAboutEmail(text: string): boolean {
+  const lower = text.trim().toLowerCase();
+  return emailRefusals.some((beginning) => lower.startsWith(beginning));
+}

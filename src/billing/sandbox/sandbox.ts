@@ -12,6 +12,7 @@ import {
   failed,
   isHosted,
   isPayable,
+  isRefusedEmail,
   noCancelUrl,
   paid,
   payable,
@@ -179,6 +180,9 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
       orUnknown(async () => {
         const refusal = refusalOf(request, [request.returnUrl, request.cancelUrl]);
         if (refusal) return refusal;
+        if (isRefusedEmail(request.email)) {
+          return { kind: "email_refused", reason: "The sandbox refuses every e-mail address at refused.example" };
+        }
         const transaction = newTransaction(request);
         if (!(await store.addSandboxTransaction(transaction))) return { kind: "duplicate" };
         return { kind: "ready", url: pageUrl(transaction) };

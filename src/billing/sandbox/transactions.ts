@@ -65,6 +65,11 @@ export function withReference({ returnUrl, reference }: SandboxTransaction): str
 
 export const rejected = (reason: string, retry: Rejected["retry"]): Rejected => ({ kind: "rejected", reason, retry });
 
+/** Addresses at this domain are refused, so that a customer who has such a one can be played. */
+const refusedDomain = "@refused.example";
+
+export const isRefusedEmail = (email: string): boolean => email.toLowerCase().endsWith(refusedDomain);
+
 /** What the real processor would refuse too, so that it shows here first. */
 export function refusalOf(
   { reference, amountKobo }: { reference: string; amountKobo: number },

@@ -198,6 +198,15 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
 
     suspend: (tenantKey, cause, now) => change(tenantKey, { [suspensionColumn[cause]]: now }),
     resume: (tenantKey, cause) => change(tenantKey, { [suspensionColumn[cause]]: null }),
+    changeEmail: (tenantKey, email) =>
+      lane.submit<Tenant>((tx) => {
+        const page = pages(tx, tenantKey);
+        if (page.gone) return refuse(accountGone());
+        const loginEmail = page.tenant.tier === "free" ? null : email.toLowerCase();
+        if (loginEmail !== null && !isEmailFree(db, loginEmail, tenantKey)) return refuse(emailTaken());
+        changeTenant(db, page, { email, loginEmail });
+        return page.tenant;
+      }),
     setPassword: (tenantKey, passwordHash) => change(tenantKey, newPassword(passwordHash)),
     replacePassword: (tenantKey, verified, passwordHash) =>
       lane.submit<Tenant | null>((tx) => {

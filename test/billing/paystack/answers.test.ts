@@ -82,12 +82,23 @@ describe("initialize", () => {
     expect(read(refused(400, "Duplicate Transaction Reference"))).toEqual({ kind: "duplicate" });
   });
 
+  test.each(["Invalid Email Address Passed", "Email is not allowed to be empty", "Email Address is required"])(
+    "is about the address with %s",
+    (message) => {
+      expect(read(refused(400, message))).toEqual({
+        kind: "email_refused",
+        reason: `Paystack refused it with HTTP 400: ${message}`,
+      });
+      // A wrong key says nothing about an address, whatever its text.
+      expect(read(refused(401, message))).toMatchObject({ kind: "rejected", retry: "operator" });
+    },
+  );
+
   test.each([
     [401, "Invalid key"],
     [401, "No Authorization Header was found"],
     [400, "Currency not supported by merchant"],
     [400, "Integration has been deactivated"],
-    [400, "Invalid Email Address Passed"],
     [422, "Something that nobody has heard of"],
   ])("is the operator's with %i %s", (status, message) => {
     expect(read(refused(status, message))).toEqual({

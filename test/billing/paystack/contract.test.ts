@@ -2,6 +2,7 @@ import { createPaystack } from "../../../src/billing/paystack/paystack.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { processorContract } from "../../contract/processor.ts";
 import { paystackCards } from "../../support/paystack-answers.ts";
+import { refusedEmail } from "../../support/paystack-books.ts";
 import { startPaystackStandIn } from "../../support/paystack-stand-in.ts";
 import { startReceiver } from "../../support/receiver.ts";
 
@@ -21,6 +22,7 @@ processorContract("Paystack", async () => {
       paysWithCardThatAsksLater: async (page) => void (await paystack.pay(page, paystackCards.asksLater)),
       confirms: async (page) => void (await paystack.confirm(page)),
     },
+    refusedEmail,
     timesCharged: (reference) => paystack.transactions.get(reference)?.timesCharged ?? 0,
     callbackFor: (reference) => receiver.waitFor((request) => request.body.includes(`"${reference}"`)),
     signatureHeader: "x-paystack-signature",

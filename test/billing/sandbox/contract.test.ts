@@ -26,6 +26,7 @@ processorContract("The sandbox", async () => {
       paysWithCardThatAsksLater: (page) => pay(page, cards.careful),
       confirms: async (page) => void (await sandbox.confirm(codeOf(page), true)),
     },
+    refusedEmail: "Ada@refused.example",
     async timesCharged(reference) {
       const found = await store.findSandboxTransaction({ reference });
       return found?.state === "paid" ? 1 : 0;

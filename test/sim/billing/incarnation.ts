@@ -56,6 +56,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
     referenceSecret: new Uint8Array(32).fill(7),
     baseUrl: () => "https://relay.example",
     announce() {},
+    changeEmail: async (tenant: Tenant, email) => void (await store.changeEmail(tenant.key, email)),
     removeTenant: (tenant: Tenant) => store.deleteTenant(tenant.key, clock.now()),
   });
   payments.biller.start();
