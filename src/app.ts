@@ -275,6 +275,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       },
       removeTenant: (tenant) => accounts.remove(tenant),
       changeEmail: (tenant, email) => accounts.changeEmail(tenant, email),
+      onUnknownLookUp: metrics.lookUpUnknown,
     });
   const accounts = createAccounts({
     store,

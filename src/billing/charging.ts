@@ -100,6 +100,7 @@ export function createCharging(deps: ChargingDeps): Charging {
       case "rejected":
         return reject(books, charge, answer);
       case "unknown":
+        log.write("warn", "payment.unknown", { processor: processorId(processor), reason: answer.reason });
         return wait(charge, answer);
     }
   }
@@ -119,9 +120,8 @@ export function createCharging(deps: ChargingDeps): Charging {
 
   /** Money may have moved. The next look-up tells; a request that was answered may be repeated after it at once. */
   async function wait(charge: Charge, answer: Unknown): Promise<Outcome> {
-    const { reason, retryAfterMs = minuteMs, underWay } = answer;
+    const { retryAfterMs = minuteMs, underWay } = answer;
     const now = clock.now();
-    log.write("warn", "payment.unknown", { processor: processorId(processor), reason });
     const resendAt = underWay ? now + resendPauseMs : now;
     await keepWaiting(charge.reference, { lookUpAt: now + retryAfterMs, resendAt }, now);
     return answer;

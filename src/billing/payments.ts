@@ -13,6 +13,7 @@ import { createCardVault } from "./card-vault.ts";
 import { createCharging, newVerification, processorId } from "./charging.ts";
 import { createEarlierLife } from "./earlier-life.ts";
 import { createInvoicing, type Invoicing } from "./invoicing.ts";
+import { watchLookUps } from "./look-up-watch.ts";
 import { createPayPage, type PayPage } from "./pay-page.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import { createReferences } from "./references.ts";
@@ -36,6 +37,8 @@ export interface PaymentDeps {
   baseUrl(): string;
   announce(tenant: Tenant): void;
   removeTenant(tenant: Tenant): Promise<void>;
+  /** For metrics: after every look-up whose answer says nothing. */
+  onUnknownLookUp(): void;
   /** @throws invalid `email_taken`; rate_limited */
   changeEmail(tenant: Tenant, email: string): Promise<void>;
 }
@@ -76,8 +79,9 @@ export interface Payments {
 const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
-  const { store, clock, log, processor, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
+  const { store, clock, log, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
   const { changeEmail } = deps;
+  const processor = watchLookUps(deps.processor, { clock, log, onUnknown: deps.onUnknownLookUp });
   const cards = createCardVault(deps.vault);
   const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;

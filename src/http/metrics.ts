@@ -120,6 +120,11 @@ export function createMetrics(sources: MetricSources) {
     help: "Lines that were left out of the log because too many of their kind came.",
     registers,
   });
+  const unknownLookUps = new Counter({
+    name: "postrider_payment_lookups_unknown_total",
+    help: "Payments that were looked up at the processor without an answer that says anything.",
+    registers,
+  });
   const shedConnections = new Counter({
     name: "postrider_connections_shed_total",
     help: "Connections of clients that were closed because descriptors ran short.",
@@ -175,6 +180,7 @@ export function createMetrics(sources: MetricSources) {
     loginFailed: (kind: LoginKind) => failedLogins.inc({ kind }),
     storageFailed: (errorClass: StorageErrorClass) => storageErrors.inc({ class: errorClass }),
     lineLeftOut: () => leftOutLines.inc(),
+    lookUpUnknown: () => unknownLookUps.inc(),
     connectionsShed: (count: number) => shedConnections.inc(count),
     eventsAccepted: (count: number) => accepted.inc(count),
     attempted(outcome: "delivered" | "retry" | "failed", durationMs: number, answered: boolean) {

@@ -61,6 +61,7 @@ export const refusalCodes: readonly string[] = [
   "too_many_answers",
   "too_many_bodies",
   "too_many_buckets",
+  "too_many_email_changes",
   "too_many_events",
   "too_many_logins",
   "too_many_replays",

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { paystackCards } from "../support/paystack-answers.ts";
-import { signUp, visit } from "./customers.ts";
-import { hostedPage, known, type PaystackWorld, startPaystackWorld } from "./paystack-world.ts";
+import { logged, signUp, visit } from "./customers.ts";
+import { hostedPage, known, type PaystackWorld, secretKey, startPaystackWorld, travelUntil } from "./paystack-world.ts";
 import { until } from "./support.ts";
 
 /** What visitors who prove nothing may cost: look-ups at the processor, and the patience of everybody else. */
@@ -74,4 +74,17 @@ test("a page older than an hour stays while the processor cannot be asked about 
   await world.paystack.pay(page);
   await customer.whenBilling(({ status }) => status === "active");
   expect((await customer.charges()).map(({ state }) => state)).toEqual(["succeeded"]);
+});
+
+test("look-ups that cannot be read are told of once with their reason, and counted", async () => {
+  await using world = await startPaystackWorld();
+  await openReference(world);
+  world.paystack.faults.every("verify", "malformed_json");
+  await travelUntil(world, 61_000, () => lookUps(world).length >= 5);
+  const told = () => logged(world.server, "payment.look_up_unknown");
+  await until(told, (lines) => lines.length > 0);
+  expect(told()).toMatchObject([{ level: "warn", processor: "paystack", reason: "Paystack answered HTTP 200" }]);
+  const { text } = await world.server.request("GET", "/metrics", { token: world.server.operatorToken });
+  expect(Number(/^postrider_payment_lookups_unknown_total (\d+)$/m.exec(text)?.[1])).toBeGreaterThanOrEqual(4);
+  expect(world.server.log.join("")).not.toContain(secretKey);
 });

@@ -330,6 +330,7 @@ describe("the metrics", () => {
     has('postrider_http_requests_total{method="POST",route="/v1/ingest",status="202"}');
     has("postrider_log_lines_suppressed_total");
     has("postrider_connections_shed_total");
+    has("postrider_payment_lookups_unknown_total");
     await server.stop();
   });
 

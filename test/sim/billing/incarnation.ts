@@ -57,6 +57,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
     baseUrl: () => "https://relay.example",
     announce() {},
     changeEmail: async (tenant: Tenant, email) => void (await store.changeEmail(tenant.key, email)),
+    onUnknownLookUp() {},
     removeTenant: (tenant: Tenant) => store.deleteTenant(tenant.key, clock.now()),
   });
   payments.biller.start();

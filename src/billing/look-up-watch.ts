@@ -1,0 +1,47 @@
+import type { Clock } from "../lib/clock.ts";
+import { createLimiter } from "../lib/limiter.ts";
+import type { Log } from "../lib/log.ts";
+import type { PaymentProcessor } from "./processor.ts";
+
+export interface LookUpWatchDeps {
+  clock: Pick<Clock, "monotonicMs">;
+  log: Log;
+  /** For metrics: after every look-up whose answer says nothing. */
+  onUnknown(): void;
+}
+
+/** The same reason is told of again after so long. */
+const sameReasonPauseMs = 60 * 60_000;
+
+/** Reasons are sentences of the adapters, and few. */
+const maxReasons = 100;
+
+/**
+ * Tells of look-ups whose answers say nothing. They are repeated by themselves, so nobody else hears of them: payments
+ * would wait for as long as the processor, or something on the way to it, answers in a way that cannot be read.
+ */
+export function watchLookUps(
+  processor: PaymentProcessor,
+  { clock, log, onUnknown }: LookUpWatchDeps,
+): PaymentProcessor {
+  const told = createLimiter({ clock, limit: 1, windowMs: sameReasonPauseMs, maxKeys: maxReasons });
+  let untold = 0;
+  return {
+    ...processor,
+    async lookUp(reference) {
+      const state = await processor.lookUp(reference);
+      if (state.kind !== "unknown") return state;
+      onUnknown();
+      untold += 1;
+      if (told.take(state.reason).ok) {
+        log.write("warn", "payment.look_up_unknown", {
+          processor: processor.name,
+          reason: state.reason,
+          lookUps: untold,
+        });
+        untold = 0;
+      }
+      return state;
+    },
+  };
+}
