@@ -1,6 +1,7 @@
 import type { Charge, Invoice, SavedCard, Tenant } from "../domain.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
+import { createSemaphore } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Books } from "../store/billing.ts";
@@ -10,10 +11,11 @@ import type { CardVault } from "./card-vault.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome, processorId } from "./charging.ts";
 import type { EarlierLife } from "./earlier-life.ts";
 import { cardCharge, cardlessCharge, type Invoicing } from "./invoicing.ts";
-import { nextTask, type Task } from "./next-task.ts";
+import { type Call, callOf, nextTask, type Task } from "./next-task.ts";
 import type { PaymentProcessor, Unknown } from "./processor.ts";
 import { chargeReference, type References } from "./references.ts";
 import { dayMs, operatorPauseMs, verificationKobo } from "./terms.ts";
+import { createTurns, type Turns } from "./turns.ts";
 
 export interface BillerDeps {
   store: Store;
@@ -34,8 +36,8 @@ export interface BillerDeps {
 }
 
 export interface Biller extends Loop {
-  /** Does all that is due for one account, unless it is busy. */
-  work(accountKey: number): Promise<void>;
+  /** There is news of an account: it is looked at now, however many others are due. */
+  hurry(accountKey: number): void;
 }
 
 /** Accounts at a time. */
@@ -68,23 +70,25 @@ export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
   const { lock, announce, removeTenant } = deps;
   const id = processorId(processor);
-  /** The processor asked to be left alone until then, by what it was asked for: it counts each by itself. */
-  const pausedUntil = new Map<Call, number>();
-  /** When the next charge of a month's end may be sent. */
-  let nextSlotAt = 0;
   let cancelTimer = () => {};
 
-  const work = (accountKey: number): Promise<void> =>
+  /** Does all that is due for one account, unless it is busy or has to wait for its turn. `turn`: the call that it may make. */
+  const work = (accountKey: number, turn: Call | null): Promise<void> =>
     lock.run(accountKey, async () => {
+      let given = turn;
       for (let step = 0; step < mostSteps; step += 1) {
-        const now = clock.now();
         const books = await store.books(accountKey);
-        const task = nextTask(books, id, now);
-        const restUntil = task.kind === "rest" ? task.until : turnAt(task, now);
-        if (task.kind === "rest" || (restUntil !== null && restUntil > now)) {
-          await store.rest(accountKey, books.version, restUntil);
+        const task = nextTask(books, id, clock.now());
+        if (task.kind === "rest") {
+          await store.rest(accountKey, books.version, task.until);
           return;
         }
+        const call = callOf(task);
+        if (call !== null && call !== given && !turns.isOpen(call)) {
+          turns.wait(accountKey, books.version, call);
+          return;
+        }
+        if (call === given) given = null;
         const beginAgainAt = await perform(books, task);
         if (beginAgainAt !== undefined) {
           await store.rest(accountKey, books.version, beginAgainAt);
@@ -94,16 +98,16 @@ export function createBiller(deps: BillerDeps): Biller {
       throw new Error(`Billing account ${accountKey} does not come to rest`);
     });
 
-  /** When a call may be made: a month's end keeps to the processor's limits, and a pause that it asked for counts for all. */
-  function turnAt(task: Task, now: number): number {
-    const call = callOf(task);
-    const callPausedUntil = call === null ? 0 : (pausedUntil.get(call) ?? 0);
-    if (callPausedUntil > now) return callPausedUntil;
-    if (task.kind !== "send" || !Number.isFinite(processor.chargesPerSecond)) return now;
-    if (nextSlotAt > now) return nextSlotAt;
-    nextSlotAt = now + 1000 / processor.chargesPerSecond;
-    return now;
-  }
+  const turns: Turns = createTurns({
+    clock,
+    chargesPerSecond: processor.chargesPerSecond,
+    onTurn: (accountKey, call) => work(accountKey, call).catch(tellFailure),
+    onEnded(accountKey) {
+      if (news.delete(accountKey)) hurry(accountKey);
+      // It may have come to rest until sooner than the loop looks again.
+      loop.wake();
+    },
+  });
 
   /** @returns when to begin it again, if it could not be done now */
   async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<number | undefined> {
@@ -257,9 +261,9 @@ export function createBiller(deps: BillerDeps): Biller {
 
   /** A busy or broken processor is not asked by the next account at once. */
   function heed(call: Call, outcome: Outcome): void {
-    if (outcome.kind === "operator") pausedUntil.set(call, clock.now() + retryPauseMs);
+    if (outcome.kind === "operator") turns.pause(call, retryPauseMs);
     if (outcome.kind === "unknown" && outcome.retryAfterMs)
-      pausedUntil.set(call, clock.now() + Math.min(outcome.retryAfterMs, operatorPauseMs));
+      turns.pause(call, Math.min(outcome.retryAfterMs, operatorPauseMs));
   }
 
   /** Asks what is left to pay back first: whether an earlier request for it has arrived, only the processor knows. */
@@ -305,16 +309,17 @@ export function createBiller(deps: BillerDeps): Biller {
 
   async function step(): Promise<"more" | "rest"> {
     const now = clock.now();
-    const { accountKeys, nextAt } = await store.dueAccounts(now, accountsInOneGo);
-    if (accountKeys.length === 0) {
+    const { accounts, nextAt } = await store.dueAccounts(now, accountsInOneGo + turns.size);
+    const due = accounts.filter(({ key, version }) => !turns.isWaiting(key, version));
+    if (due.length === 0) {
       cancelTimer();
       cancelTimer = clock.after(Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, longestRestMs), () => loop.wake());
       return "rest";
     }
-    const queue = accountKeys.values();
+    const queue = due.values();
     const results = await Promise.allSettled(
       Array.from({ length: concurrency }, async () => {
-        for (const accountKey of queue) await work(accountKey);
+        for (const { key } of queue) await work(key, null);
       }),
     );
     const failed = results.find((result) => result.status === "rejected");
@@ -322,31 +327,44 @@ export function createBiller(deps: BillerDeps): Biller {
     return "more";
   }
 
-  const loop = createLoop({
-    clock,
-    step,
-    onFailure(error) {
-      log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
-    },
-  });
-  return { ...loop, work };
-}
-
-type Call = "look_up" | "charge" | "refund" | "forget_card";
-
-/** What a task asks of the processor first; null: nothing. */
-function callOf({ kind }: Task): Call | null {
-  switch (kind) {
-    case "rest":
-    case "remove_tenant":
-    case "close_books":
-      return null;
-    case "send":
-      return "charge";
-    case "refund":
-    case "forget_card":
-      return kind;
-    default:
-      return "look_up";
+  function tellFailure(error: unknown): void {
+    log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
   }
+
+  const loop = createLoop({ clock, step, onFailure: tellFailure });
+  const hurried = createSemaphore(concurrency);
+  const hurrying = new Set<Promise<void>>();
+  /** Accounts of which there was news during their turn. */
+  const news = new Set<number>();
+  let isRunning = false;
+
+  function hurry(accountKey: number): void {
+    if (!isRunning) return;
+    // It would hold up the others until its turn has ended.
+    if (turns.hasTurn(accountKey)) {
+      news.add(accountKey);
+      return;
+    }
+    const done = hurried
+      .run(() => (isRunning ? work(accountKey, null) : Promise.resolve()))
+      .catch(tellFailure)
+      .finally(() => {
+        hurrying.delete(done);
+        loop.wake();
+      });
+    hurrying.add(done);
+  }
+
+  return {
+    ...loop,
+    hurry,
+    start() {
+      isRunning = true;
+      loop.start();
+    },
+    async stop() {
+      isRunning = false;
+      await Promise.all([loop.stop(), turns.stop(), ...hurrying]);
+    },
+  };
 }

@@ -80,3 +80,23 @@ export function nextTask(books: Books, processor: string, now: number): Task {
 }
 
 const earliest = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
+
+/** What the processor is asked for. It counts each by itself, so each waits by itself. */
+export type Call = "look_up" | "charge" | "refund" | "forget_card";
+
+/** What a task asks of the processor first; null: nothing. */
+export function callOf({ kind }: Task): Call | null {
+  switch (kind) {
+    case "rest":
+    case "remove_tenant":
+    case "close_books":
+      return null;
+    case "send":
+      return "charge";
+    case "refund":
+    case "forget_card":
+      return kind;
+    default:
+      return "look_up";
+  }
+}

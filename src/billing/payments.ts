@@ -213,7 +213,8 @@ export function createPayments(deps: PaymentDeps): Payments {
     },
     async lookUpSoon(reference) {
       charging.hint(reference);
-      if ((await store.lookUpSoon(reference, clock.now())) !== null) biller.wake();
+      const accountKey = await store.lookUpSoon(reference, clock.now());
+      if (accountKey !== null) biller.hurry(accountKey);
     },
   };
 }

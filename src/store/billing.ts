@@ -31,6 +31,11 @@ export interface Books {
   readonly version: number;
 }
 
+export interface DueAccount {
+  readonly key: number;
+  readonly version: number;
+}
+
 /** Ids for rows that a verb may have to make. */
 export interface NewVerification {
   readonly accountId: string;
@@ -207,8 +212,11 @@ export interface BillingVerbs {
   /** Removes what is left of a deleted account but the amounts, dates and references of its charges. */
   closeBooks(accountKey: number, now: number): Promise<void>;
 
-  /** Accounts with something to do, the longest waiting first, and when the next one after them has. */
-  dueAccounts(now: number, limit: number): Promise<{ accountKeys: number[]; nextAt: number | null }>;
+  /**
+   * Accounts with something to do, the longest waiting first, with the version of their books (see `rest`); and when the
+   * next one after them has.
+   */
+  dueAccounts(now: number, limit: number): Promise<{ accounts: DueAccount[]; nextAt: number | null }>;
   /** Nothing to do before `at`, if nothing has changed since the version of the books. */
   rest(accountKey: number, version: number, at: number | null): Promise<void>;
 

@@ -155,6 +155,8 @@ test("with another card instead; a confirmation after that is paid back and chan
 });
 
 test("unanswered for hours, the address leads to the bank's page and to nothing else", async () => {
+  // No month's end comes between.
+  clock.to("2031-11-05T09:00:00Z");
   const customer = await waiting();
   const bank = await pageBehind(server(), customer.url);
   expect(bank).toMatch(/\/confirm$/);

@@ -570,9 +570,9 @@ export function billingStoreContract(name: string, newBackend: () => TestBackend
     describe("what is due", () => {
       test("is what has changed, until it rests", async () => {
         const { accountKey } = await verified();
-        expect((await world.store.dueAccounts(now(), 10)).accountKeys).toEqual([accountKey]);
+        expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
         await world.store.rest(accountKey, (await books(accountKey)).version, now() + hourMs);
-        expect(await world.store.dueAccounts(now(), 10)).toEqual({ accountKeys: [], nextAt: now() + hourMs });
+        expect(await world.store.dueAccounts(now(), 10)).toEqual({ accounts: [], nextAt: now() + hourMs });
       });
 
       test("stays due when something has changed since its books were read", async () => {
@@ -580,10 +580,10 @@ export function billingStoreContract(name: string, newBackend: () => TestBackend
         const { version } = await books(accountKey);
         const page = await openPage(accountKey);
         await world.store.rest(accountKey, version, now() + hourMs);
-        expect((await world.store.dueAccounts(now(), 10)).accountKeys).toEqual([accountKey]);
+        expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
         await world.store.rest(accountKey, (await books(accountKey)).version, null);
         expect(await world.store.lookUpSoon(page.reference, now())).toBe(accountKey);
-        expect((await world.store.dueAccounts(now(), 10)).accountKeys).toEqual([accountKey]);
+        expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
         expect((await books(accountKey)).charges).toMatchObject([{ lookUpAt: now() }]);
       });
 

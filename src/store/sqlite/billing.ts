@@ -1,7 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { CardVerification, Charge, PlanPeriod, SavedCard, Tenant } from "../../domain.ts";
 import { accountGone, emailTaken } from "../../standing.ts";
-import type { BillingVerbs, Books } from "../billing.ts";
+import type { BillingVerbs, Books, DueAccount } from "../billing.ts";
 import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
@@ -67,8 +67,8 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
     "update billing_account set card_key = null where key = ?1 and card_key = ?2",
   );
   const setForgetAt = client.prepare<null, [number, number]>("update saved_card set forget_at = ?2 where key = ?1");
-  const due = client.prepare<{ key: number }, [number, number]>(
-    "select key from billing_account where due_at <= ?1 order by due_at limit ?2",
+  const due = client.prepare<DueAccount, [number, number]>(
+    "select key, version from billing_account where due_at <= ?1 order by due_at limit ?2",
   );
   const nextDue = client.prepare<{ at: number | null }, [number]>(
     "select min(due_at) as at from billing_account where due_at > ?1",
@@ -190,7 +190,7 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
       }),
 
     dueAccounts: async (now, limit) => ({
-      accountKeys: due.all(now, limit).map(({ key }) => key),
+      accounts: due.all(now, limit),
       nextAt: nextDue.get(now)?.at ?? null,
     }),
 

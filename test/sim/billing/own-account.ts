@@ -7,8 +7,8 @@ export function ownAccountOnly(store: Store, client: Database) {
   let tenantKey = 0;
   let key = 0;
   const account = client.prepare<{ key: number }, [number]>("select key from billing_account where tenant_key = ?1");
-  const due = client.prepare<{ at: number | null }, [number]>(
-    "select due_at as at from billing_account where key = ?1",
+  const due = client.prepare<{ at: number | null; version: number }, [number]>(
+    "select due_at as at, version from billing_account where key = ?1",
   );
   const verified = client.prepare<{ at: number | null }, [number]>(
     "select verified_at as at from billing_account where key = ?1",
@@ -39,9 +39,9 @@ export function ownAccountOnly(store: Store, client: Database) {
     store: {
       ...store,
       async dueAccounts(now: number) {
-        const at = dueAt();
+        const { at, version } = due.get(accountKey()) ?? { at: null, version: 0 };
         const isDue = at !== null && at <= now;
-        return { accountKeys: isDue ? [accountKey()] : [], nextAt: isDue ? null : at };
+        return { accounts: isDue ? [{ key: accountKey(), version }] : [], nextAt: isDue ? null : at };
       },
     } satisfies Store,
   };

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "bun:test";
+import { createTurns } from "../../src/billing/turns.ts";
+import { createManualClock } from "../support/manual-clock.ts";
+import { startMonthEnd } from "../support/month-end.ts";
+
+/** Turns of which the test says when they end. */
+function startTurns(chargesPerSecond: number) {
+  const { clock, advance } = createManualClock();
+  const begun: number[] = [];
+  const ends = new Map<number, () => void>();
+  const turns = createTurns({
+    clock,
+    chargesPerSecond,
+    onTurn(accountKey) {
+      begun.push(accountKey);
+      return new Promise((resolve) => ends.set(accountKey, resolve));
+    },
+    onEnded() {},
+  });
+  const end = async (accountKey: number) => {
+    ends.get(accountKey)?.();
+    await Bun.sleep(0);
+  };
+  return { turns, begun, advance, end };
+}
+
+describe("turns", () => {
+  test("come at the rate that the processor takes, the longest waiting first", () => {
+    const { turns, begun, advance } = startTurns(10);
+    for (const key of [5, 3, 9, 1]) turns.wait(key, 1, "charge");
+    expect(begun).toEqual([5]);
+    advance(99);
+    expect(begun).toEqual([5]);
+    advance(1);
+    expect(begun).toEqual([5, 3]);
+    advance(100);
+    advance(100);
+    expect(begun).toEqual([5, 3, 9, 1]);
+  });
+
+  test("keep their place when something of the account has changed, which can be seen by its version", () => {
+    const { turns, begun, advance } = startTurns(10);
+    for (const key of [1, 2, 3]) turns.wait(key, 1, "charge");
+    expect([turns.isWaiting(2, 1), turns.isWaiting(2, 2)]).toEqual([true, false]);
+    turns.wait(2, 2, "charge");
+    expect([turns.isWaiting(2, 1), turns.isWaiting(2, 2)]).toEqual([false, true]);
+    advance(100);
+    expect(begun).toEqual([1, 2]);
+  });
+
+  test("are four of a call at a time, and one of an account", async () => {
+    const { turns, begun, advance, end } = startTurns(1000);
+    for (const key of [1, 2, 3, 4, 5]) turns.wait(key, 1, "charge");
+    for (let ms = 0; ms < 20; ms += 1) advance(1);
+    expect(begun).toEqual([1, 2, 3, 4]);
+    turns.wait(1, 2, "charge");
+    await end(2);
+    expect(begun).toEqual([1, 2, 3, 4, 5]);
+    await end(3);
+    expect(begun).toEqual([1, 2, 3, 4, 5]);
+    await end(1);
+    advance(1);
+    expect(begun).toEqual([1, 2, 3, 4, 5, 1]);
+  });
+
+  test("wait for the end of a pause of their call, and not of another's", () => {
+    const { turns, begun, advance } = startTurns(Number.POSITIVE_INFINITY);
+    turns.pause("charge", 30_000);
+    expect([turns.isOpen("charge"), turns.isOpen("look_up")]).toEqual([false, true]);
+    turns.wait(1, 1, "charge");
+    turns.wait(2, 1, "charge");
+    advance(29_999);
+    expect(begun).toEqual([]);
+    advance(1);
+    expect(begun).toEqual([1, 2]);
+    expect(turns.isOpen("charge")).toBe(true);
+  });
+
+  test("end with the one under way", async () => {
+    const { turns, begun, advance, end } = startTurns(10);
+    for (const key of [1, 2]) turns.wait(key, 1, "charge");
+    const stopped = turns.stop();
+    advance(1_000);
+    await end(1);
+    await stopped;
+    expect(begun).toEqual([1]);
+  });
+});
+
+describe("a month's end of many accounts", () => {
+  const until = async (holds: () => boolean | Promise<boolean>) => {
+    const end = performance.now() + 15_000;
+    while (!(await holds())) {
+      if (performance.now() > end) throw new Error("It did not come true");
+      await Bun.sleep(5);
+    }
+  };
+
+  test("writes nothing for those that wait, delays no callback, and goes on where a restart has left it", async () => {
+    const world = await startMonthEnd({ accounts: 40, chargesPerSecond: 20, chargeMs: 100 });
+    const first = world.begin();
+    first.biller.start();
+    await until(() => world.charged.length === 5);
+    // All are prepared, and wait for nothing but their turn.
+    world.putOff.length = 0;
+    const page = await world.payPage();
+    await first.lookUpSoon(page.reference);
+    await until(() => world.isVerified(page.key));
+    expect(world.charged.length).toBeLessThan(12);
+    await until(() => world.charged.length === 20);
+    await first.biller.stop();
+    // One for each that came to rest after its charge, and the one of the callback.
+    expect(world.putOff.length).toBeLessThanOrEqual(22);
+
+    const { accounts } = await world.store.dueAccounts(Date.now(), 100);
+    expect(accounts.length).toBeGreaterThanOrEqual(20);
+    const second = world.begin();
+    second.biller.start();
+    await until(() => world.charged.length === 40);
+    await second.biller.stop();
+    const order = await world.order();
+    expect([...order].sort((a, b) => a - b)).toEqual(world.keys);
+    // Four are prepared at a time, so neighbours may change places, and nobody is left behind.
+    for (const [place, key] of order.entries())
+      expect(Math.abs(world.keys.indexOf(key) - place)).toBeLessThanOrEqual(4);
+    await world.end();
+  }, 30_000);
+});

@@ -1,0 +1,146 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createBillingCalendar } from "../../src/billing/calendar.ts";
+import { createCardVault } from "../../src/billing/card-vault.ts";
+import { createPayments } from "../../src/billing/payments.ts";
+import type { ChargeableCard, PaymentProcessor, Succeeded } from "../../src/billing/processor.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newToken } from "../../src/lib/id.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createVault } from "../../src/lib/vault.ts";
+import { openStore } from "../../src/store/open.ts";
+import { newTenant } from "./store-factory.ts";
+
+export interface MonthEndOptions {
+  readonly accounts: number;
+  readonly chargesPerSecond: number;
+  /** How long the processor takes for a charge. @default 0 */
+  readonly chargeMs?: number;
+}
+
+const card: ChargeableCard = {
+  token: "AUTH_1",
+  email: "ada@example.com",
+  signature: null,
+  brand: "visa",
+  last4: "4081",
+  expMonth: "12",
+  expYear: "2040",
+};
+
+/** Accounts whose month has just ended, in the order of their keys, at a processor that takes so many charges a second. */
+export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }: MonthEndOptions) {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-month-end-"));
+  const clock = systemClock;
+  const store = openStore({ dataDir, clock, rests: false });
+  const vault = createVault(randomBytes(32));
+  const charged: string[] = [];
+  const paid = new Map<string, Succeeded>();
+  /** Calls of the verb with which an account is put off. */
+  const putOff: number[] = [];
+
+  const succeed = (reference: string, amountKobo: number): Succeeded => {
+    const state: Succeeded = {
+      kind: "succeeded",
+      reference,
+      amountKobo,
+      requestedKobo: amountKobo,
+      currency: "NGN",
+      mode: "test",
+      transactionId: `id-${reference}`,
+      card,
+    };
+    paid.set(reference, state);
+    return state;
+  };
+
+  const processor: PaymentProcessor = {
+    name: "paystack",
+    mode: "test",
+    chargesPerSecond,
+    startVerification: async ({ reference }) => ({ kind: "ready", url: `https://pay.example/${reference}` }),
+    lookUp: async (reference) => paid.get(reference) ?? { kind: "not_found" },
+    async chargeSavedCard({ reference, amountKobo }) {
+      charged.push(reference);
+      await new Promise((resolve) => setTimeout(resolve, chargeMs));
+      return { kind: "state", state: succeed(reference, amountKobo) };
+    },
+    refund: async () => ({ kind: "accepted" }),
+    readCallback: () => null,
+    forgetCard: async () => ({ kind: "forgotten" }),
+  };
+
+  const begin = () =>
+    createPayments({
+      store: {
+        ...store,
+        rest(accountKey, version, at) {
+          putOff.push(accountKey);
+          return store.rest(accountKey, version, at);
+        },
+      },
+      clock,
+      log: silentLog,
+      vault,
+      processor,
+      calendar: createBillingCalendar("Africa/Lagos"),
+      prices: { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 },
+      referenceSecret: new Uint8Array(32).fill(7),
+      isPaused: () => false,
+      baseUrl: () => "https://relay.example",
+      announce() {},
+      removeTenant: async () => {},
+      changeEmail: async () => {},
+      onUnknownLookUp() {},
+    });
+
+  /** An account on pro that waits for its card to be verified. */
+  async function subscribe() {
+    const ids = { accountId: `bill_${newToken(60)}`, token: newToken(130) };
+    const tenant = await store.createTenant(
+      { ...newTenant({ tier: "pro" }), enforcedTier: null, verification: ids },
+      clock.now(),
+    );
+    const key = (await store.billingAccountOf(tenant.key)) ?? 0;
+    const { verification } = await store.books(key);
+    const reference = `ver-${newToken(60)}`;
+    const page = { reference, processor: "paystack:test", amountKobo: 10_000, cardKey: null, lookUpAt: null };
+    await store.preparePage(verification?.key ?? 0, page, clock.now());
+    return { key, id: ids.accountId, reference };
+  }
+
+  const keys: number[] = [];
+  for (let n = 0; n < accounts; n += 1) {
+    const { key, id, reference } = await subscribe();
+    const sealed = createCardVault(vault).seal(card, "paystack:test", id);
+    const monthEnd = clock.now() + 100;
+    await store.settleVerification(reference, sealed, { transactionId: "1" }, monthEnd, clock.now());
+    keys.push(key);
+  }
+
+  return {
+    begin,
+    store,
+    keys,
+    charged,
+    putOff,
+    /** A customer pays a hosted page, and the processor is about to tell of it. @returns its reference */
+    async payPage() {
+      const { key, reference } = await subscribe();
+      succeed(reference, 10_000);
+      return { key, reference };
+    },
+    /** The accounts that were charged, in that order. */
+    async order(): Promise<number[]> {
+      const found = await Promise.all(charged.map((reference) => store.findCharge(reference)));
+      return found.map((charge) => charge?.accountKey ?? 0);
+    },
+    isVerified: async (accountKey: number) => (await store.books(accountKey)).account.verifiedAt !== null,
+    async end() {
+      await store.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
