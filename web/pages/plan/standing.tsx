@@ -148,10 +148,13 @@ function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: rea
   const [latest] = billing.charges;
   const toConfirm = billing.charges.find(({ state }) => state === "confirmation_required");
   const refused = latest && ["failed", "refunding", "refunded"].includes(latest.state) ? latest.reason : null;
+  // Of a page that is not paid yet: the last card's, or the processor's for not making it.
+  const problem = latest?.state === "pending" ? latest.reason : null;
   return (
     <Notice tone="warn">
       <p>
         {refused !== null && `The last card was not taken (${refused}). `}
+        {problem !== null && `${problem}. `}
         {toConfirm
           ? `Your bank wants you to confirm the charge of ${naira(toConfirm.amount_kobo)}. `
           : "A card is to be verified, which charges NGN 100.00 once. "}
