@@ -23,20 +23,14 @@ import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import { createSandbox } from "./billing/sandbox/sandbox.ts";
 import type { Config } from "./config.ts";
 import { type DataDir, deriveSecret, openDataDir } from "./data-dir.ts";
-import { createAccountPace } from "./delivery/account-pace.ts";
 import { createAddressPolicy } from "./delivery/address.ts";
-import { createAnnouncer } from "./delivery/announce.ts";
-import { createDeliver } from "./delivery/deliver.ts";
-import type { DeliveryControl } from "./delivery/deliveries.ts";
-import { createDispatcher } from "./delivery/dispatcher.ts";
-import { createFailureLog } from "./delivery/failure-log.ts";
-import { createRetryPolicy } from "./delivery/retry.ts";
 import { createSender } from "./delivery/sender.ts";
 import { createSenderThread } from "./delivery/sender-thread.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createSurroundings } from "./delivery/surroundings.ts";
 import { createPreview, createTestDelivery } from "./delivery/test-delivery.ts";
 import { createTransport } from "./delivery/transport.ts";
+import { createEngine } from "./engine.ts";
 import { unavailable } from "./errors.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
@@ -72,14 +66,10 @@ import { createListener } from "./listener.ts";
 import { createDescriptorWatch } from "./maintenance/descriptor-watch.ts";
 import { createDiskWatch } from "./maintenance/disk-watch.ts";
 import { createIdClockWatch } from "./maintenance/id-clock-watch.ts";
-import { createJanitor } from "./maintenance/janitor.ts";
-import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createStorageWatch } from "./maintenance/storage-watch.ts";
 import { ownListenersOf } from "./own-listeners.ts";
 import { createPauses } from "./pauses.ts";
 import { pricesOf } from "./plans.ts";
-import { createReplayProgress } from "./replays/progress.ts";
-import { createReplayer } from "./replays/replayer.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { withKeyCache } from "./store/key-cache.ts";
 import { openStore, storageSizes } from "./store/open.ts";
@@ -186,10 +176,6 @@ export function createApp(config: Config, deps: AppDeps): App {
     ...(readerPatienceMs !== undefined && { patienceMs: readerPatienceMs }),
   });
   const signers = createSigners({ store, vault, clock });
-  const stats = createStatRecorder({ store, clock });
-  const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
-  const failureLog = createFailureLog({ clock, log, store });
-  const announcer = createAnnouncer({ hub, stats, metrics, log, failureLog, replayProgress });
 
   /** Known as soon as the port is. */
   let baseUrl = config.publicUrl ?? "";
@@ -211,36 +197,20 @@ export function createApp(config: Config, deps: AppDeps): App {
   const inboxAddresses = createInboxAddresses({ secret: deriveSecret(dataDir, "inbox"), baseUrl: () => baseUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
-  const deliver = createDeliver({
+  const engine = createEngine({
+    store,
     clock,
+    log,
+    hub,
+    metrics,
     signers,
     sender,
-    store,
-    retry: createRetryPolicy(config.retryScheduleMs, random),
-    announce: announcer.attempted,
-    onStorageStalled: (stalled) => dispatcher.stall(stalled),
+    retryScheduleMs: config.retryScheduleMs,
+    random,
+    webhookConcurrency: config.webhookConcurrency,
+    deliveryRates: config.deliveryRates,
   });
-  const pace = createAccountPace(clock, config.deliveryRates);
-  const { webhookConcurrency } = config;
-  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace });
-  const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log });
-  const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
-  /** The dispatcher as the features see it: what they remove, the janitor clears up. */
-  const deliveries: DeliveryControl = {
-    ...dispatcher,
-    removeWebhooks(keys) {
-      dispatcher.removeWebhooks(keys);
-      if (keys.length > 0) janitor.wake();
-    },
-    stopTenant(tenantKey) {
-      dispatcher.stopTenant(tenantKey);
-      janitor.wake();
-    },
-    resumeTenant(tenantKey) {
-      dispatcher.resumeTenant(tenantKey);
-      replayer.wake();
-    },
-  };
+  const { dispatcher, deliveries, replayer, pace } = engine;
 
   const codec = jwt({ name: "jwt", secret: dataDir.secrets.sessionSecret, alg: "HS256" }).decorator
     .jwt as unknown as TokenCodec;
@@ -293,7 +263,7 @@ export function createApp(config: Config, deps: AppDeps): App {
   });
   const apiKeys = createApiKeys({ store, clock, vault });
   const signingKeys = createSigningKeys({ store, clock, vault, signers });
-  const ingest = createIngest({ store, dispatcher, announce: announcer.accepted });
+  const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
 
   const readiness = createReadiness({ store, hasRoom, clock });
   const { host, healthPort } = config;
@@ -396,9 +366,7 @@ export function createApp(config: Config, deps: AppDeps): App {
       for (const what of pauses.paused())
         log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
       if (pauses.isPaused("deliveries")) dispatcher.hold(true);
-      await dispatcher.start();
-      replayer.start();
-      janitor.start();
+      await engine.start();
       if (!pauses.isPaused("charges")) payments?.biller.start();
       descriptors.start();
       if (config.foreignVariables.length > 0) warnOfForeignVariables();
@@ -411,15 +379,14 @@ export function createApp(config: Config, deps: AppDeps): App {
       stopping = true;
       beacon?.drain();
       if (listenerUrl !== "") dataDir.announce({ pid: process.pid, url: listenerUrl, stopping }, warn);
-      await Promise.all([payments?.biller.stop(), replayer.stop(), janitor.stop()]);
-      const left = await dispatcher.stop(drainMs);
+      const left = await engine.stop(drainMs, payments?.biller.stop());
       draining = true;
       await own?.callbackSender.stop();
       sender.close();
       surroundings.close();
       hub.closeAll();
       answers.closeAll();
-      await Promise.allSettled([stats.flush(), keyUse.flush()]);
+      await Promise.allSettled([engine.flush(), keyUse.flush()]);
       await listener.stop();
       descriptors.stop();
       await store.close();

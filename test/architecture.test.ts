@@ -79,6 +79,23 @@ describe("imports point one way", () => {
   test.each(everywhereBut("main.ts", "app.ts", /^cli\//))("%s does not build the program", (file) => {
     expect(ownImportsOf(file)).not.toContain("app.ts");
   });
+
+  const parts = ["announce", "deliver", "dispatcher", "failure-log"].map((name) => `delivery/${name}.ts`);
+  const loops = ["maintenance/janitor.ts", "replays/progress.ts", "replays/replayer.ts"];
+  test.each(everywhereBut("engine.ts"))("%s builds no part of the engine", (file) => {
+    expect(ownImportsOf(file).filter((path) => [...parts, ...loops].includes(path))).toEqual([]);
+  });
+
+  test("nothing builds the engine but the program and the simulation", () => {
+    const inTests = [...new Glob("**/*.ts").scanSync(join(root, "test"))].map((file) => join(root, "test", file));
+    const builders = [...files.map((file) => join(src, file)), ...inTests].filter((file) =>
+      transpiler.scanImports(readFileSync(file, "utf8")).some(({ path }) => /(^|\/)engine\.ts$/.test(path)),
+    );
+    expect(builders.map((file) => relative(root, file)).sort()).toEqual([
+      "src/app.ts",
+      "test/sim/delivery/incarnation.ts",
+    ]);
+  });
 });
 
 describe("a start of the server", () => {

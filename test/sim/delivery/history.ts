@@ -162,6 +162,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     deliveryRates: pace.rates,
     isQuiet,
     watch: {
+      beginning: live.beginning,
       settled: live.settled,
       publishing(tenantId, kind, data) {
         live.publishing(tenantId, kind, data);

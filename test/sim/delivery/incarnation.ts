@@ -1,26 +1,18 @@
 import { createAccounts } from "../../../src/accounts/accounts.ts";
 import { createSigningKeys } from "../../../src/accounts/signing-keys.ts";
-import { createAccountPace, type DeliveryRates } from "../../../src/delivery/account-pace.ts";
-import { createAnnouncer } from "../../../src/delivery/announce.ts";
-import { createDeliver } from "../../../src/delivery/deliver.ts";
-import type { DeliveryControl } from "../../../src/delivery/deliveries.ts";
-import { createDispatcher } from "../../../src/delivery/dispatcher.ts";
+import type { DeliveryRates } from "../../../src/delivery/account-pace.ts";
 import { buildRequest } from "../../../src/delivery/request.ts";
-import { createRetryPolicy } from "../../../src/delivery/retry.ts";
 import type { Sender } from "../../../src/delivery/sender.ts";
-import { createSigners } from "../../../src/delivery/signers.ts";
-import type { DueDelivery, Tenant } from "../../../src/domain.ts";
+import { createSigners, type Signers } from "../../../src/delivery/signers.ts";
+import type { Tenant } from "../../../src/domain.ts";
+import { createEngine } from "../../../src/engine.ts";
 import { createIngest } from "../../../src/events/ingest.ts";
 import type { ErasedEndpoint } from "../../../src/http/endpoint.ts";
 import { createMetrics } from "../../../src/http/metrics.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Log } from "../../../src/lib/log.ts";
 import type { Vault } from "../../../src/lib/vault.ts";
-import { createJanitor } from "../../../src/maintenance/janitor.ts";
-import { createStatRecorder } from "../../../src/maintenance/stat-recorder.ts";
-import { createReplayProgress } from "../../../src/replays/progress.ts";
 import { createReplays } from "../../../src/replays/replay.ts";
-import { createReplayer } from "../../../src/replays/replayer.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Settled, Settlement, Store } from "../../../src/store/store.ts";
 import { createHub, type Hub } from "../../../src/stream/hub.ts";
@@ -46,6 +38,8 @@ export interface IncarnationDeps extends LifeDeps {
 }
 
 export interface Watch {
+  /** An attempt begins: its keys are asked for. */
+  beginning(tenantKey: number): void;
   /** The outcome of an attempt is on disk. */
   settled(settlement: Settlement, settled: Settled): void;
   publishing(tenantId: string, kind: string, data: Record<string, unknown>): void;
@@ -71,7 +65,7 @@ const anyUrl = {
   learn: () => undefined,
 };
 
-/** Starts the program over what the disk holds, put together as `app.ts` does it, without its listener. */
+/** Starts the program over what the disk holds: its engine, and of the rest what the histories use. */
 export function createIncarnation(deps: IncarnationDeps) {
   const { disk, network, vault, watch } = deps;
   const life = createLife(deps);
@@ -149,56 +143,41 @@ export function createIncarnation(deps: IncarnationDeps) {
   };
 
   const sender: Sender = {
-    send({ delivery, material, now }, signal) {
-      preparing.delete(delivery);
-      return life.isDead ? never() : network.send(buildRequest(delivery, material, now), signal);
-    },
+    send: ({ delivery, material, now }, signal) =>
+      life.isDead ? never() : network.send(buildRequest(delivery, material, now), signal),
     close: network.close,
   };
 
   const signers = createSigners({ store, vault, clock });
-  const stats = createStatRecorder({ store, clock });
-  const replayProgress = createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() });
-  const announcer = createAnnouncer({ hub, stats, metrics, log, failureLog: { attempted() {} }, replayProgress });
-  const deliver = createDeliver({
-    clock,
-    signers,
-    sender,
-    store,
-    retry: createRetryPolicy(deps.scheduleMs, deps.random),
-    announce: announcer.attempted,
-    onStorageStalled: (stalled) => dispatcher.stall(stalled),
-  });
-  /** Attempts that have begun and are not on their way yet: signing may take a thread of its own. */
-  const preparing = new Set<DueDelivery>();
-  const dispatcher = createDispatcher({
+  /** Attempts that have begun and are not on their way yet: their keys are being read. */
+  let preparing = 0;
+  const watchedSigners: Signers = {
+    ...signers,
+    materialFor(tenantKey, tenantId) {
+      if (!life.isDead) watch.beginning(tenantKey);
+      const material = signers.materialFor(tenantKey, tenantId);
+      if (!(material instanceof Promise)) return material;
+      preparing += 1;
+      return material.finally(() => {
+        preparing -= 1;
+      });
+    },
+  };
+  const engine = createEngine({
     store,
     clock,
     log,
-    deliver(delivery, route) {
-      preparing.add(delivery);
-      return deliver(delivery, route).finally(() => preparing.delete(delivery));
-    },
+    hub,
+    metrics,
+    signers: watchedSigners,
+    sender,
+    retryScheduleMs: deps.scheduleMs,
+    random: deps.random,
     webhookConcurrency: deps.webhookConcurrency,
-    pace: createAccountPace(clock, deps.deliveryRates),
+    deliveryRates: deps.deliveryRates,
+    replayChunk: 10,
   });
-  const replayer = createReplayer({ store, deliveries: dispatcher, hub, clock, log, chunk: 10 });
-  const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
-  const deliveries: DeliveryControl = {
-    ...dispatcher,
-    removeWebhooks(keys) {
-      dispatcher.removeWebhooks(keys);
-      if (keys.length > 0) janitor.wake();
-    },
-    stopTenant(tenantKey) {
-      dispatcher.stopTenant(tenantKey);
-      janitor.wake();
-    },
-    resumeTenant(tenantKey) {
-      dispatcher.resumeTenant(tenantKey);
-      replayer.wake();
-    },
-  };
+  const { dispatcher, deliveries, replayer } = engine;
   const accounts = createAccounts({
     store,
     clock,
@@ -223,10 +202,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     sendTest: () => never(),
   });
 
-  const dispatching = dispatcher.start();
-  dispatching.catch((error: unknown) => watch.failed("start", String(error)));
-  replayer.start();
-  janitor.start();
+  engine.start().catch((error: unknown) => watch.failed("start", String(error)));
 
   function end(): void {
     life.crash();
@@ -241,7 +217,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     dispatcher,
     signingKeys: createSigningKeys({ store, clock, vault, signers }),
     replays: createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay: null }),
-    ingest: createIngest({ store, dispatcher, announce: announcer.accepted }),
+    ingest: createIngest({ store, dispatcher, announce: engine.announceAccepted }),
 
     /** `PUT /v1/tenants/webhooks`, as its route does it. */
     putWebhooks: (tenant: Tenant, urls: readonly string[]) =>
@@ -258,7 +234,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     },
     /** Attempts are being made ready. */
     get isPreparing() {
-      return preparing.size > 0;
+      return preparing > 0;
     },
     /** What the lane has not committed is lost, nobody hears of what was under way, and no timer goes off. */
     crash: life.crash,
@@ -269,12 +245,10 @@ export function createIncarnation(deps: IncarnationDeps) {
     },
     /** Ends the program in order, as `app.ts` does it. */
     async stop(graceMs: number) {
-      await replayer.stop();
-      await janitor.stop();
-      await dispatcher.stop(graceMs);
+      await engine.stop(graceMs);
       sender.close();
       ownHub.closeAll();
-      await stats.flush().catch(() => {});
+      await engine.flush().catch(() => {});
     },
   };
 }

@@ -67,6 +67,11 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   );
   const sentBy = new Map<Settlement["delivery"], Sent>();
 
+  /** One that ends before it is sent, because its webhook is removed meanwhile, counts as well. */
+  function beginning(tenantKey: number): void {
+    expect(deps.pace.take(tenantKey), "paced", () => `an attempt of account ${tenantKey}`);
+  }
+
   function sending({ url, body, headers, delivery }: DeliveryRequest, sent: Sent): void {
     sentBy.set(delivery, sent);
     const { deliveryKey, webhookKey, tenantKey, run } = delivery;
@@ -76,7 +81,6 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     expect(!ledger.pausedAccounts.has(tenantKey), "silenced", () => `${what}: suspended`);
     const beside = deps.underWay().filter((other) => other.delivery.webhookKey === webhookKey).length;
     expect(beside < webhookConcurrency, "concurrency", () => `${beside} beside ${what}`);
-    expect(deps.pace.take(tenantKey), "paced", () => what);
 
     const event = selectEvent.get(delivery.eventSeq);
     const webhook = selectWebhook.get(webhookKey);
@@ -159,7 +163,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     broken("stream", `${kind} ${JSON.stringify(data)} for ${tenantId} is not on disk`);
   }
 
-  return { sending, settled, publishing };
+  return { beginning, sending, settled, publishing };
 }
 
 export type LiveChecks = ReturnType<typeof createLiveChecks>;

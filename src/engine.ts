@@ -1,0 +1,135 @@
+import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/account-pace.ts";
+import { createAnnouncer } from "./delivery/announce.ts";
+import { createDeliver } from "./delivery/deliver.ts";
+import type { DeliveryControl } from "./delivery/deliveries.ts";
+import { createDispatcher, type Dispatcher } from "./delivery/dispatcher.ts";
+import { createFailureLog } from "./delivery/failure-log.ts";
+import { createRetryPolicy } from "./delivery/retry.ts";
+import type { Sender } from "./delivery/sender.ts";
+import type { Signers } from "./delivery/signers.ts";
+import type { AnnounceAccepted } from "./events/ingest.ts";
+import type { Metrics } from "./http/metrics.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import type { Loop } from "./lib/loop.ts";
+import { createJanitor } from "./maintenance/janitor.ts";
+import { createStatRecorder } from "./maintenance/stat-recorder.ts";
+import { createReplayProgress } from "./replays/progress.ts";
+import { createReplayer } from "./replays/replayer.ts";
+import type { Store } from "./store/store.ts";
+import type { Hub } from "./stream/hub.ts";
+
+export interface Engine {
+  readonly dispatcher: Pick<Dispatcher, "offer" | "hold" | "whenIdle" | "inFlight" | "held">;
+  /** The dispatcher as the features see it. */
+  readonly deliveries: DeliveryControl;
+  readonly replayer: Pick<Loop, "wake">;
+  /** Test deliveries count against it too. */
+  readonly pace: AccountPace;
+  announceAccepted: AnnounceAccepted;
+  /** Begins to deliver what is pending, then the work in the background. */
+  start(): Promise<void>;
+  /**
+   * Begins nothing new and lets attempts in flight end. The background comes first: until it rests, what it wakes is
+   * still delivered.
+   * @param beside other work in the background that has been told to end
+   * @returns attempts that were left after `graceMs`
+   */
+  stop(graceMs: number, beside?: Promise<void>): Promise<number>;
+  /** Writes the statistics that are still in memory. */
+  flush(): Promise<void>;
+}
+
+export interface EngineDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  hub: Hub;
+  metrics: Metrics;
+  signers: Signers;
+  sender: Sender;
+  retryScheduleMs: readonly number[];
+  /** 0 to 1; for the jitter of retries. */
+  random(): number;
+  webhookConcurrency: number;
+  deliveryRates: DeliveryRates;
+  /** Events that a bulk replay queues in one transaction. @default see `createReplayer` */
+  replayChunk?: number;
+}
+
+/**
+ * What delivers, put together once: the program runs it, and so does the simulation (`bun run sim`), which tries this very
+ * wiring in a world that fails.
+ *
+ *   ingest ──offer──▶ dispatcher ──▶ deliver ──▶ settle ──▶ announce ──▶ streams, statistics, metrics, log
+ *                      ▲      ▲                                │
+ *   features ──────────┘      └──wake── replayer ◀──wake───────┴── the replay of this record has ended
+ *      └── what they removed ──wake──▶ janitor ──wake──▲
+ */
+export function createEngine(deps: EngineDeps): Engine {
+  const { store, clock, log, hub, metrics, signers, sender, replayChunk } = deps;
+  const stats = createStatRecorder({ store, clock });
+  const announcer = createAnnouncer({
+    hub,
+    stats,
+    metrics,
+    log,
+    failureLog: createFailureLog({ clock, log, store }),
+    replayProgress: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }),
+  });
+  const deliver = createDeliver({
+    clock,
+    signers,
+    sender,
+    store,
+    retry: createRetryPolicy(deps.retryScheduleMs, deps.random),
+    announce: announcer.attempted,
+    onStorageStalled: (stalled) => dispatcher.stall(stalled),
+  });
+  const pace = createAccountPace(clock, deps.deliveryRates);
+  const { webhookConcurrency } = deps;
+  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace });
+  const replayer = createReplayer({
+    store,
+    deliveries: dispatcher,
+    hub,
+    clock,
+    log,
+    ...(replayChunk !== undefined && { chunk: replayChunk }),
+  });
+  const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
+
+  return {
+    dispatcher,
+    replayer,
+    pace,
+    announceAccepted: announcer.accepted,
+
+    deliveries: {
+      ...dispatcher,
+      removeWebhooks(keys) {
+        dispatcher.removeWebhooks(keys);
+        if (keys.length > 0) janitor.wake();
+      },
+      stopTenant(tenantKey) {
+        dispatcher.stopTenant(tenantKey);
+        janitor.wake();
+      },
+      resumeTenant(tenantKey) {
+        dispatcher.resumeTenant(tenantKey);
+        replayer.wake();
+      },
+    },
+
+    async start() {
+      await dispatcher.start();
+      replayer.start();
+      janitor.start();
+    },
+    async stop(graceMs, beside) {
+      await Promise.all([beside, replayer.stop(), janitor.stop()]);
+      return dispatcher.stop(graceMs);
+    },
+    flush: stats.flush,
+  };
+}
