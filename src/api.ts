@@ -1,6 +1,8 @@
+import { staticPlugin } from "@elysiajs/static";
 import { Elysia } from "elysia";
 import { DomainError, notFound, shuttingDown } from "./errors.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
+import { assetHeaders } from "./http/dashboard-routes.ts";
 import { documentPath } from "./http/document-path.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { errorResponse, securityHeaders } from "./http/errors.ts";
@@ -119,6 +121,19 @@ export function createApi(options: ApiOptions) {
 }
 
 export type Api = ReturnType<typeof createApi>;
+
+/** The dashboard's files; its page is an endpoint, because files go out without its headers. */
+export function dashboardAssets(folder: string, transportHeaders: Readonly<Record<string, string>>) {
+  return staticPlugin({
+    assets: folder,
+    prefix: "/assets",
+    alwaysStatic: true,
+    headers: { ...assetHeaders, ...transportHeaders },
+    // The plugin's are no valid ones (RFC 9110, section 8.8.3), and nobody asks again for what never changes.
+    etag: false,
+    silent: true,
+  });
+}
 
 function turnAway(): Response {
   const response = errorResponse(shuttingDown(2));

@@ -40,7 +40,15 @@ export interface Engine {
   flush(): Promise<void>;
 }
 
+export interface EngineSettings {
+  readonly retryScheduleMs: readonly number[];
+  /** Most attempts to one webhook at once. */
+  readonly webhookConcurrency: number;
+  readonly deliveryRates: DeliveryRates;
+}
+
 export interface EngineDeps {
+  settings: EngineSettings;
   store: Store;
   clock: Clock;
   log: Log;
@@ -48,11 +56,8 @@ export interface EngineDeps {
   metrics: Metrics;
   signers: Signers;
   sender: Sender;
-  retryScheduleMs: readonly number[];
   /** 0 to 1; for the jitter of retries. */
   random(): number;
-  webhookConcurrency: number;
-  deliveryRates: DeliveryRates;
   /** Events that a bulk replay queues in one transaction. @default see `createReplayer` */
   replayChunk?: number;
 }
@@ -67,7 +72,8 @@ export interface EngineDeps {
  *      └── what they removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, clock, log, hub, metrics, signers, sender, replayChunk } = deps;
+  const { store, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
+  const { retryScheduleMs, webhookConcurrency, deliveryRates } = deps.settings;
   const stats = createStatRecorder({ store, clock });
   const announcer = createAnnouncer({
     hub,
@@ -82,12 +88,11 @@ export function createEngine(deps: EngineDeps): Engine {
     signers,
     sender,
     store,
-    retry: createRetryPolicy(deps.retryScheduleMs, deps.random),
+    retry: createRetryPolicy(retryScheduleMs, random),
     announce: announcer.attempted,
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
-  const pace = createAccountPace(clock, deps.deliveryRates);
-  const { webhookConcurrency } = deps;
+  const pace = createAccountPace(clock, deliveryRates);
   const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace });
   const replayer = createReplayer({
     store,

@@ -1,3 +1,5 @@
+import type { Log } from "./lib/log.ts";
+
 /**
  * Kubernetes describes every service of a namespace to every container in it, and Docker every linked container: for one
  * that is called "postrider" (or "postrider-web", then with `WEB_` in the names) under our own prefix. A variable is theirs
@@ -20,3 +22,14 @@ const forms: readonly { name: RegExp; value: RegExp }[] = [
 /** Whether a container platform has put this variable there. */
 export const isForeignVariable = (name: string, value: string): boolean =>
   name.startsWith("POSTRIDER_") && forms.some((form) => form.name.test(name) && form.value.test(value));
+
+/** @param names of variables that were passed over */
+export function warnOfForeignVariables(names: readonly string[], log: Log): void {
+  if (names.length === 0) return;
+  log.write("warn", "config.foreign_variables", {
+    names: names.join(", "),
+    message:
+      "They look like settings, but a container platform has put them there for a service of this name, so they " +
+      "are passed over. Try: enableServiceLinks: false, or another name for the service.",
+  });
+}

@@ -80,6 +80,11 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file)).not.toContain("app.ts");
   });
 
+  const pieces = ["server", "server-address", "billing/billing", "delivery/network", "maintenance/machine-watch"];
+  test.each(everywhereBut("app.ts"))("%s builds no piece of the program", (file) => {
+    expect(ownImportsOf(file).filter((path) => pieces.some((piece) => path === `${piece}.ts`))).toEqual([]);
+  });
+
   const parts = ["announce", "deliver", "dispatcher", "failure-log"].map((name) => `delivery/${name}.ts`);
   const loops = ["maintenance/janitor.ts", "replays/progress.ts", "replays/replayer.ts"];
   test.each(everywhereBut("engine.ts"))("%s builds no part of the engine", (file) => {

@@ -165,7 +165,7 @@ export async function answerBank(server: TestApp, paymentUrl: string, confirm: "
 
 // ---------------------------------------------------------------- behind the scenes
 
-/** The secret from which the sandbox of a server derives its own (`app.ts`). */
+/** The secret from which the sandbox of a server derives its own (`billing/billing.ts`). */
 function sandboxSecret({ dataDir }: TestApp): Buffer {
   const masterKey = Buffer.from(readFileSync(join(dataDir, "master-key"), "utf8").trim(), "hex");
   return createHmac("sha256", masterKey).update("sandbox payment processor").digest();

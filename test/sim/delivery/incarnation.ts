@@ -163,7 +163,9 @@ export function createIncarnation(deps: IncarnationDeps) {
       });
     },
   };
+  const { scheduleMs: retryScheduleMs, webhookConcurrency, deliveryRates } = deps;
   const engine = createEngine({
+    settings: { retryScheduleMs, webhookConcurrency, deliveryRates },
     store,
     clock,
     log,
@@ -171,10 +173,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     metrics,
     signers: watchedSigners,
     sender,
-    retryScheduleMs: deps.scheduleMs,
     random: deps.random,
-    webhookConcurrency: deps.webhookConcurrency,
-    deliveryRates: deps.deliveryRates,
     replayChunk: 10,
   });
   const { dispatcher, deliveries, replayer } = engine;

@@ -1,0 +1,57 @@
+import type { Config } from "../config.ts";
+import { pricesOf } from "../plans.ts";
+import { createBillingCalendar } from "./calendar.ts";
+import { createPayments, type PaymentDeps, type Payments } from "./payments.ts";
+import { createPaystack } from "./paystack/paystack.ts";
+import type { PaymentProcessor } from "./processor.ts";
+import { createCallbackSender } from "./sandbox/callback-sender.ts";
+import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
+import type { Prices } from "./usage.ts";
+
+/** What accounts pay, and the processor that takes it, as the settings say (decisions, sections 1 and 12). */
+export interface Billing {
+  readonly prices: Prices;
+  /** Null: nobody pays. */
+  readonly payments: Payments | null;
+  /** The processor, when it is the built-in one: it has pages of its own. */
+  readonly sandbox: Sandbox | null;
+  /** Breaks off what the built-in processor still has to say. The biller is stopped before. */
+  close(): Promise<void>;
+}
+
+export interface BillingDeps
+  extends Omit<PaymentDeps, "processor" | "calendar" | "prices" | "referenceSecret" | "baseUrl"> {
+  settings: Pick<Config, "payments" | "billingTimeZone"> & Parameters<typeof pricesOf>[0];
+  /** See `deriveSecret`. */
+  secretFor(purpose: string): Uint8Array;
+  /** Where browsers reach this program. */
+  publicUrl(): string;
+  /** Where this program reaches itself: the built-in processor calls back over HTTP, as any other does. */
+  ownUrl(): string;
+}
+
+export function createBilling({ settings, secretFor, publicUrl, ownUrl, ...deps }: BillingDeps): Billing {
+  const { store, clock, log } = deps;
+  const prices = pricesOf(settings);
+
+  const paymentsBy = (processor: PaymentProcessor): Payments =>
+    createPayments({
+      ...deps,
+      processor,
+      calendar: createBillingCalendar(settings.billingTimeZone),
+      prices,
+      referenceSecret: secretFor("charge references"),
+      baseUrl: publicUrl,
+    });
+
+  const { payments: chosen } = settings;
+  if (chosen.kind === "off") return { prices, payments: null, sandbox: null, close: async () => {} };
+  if (chosen.kind === "paystack") {
+    const payments = paymentsBy(createPaystack({ ...chosen, clock }));
+    return { prices, payments, sandbox: null, close: async () => {} };
+  }
+  const callbacks = createCallbackSender({ url: () => `${ownUrl()}/pay/callback`, clock, log });
+  const secret = secretFor("sandbox payment processor");
+  const sandbox = createSandbox({ store, clock, secret, publicUrl, postCallback: callbacks.post });
+  return { prices, payments: paymentsBy(sandbox), sandbox, close: callbacks.stop };
+}

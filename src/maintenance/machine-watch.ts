@@ -1,0 +1,36 @@
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createDescriptorWatch, type DescriptorWatch, type DescriptorWatchDeps } from "./descriptor-watch.ts";
+import { createDiskWatch, type DiskWatch } from "./disk-watch.ts";
+import { createIdClockWatch } from "./id-clock-watch.ts";
+import { createStorageWatch, type StorageWatch, type StorageWatchDeps } from "./storage-watch.ts";
+
+/** What can run short or fail on the machine under the program; each tells the log when it begins and when it is over. */
+export interface MachineWatch {
+  readonly disk: DiskWatch;
+  readonly storage: StorageWatch;
+  readonly descriptors: DescriptorWatch;
+  /** Told by how much the ids of events are ahead of the clock. */
+  readonly idClock: (aheadMs: number) => void;
+}
+
+export interface MachineWatchDeps {
+  /** Of the database. */
+  folder: string;
+  minFreeBytes: number;
+  clock: Clock;
+  log: Log;
+  /** See `DescriptorWatchDeps`. */
+  shed: DescriptorWatchDeps["shed"];
+  onStorageFailure: StorageWatchDeps["onFailure"];
+}
+
+export function createMachineWatch(deps: MachineWatchDeps): MachineWatch {
+  const { folder, minFreeBytes, clock, log, shed, onStorageFailure } = deps;
+  return {
+    disk: createDiskWatch({ folder, minFreeBytes, clock, log }),
+    storage: createStorageWatch({ clock, log, onFailure: onStorageFailure }),
+    descriptors: createDescriptorWatch({ clock, log, shed }),
+    idClock: createIdClockWatch(log, clock.now),
+  };
+}

@@ -1,0 +1,36 @@
+import type { Config } from "./config.ts";
+import { ownListenersOf } from "./own-listeners.ts";
+
+/** Under what this server is known. Most of it is only there once it listens: the port may be any that is free. */
+export interface ServerAddress {
+  /** `{base_url}`: where others reach it, without a slash at the end. */
+  publicUrl(): string;
+  /** Where it is reached on this machine; empty until it listens. */
+  localUrl(): string;
+  /** Where nothing is delivered to: see `ownListenersOf`. It grows. */
+  readonly ownListeners: readonly { host: string; port: number }[];
+  listensOn(port: number): void;
+  answersProbesOn(port: number): void;
+}
+
+export function createServerAddress(config: Pick<Config, "host" | "publicUrl" | "tls">): ServerAddress {
+  const { host } = config;
+  const scheme = config.tls ? "https" : "http";
+  const ownListeners: { host: string; port: number }[] = [];
+  let publicUrl = config.publicUrl ?? "";
+  let localUrl = "";
+
+  return {
+    publicUrl: () => publicUrl,
+    localUrl: () => localUrl,
+    ownListeners,
+    listensOn(port) {
+      ownListeners.push(...ownListenersOf(config, port));
+      publicUrl = config.publicUrl ?? `${scheme}://localhost:${port}`;
+      localUrl = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+    },
+    answersProbesOn(port) {
+      ownListeners.push(...ownListenersOf({ host, publicUrl: null }, port));
+    },
+  };
+}

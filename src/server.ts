@@ -1,0 +1,96 @@
+import { createApi, dashboardAssets } from "./api.ts";
+import type { Config } from "./config.ts";
+import type { Answers } from "./http/answers.ts";
+import { createBodyRoom } from "./http/body-room.ts";
+import { createClientAddress } from "./http/client-address.ts";
+import { type ConnectionShedder, createConnectionShedder } from "./http/connection-shedder.ts";
+import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
+import type { ErasedEndpoint } from "./http/endpoint.ts";
+import type { Metrics } from "./http/metrics.ts";
+import { createRunner, type RunnerDeps } from "./http/run-endpoint.ts";
+import { transportHeadersOf } from "./http/transport-security.ts";
+import { createProxyWarning } from "./http/untrusted-proxy.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { createListener, type Listener } from "./listener.ts";
+
+/** What answers requests. */
+export interface Server extends Pick<Listener, "reloadCertificate" | "stop">, ConnectionShedder {
+  /** @returns the port. @throws StartupError when it is taken */
+  listen(): Promise<number>;
+  /** The last moment: from now on requests are turned away. */
+  turnAway(): void;
+}
+
+export interface ServerDeps {
+  endpoints: readonly ErasedEndpoint[];
+  authenticate: RunnerDeps["authenticate"];
+  answers: Answers;
+  config: Pick<Config, "host" | "port" | "tls" | "publicUrl" | "localMode" | "trustedProxies">;
+  /** Where others reach it; see `ServerAddress`. */
+  publicUrl(): string;
+  /** Scripts and styles of the dashboard; null when it was not built. */
+  assetsFolder: string | null;
+  clock: Clock;
+  log: Log;
+  metrics: Metrics;
+  /** Seconds. @default idleTimeoutSeconds */
+  idleTimeout?: number | undefined;
+}
+
+export function createServer(deps: ServerDeps): Server {
+  const { endpoints, authenticate, answers, config, publicUrl, assetsFolder, clock, log, metrics, idleTimeout } = deps;
+  const addressOf = createClientAddress(config.trustedProxies);
+  const warnOfProxy = createProxyWarning(config.trustedProxies, log);
+  const transportHeaders = transportHeadersOf(config);
+  let draining = false;
+
+  metrics.expect(endpoints);
+  const run = createRunner({
+    authenticate,
+    clientAddress(socketAddress, headers) {
+      warnOfProxy(socketAddress, headers);
+      return addressOf(socketAddress, headers);
+    },
+    bodyRoom: createBodyRoom(),
+    answers,
+    log,
+    onAnswer: metrics.answered,
+    onRefusal: metrics.refused,
+    monotonicMs: clock.monotonicMs,
+  });
+  const api = createApi({
+    endpoints,
+    run,
+    localMode: config.localMode,
+    refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),
+    log,
+    publicUrl,
+    transportHeaders,
+    isDraining: () => draining,
+    onRefusal: metrics.refused,
+    ...(idleTimeout !== undefined && { idleTimeout }),
+  });
+  const listener = createListener({ api, config, clock, log });
+  const shedder = createConnectionShedder({
+    port: () => api.server?.port ?? 0,
+    closeIdle: () => api.server?.closeIdleConnections() ?? 0,
+  });
+
+  return {
+    async listen() {
+      if (assetsFolder !== null) api.use(await dashboardAssets(assetsFolder, transportHeaders));
+      return listener.listen().port;
+    },
+    reloadCertificate: listener.reloadCertificate,
+    shed(count) {
+      const closed = shedder.shed(count);
+      metrics.connectionsShed(closed);
+      return closed;
+    },
+    turnAway() {
+      draining = true;
+    },
+    stop: listener.stop,
+  };
+}
