@@ -21,9 +21,6 @@ export const listenerBodyLimit = 8 * 2 ** 20;
  */
 export const idleTimeoutSeconds = 30;
 
-/** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
-const streamIdleTimeoutSeconds = 60;
-
 /**
  * Routes of the runtime for every path that is none of ours. A path that goes through them has its segments as they were
  * sent, which is how `refuseMalformed` sees them; deeper ones are unknown in any case.
@@ -63,10 +60,14 @@ export function createApi(options: ApiOptions) {
     normalize: false,
   });
 
+  const secretPaths = createMethodTable(endpoints.filter(({ fromSecretPage }) => fromSecretPage));
+  const isSecretPath = (path: string) => secretPaths(path).length > 0;
   api.onRequest(({ request }) => {
     if (isDraining()) return withTransport(turnAway());
     const refusal =
-      refuseMalformed(request) ?? (localMode ? refuseForeign(request.headers) : null) ?? refuseCrossSite(request);
+      refuseMalformed(request) ??
+      (localMode ? refuseForeign(request.headers) : null) ??
+      refuseCrossSite(request, isSecretPath);
     return refusal ? refuse(refusal) : undefined;
   });
 
@@ -80,12 +81,12 @@ export function createApi(options: ApiOptions) {
   });
 
   for (const endpoint of endpoints) {
-    const isStream = endpoint.path === "/v1/stream";
+    const { idleTimeoutSeconds: quietSeconds } = endpoint;
     api.route(
       endpoint.method,
       endpoint.path,
       ({ request, params, server }) => {
-        if (isStream) server?.timeout(request, streamIdleTimeoutSeconds);
+        if (quietSeconds !== undefined) server?.timeout(request, quietSeconds);
         const socketAddress = server?.requestIP(request)?.address ?? "";
         return run(endpoint, { request, params, socketAddress }).then(withTransport);
       },

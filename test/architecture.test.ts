@@ -76,6 +76,13 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file).filter((path) => features.includes(path.split("/")[0] ?? ""))).toEqual([]);
   });
 
+  test.each(["api.ts", "listener.ts", "http/cross-site-guard.ts", "http/run-endpoint.ts"])(
+    "%s recognises no route by its path: endpoints say what is special about them",
+    (file) => {
+      expect(readFileSync(join(src, file), "utf8")).not.toMatch(/["'`]\/(v1|pay|operator|events)\b/);
+    },
+  );
+
   test.each(everywhereBut("main.ts", "app.ts", /^cli\//))("%s does not build the program", (file) => {
     expect(ownImportsOf(file)).not.toContain("app.ts");
   });

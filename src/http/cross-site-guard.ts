@@ -4,12 +4,6 @@ import { isLoopbackHost } from "../lib/cidr.ts";
 /** They change nothing (RFC 9110, section 9.2.1). */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/**
- * The pages of the sandbox post plain forms and keep their secret address out of `Referer`; a browser then says
- * `Origin: null`, and on plain http no `Sec-Fetch-Site` that would say more. Whoever knows the address may pay.
- */
-const secretPages = "/pay/sandbox/";
-
 export interface OwnOrigins {
   /** Base address of the server, as it is known outside. */
   publicUrl(): string;
@@ -24,7 +18,11 @@ export interface OwnOrigins {
  * another port of this machine, another name of the domain) is somebody else, and is known by its `Origin`.
  */
 export function createCrossSiteGuard({ publicUrl, port }: OwnOrigins) {
-  return function refuseCrossSite({ method, headers, url }: Request): DomainError | null {
+  /** @param isSecretPath whether a page with a secret address posts to this path (`fromSecretPage`) */
+  return function refuseCrossSite(
+    { method, headers, url }: Request,
+    isSecretPath: (path: string) => boolean,
+  ): DomainError | null {
     if (safeMethods.has(method)) return null;
     const origin = headers.get("origin");
     const site = headers.get("sec-fetch-site");
@@ -32,10 +30,8 @@ export function createCrossSiteGuard({ publicUrl, port }: OwnOrigins) {
     if (site === "cross-site") return crossSite();
     const isOurs = site === null || site === "same-origin" || site === "none";
     if (origin === null) return isOurs ? null : crossSite();
-    if (origin === "null") {
-      const isSecret = site === null && new URL(url).pathname.startsWith(secretPages);
-      return (site !== null && isOurs) || isSecret ? null : crossSite();
-    }
+    // From a secret address, and on plain http no `Sec-Fetch-Site` says more. Whoever knows the address may post.
+    if (origin === "null") return (site === null ? isSecretPath(new URL(url).pathname) : isOurs) ? null : crossSite();
     return isOwn(origin, headers.get("host")) ? null : crossSite();
   };
 

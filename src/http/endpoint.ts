@@ -52,6 +52,13 @@ export interface EndpointDescription<
   bodyOptional?: boolean;
   /** Largest body in bytes; `smallBodyBytes` when absent. */
   maxBodyBytes?: number;
+  /** A connection that is quiet for longer is cut. @default `idleTimeoutSeconds` of the listener */
+  idleTimeoutSeconds?: number;
+  /**
+   * A page of ours whose address is a secret posts here: it keeps that out of `Referer`, and a browser then names no origin
+   * either. See `createCrossSiteGuard`.
+   */
+  fromSecretPage?: boolean;
   /** Refuses a caller by rate before the body is read; throws a `rate_limited` DomainError. */
   limit?: (caller: Caller<Access_>) => void;
   responses: Readonly<Record<number, ResponseDescription>>;

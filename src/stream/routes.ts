@@ -20,7 +20,10 @@ const example = [
   "",
 ].join("\n");
 
-/** The dashboard's stream (decisions, section 11). Whoever serves it lifts the listener's idle timeout for it. */
+/** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
+const idleTimeoutSeconds = 60;
+
+/** The dashboard's stream (decisions, section 11). */
 export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint[] {
   /** Asks of a stream what would be asked of a request: the token itself, its session, its account. */
   async function isAccepted(token: string): Promise<boolean> {
@@ -47,6 +50,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "some are missing: read the lists again. The stream begins with an `id` alone, to resume from before the first " +
           "message. A comment comes every 15 seconds. The stream ends with the session.",
         access: "session",
+        idleTimeoutSeconds,
         responses: {
           200: {
             description: "The stream.",
