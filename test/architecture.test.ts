@@ -98,13 +98,14 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file).filter((path) => [...parts, ...loops].includes(path))).toEqual([]);
   });
 
-  test("nothing builds the engine but the program and the simulation", () => {
+  test("nothing builds the engine but the program, the simulation and its own test", () => {
     const inTests = [...new Glob("**/*.ts").scanSync(join(root, "test"))].map((file) => join(root, "test", file));
     const builders = [...files.map((file) => join(src, file)), ...inTests].filter((file) =>
       transpiler.scanImports(readFileSync(file, "utf8")).some(({ path }) => /(^|\/)engine\.ts$/.test(path)),
     );
     expect(builders.map((file) => relative(root, file)).sort()).toEqual([
       "src/app.ts",
+      "test/engine.test.ts",
       "test/sim/delivery/incarnation.ts",
     ]);
   });

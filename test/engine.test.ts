@@ -1,0 +1,107 @@
+import { expect, test } from "bun:test";
+import { createEngine } from "../src/engine.ts";
+import { createMetrics } from "../src/http/metrics.ts";
+import type { Store } from "../src/store/store.ts";
+import { createHub } from "../src/stream/hub.ts";
+import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
+import { createFakeClock } from "./support/fake-clock.ts";
+
+const log = { enabled: () => false, write() {} };
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** An engine over a store with nothing in it; every webhook acknowledges. */
+function setUp(changes: Partial<Store> = {}) {
+  const clock = createFakeClock();
+  const sent: number[] = [];
+  const none = {
+    dueLanes: async () => [],
+    dueDeliveries: async () => ({ due: [], nextDueAt: null }),
+    queueReplayBatch: async () => null,
+    failDeliveriesOfRemoved: async () => false,
+    eraseDeleted: async () => false,
+    prune: async () => false,
+    forgetWebhooks: async () => false,
+    releaseSpace: async () => false,
+    settle: async () => ({ kind: "settled", attemptKey: 1 }),
+    addStats: async () => {},
+    ...changes,
+  };
+  const material = signerMaterial();
+  const engine = createEngine({
+    settings: {
+      retryScheduleMs: [],
+      webhookConcurrency: 1,
+      deliveryRates: { free: null, pro: null, business: null, enterprise: null },
+    },
+    store: none as unknown as Store,
+    clock,
+    log,
+    hub: createHub({ clock, log }),
+    metrics: createMetrics({
+      queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
+      now: clock.now,
+      openStreams: () => 0,
+      isPaused: () => false,
+      inFlight: () => 0,
+      disk: () => ({ freeBytes: 0, floorBytes: 0 }),
+      storage: () => ({ databaseBytes: 0, logBytes: 0 }),
+      descriptors: () => null,
+    }),
+    signers: { materialFor: () => material, forget() {} },
+    sender: {
+      async send({ delivery }) {
+        sent.push(delivery.deliveryKey);
+        const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
+        return { kind: "responded", status: 200, retryAfter: undefined, durationMs: 1, body };
+      },
+      close() {},
+    },
+    random: () => 0.5,
+  });
+  return { engine, sent, clock };
+}
+
+const works = {
+  "the replayer": (underWay: Promise<void>) => ({ step: { queueReplayBatch: () => underWay.then(() => null) } }),
+  "the janitor": (underWay: Promise<void>) => ({ step: { failDeliveriesOfRemoved: () => underWay.then(() => false) } }),
+  "what stops beside it": (beside: Promise<void>) => ({ beside }),
+};
+
+test.each(Object.entries(works))("a stop delivers until %s rests, and then begins nothing", async (_, work) => {
+  const { promise: underWay, resolve: end } = Promise.withResolvers<void>();
+  const { step, beside }: { step?: Partial<Store>; beside?: Promise<void> } = work(underWay);
+  const { engine, sent } = setUp(step);
+  await engine.start();
+  await turn();
+  const stopped = engine.stop(8_000, beside);
+  await turn();
+  engine.dispatcher.offer([dueDelivery({ deliveryKey: 1 })]);
+  await turn();
+  expect(sent).toEqual([1]);
+  end();
+  expect(await stopped).toBe(0);
+  engine.dispatcher.offer([dueDelivery({ deliveryKey: 2 })]);
+  await turn();
+  expect(sent).toEqual([1]);
+});
+
+test("when a replay has ended, the account's next one begins without anybody's doing", async () => {
+  let steps = 0;
+  const replay = { status: "completed" } as Awaited<ReturnType<Store["replayByKey"]>>;
+  const { engine, clock } = setUp({
+    async queueReplayBatch() {
+      steps += 1;
+      return null;
+    },
+    replayByKey: async () => replay,
+  });
+  await engine.start();
+  await turn();
+  const before = steps;
+  engine.dispatcher.offer([dueDelivery({ replayKey: 7, replayGroupId: "again" })]);
+  await turn();
+  expect(steps).toBe(before);
+  clock.advance(500);
+  await turn();
+  expect(steps).toBe(before + 1);
+});
