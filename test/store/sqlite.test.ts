@@ -11,6 +11,7 @@ import { openStore, type StoreOptions } from "../../src/store/open.ts";
 import { createBillingRows } from "../../src/store/sqlite/billing-rows.ts";
 import * as billingSchema from "../../src/store/sqlite/billing-schema.ts";
 import type { Connection } from "../../src/store/sqlite/connection.ts";
+import { isDamage } from "../../src/store/sqlite/damage.ts";
 import { deliveryVerbs } from "../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../src/store/sqlite/events.ts";
 import { inboxVerbs } from "../../src/store/sqlite/inbox.ts";
@@ -38,6 +39,7 @@ import { statStoreContract } from "../contract/stat-store.ts";
 import { storeContract } from "../contract/store.ts";
 import { webhookHealthContract } from "../contract/webhook-health.ts";
 import { webhookRowsContract } from "../contract/webhook-rows.ts";
+import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { readAll } from "../support/read-all.ts";
 import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
@@ -749,6 +751,18 @@ describe("the reader", () => {
     const nonsense = reader.run("nonsense" as "countEvents", { tenantKey: 1, fromSeq: 0, toSeq: 1 });
     expect(await nonsense.catch((error: Error) => error.message)).toContain("not a function");
     expect(await ask(reader)).toBe(0);
+  });
+
+  test("tells damage from other failures", async () => {
+    const dataDir = emptyDir();
+    openDatabase({ dataDir }).close();
+    overwritePages(dataDir, pagesOf(dataDir, "delivery_by_tenant", "leaf"));
+    const reader = createReader(join(dataDir, databaseFile));
+    cleanups.unshift(() => reader.close());
+    const error = await ask(reader).catch((error: unknown) => error);
+    expect([isDamage(error), error]).toEqual([true, expect.objectContaining({ code: "SQLITE_CORRUPT" })]);
+    const nonsense = reader.run("nonsense" as "countEvents", { tenantKey: 1, fromSeq: 0, toSeq: 1 });
+    expect(isDamage(await nonsense.catch((error: unknown) => error))).toBe(false);
   });
 
   test("ends with the store; what it is asked from then on is unavailable", async () => {

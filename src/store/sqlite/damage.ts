@@ -10,12 +10,17 @@ import { encodeEventId } from "../../lib/id.ts";
  * fails, and goes on without the ones that cannot be read.
  */
 
-/** Whether SQLite said so: in the code of its error, or in its words alone, when they come from the reader's thread. */
+/** Whether SQLite said so. */
 export function isDamage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = "code" in error ? String(error.code) : "";
-  if (code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB")) return true;
-  return error.message === "database disk image is malformed" || isDamage(error.cause);
+  const code = sqliteCodeOf(error);
+  return code.startsWith("SQLITE_CORRUPT") || code.startsWith("SQLITE_NOTADB");
+}
+
+/** The code of an error of SQLite, also of one that the query builder has wrapped; "" of any other. */
+export function sqliteCodeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "";
+  if ("code" in error && String(error.code).startsWith("SQLITE_")) return String(error.code);
+  return sqliteCodeOf(error.cause);
 }
 
 /** What `read` returns; null when it meets damage. */

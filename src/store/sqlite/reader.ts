@@ -21,7 +21,7 @@ export type ReaderMessage = { kind: "open"; databasePath: string } | { kind: "cl
 export type ReaderAnswer =
   | { id: number; result: unknown }
   | { id: number; step: PackedStep }
-  | { id: number; error: string };
+  | { id: number; error: string; code: string };
 
 /** A query that takes longer than this is cut off at the end: SQLite holds no state that a reader could leave behind. */
 const closingPatienceMs = 2_000;
@@ -46,7 +46,7 @@ export function createReader(databasePath: string): Reader {
       const waiter = waiting.get(data.id);
       waiting.delete(data.id);
       if (waiting.size === 0) started.unref();
-      if ("error" in data) waiter?.reject(new Error(data.error));
+      if ("error" in data) waiter?.reject(Object.assign(new Error(data.error), { code: data.code }));
       else waiter?.resolve("step" in data ? unpackStep(data.step) : data.result);
     };
     started.onerror = (event) => {
