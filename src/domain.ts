@@ -1,3 +1,5 @@
+import type { FailureCode } from "./domain/failure.ts";
+
 /** The nouns of Postrider. Times are milliseconds since the Unix epoch; `key` is the store's own short key of a row. */
 
 export type Tier = "free" | "pro" | "business" | "enterprise";
@@ -89,6 +91,10 @@ export interface EventRecord {
   /** "" when no webhook was registered as the event arrived. */
   readonly targetWebhook: string;
   readonly errorReason: string | null;
+  /** Of the same failure; null also for those that earlier programs stored. */
+  readonly errorCode: FailureCode | null;
+  /** What that failure was answered with; null when it had no answer. */
+  readonly statusCode: number | null;
   /** The very bytes that the tenant submitted; null when a list was asked for without them. */
   readonly payload: Uint8Array | null;
   readonly attempts: number;
@@ -134,6 +140,8 @@ export interface Attempt {
   readonly durationMs: number;
   readonly statusCode: number | null;
   readonly error: string | null;
+  /** Null also where `error` is older than the codes. */
+  readonly errorCode: FailureCode | null;
   readonly responseBody: string;
   /** As `cutLabel` has it. */
   readonly replayGroupId: string | null;

@@ -1,5 +1,5 @@
 import type { Tenant } from "../domain.ts";
-import type { AttemptErrorClass, Metrics } from "../http/metrics.ts";
+import type { Metrics } from "../http/metrics.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
@@ -8,7 +8,6 @@ import type { ReplayProgress } from "../replays/progress.ts";
 import type { AcceptedEvents, Settlement } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import type { FailureLog } from "./failure-log.ts";
-import type { NoResponseCause } from "./no-response.ts";
 
 export interface AnnounceDeps {
   hub: Pick<Hub, "publish">;
@@ -36,10 +35,7 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayPr
       }
     },
 
-    attempted(
-      settlement: Settlement,
-      outcome: { kind: "settled" | "superseded"; noResponse: NoResponseCause | null },
-    ): void {
+    attempted(settlement: Settlement, kind: "settled" | "superseded"): void {
       const { delivery, attempt, next } = settlement;
       const answered = attempt.statusCode !== null;
       stats.attempted(delivery.tenantKey, { next: next.kind, answered, durationMs: attempt.durationMs });
@@ -48,20 +44,22 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayPr
         metrics.delivered(attempt.startedAt + attempt.durationMs - ingestedAtMs(delivery.eventSeq));
       }
       hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
-      if (outcome.kind === "settled" && next.kind !== "retry") {
+      if (kind === "settled" && next.kind !== "retry") {
         if (delivery.replayKey !== null) replayProgress.runEnded(delivery.replayKey, delivery.tenantId);
         hub.publish(delivery.tenantId, "delivery.finished", () => ({
           eventId: delivery.eventId,
           targetWebhook: delivery.url,
           state: next.kind === "delivered" ? "DELIVERED" : "FAILED",
           errorReason: attempt.error,
+          errorCode: attempt.errorCode,
+          statusCode: attempt.errorCode === null ? null : attempt.statusCode,
           attempts: delivery.attempts + 1,
           replayGroupId: delivery.replayGroupId,
         }));
       }
       failureLog.attempted(settlement);
       if (next.kind === "delivered") return;
-      metrics.attemptFailed(classOf(attempt.statusCode, outcome.noResponse));
+      if (attempt.errorCode !== null) metrics.attemptFailed(attempt.errorCode, attempt.statusCode);
       if (log.enabled("debug")) {
         log.write("debug", next.kind === "retry" ? "delivery.retrying" : "delivery.failed", {
           eventId: delivery.eventId,
@@ -77,14 +75,6 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayPr
   };
 }
 
-/** A failure without a status and without a cause was broken off by us before there was an answer. */
-function classOf(status: number | null, noResponse: NoResponseCause | null): AttemptErrorClass {
-  if (status === null) return noResponse === null || noResponse === "aborted" ? "reset" : noResponse;
-  if (status === 429) return "http_429";
-  if (status >= 500) return "http_5xx";
-  return status >= 400 ? "http_4xx" : "http_3xx";
-}
-
 function attemptMessage({ delivery, attempt, next }: Settlement): Record<string, unknown> {
   return {
     eventId: delivery.eventId,
@@ -94,6 +84,7 @@ function attemptMessage({ delivery, attempt, next }: Settlement): Record<string,
     durationMs: attempt.durationMs,
     statusCode: attempt.statusCode,
     error: attempt.error,
+    errorCode: attempt.errorCode,
     nextAttemptAt: next.kind === "retry" ? formatIso(next.at) : null,
     replayGroupId: delivery.replayGroupId,
   };

@@ -5,8 +5,8 @@ import type { Settlement, Store } from "../store/store.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
-import type { NoResponseCause, Reply } from "./transport.ts";
-import { judge } from "./verdict.ts";
+import type { Reply } from "./transport.ts";
+import { judge, type Verdict } from "./verdict.ts";
 
 /** How one attempt went, for the dispatcher. */
 export interface Delivered {
@@ -28,14 +28,7 @@ export interface Route {
 }
 
 /** Told of every attempt once it is on disk. */
-export type Announce = (
-  settlement: Settlement,
-  outcome: {
-    kind: "settled" | "superseded";
-    /** Why there was no answer; null when there was one. */
-    noResponse: NoResponseCause | null;
-  },
-) => void;
+export type Announce = (settlement: Settlement, kind: "settled" | "superseded") => void;
 
 /** A body that is later than this after its head is logged later: the verdict does not wait for it. */
 const bodyGraceMs = 100;
@@ -65,7 +58,7 @@ export function createDeliver(deps: DeliverDeps) {
     // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
     const reply = await sender.send({ delivery, material, now: startedAt }, route.signal);
-    if (reply.kind === "no-response" && reply.cause === "aborted") return broken;
+    if (reply.kind === "no-response" && reply.cause === "interrupted") return broken;
     const verdict = judge(reply, delivery.url);
     const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());
     const body = reply.kind === "responded" ? reply.body : null;
@@ -73,10 +66,7 @@ export function createDeliver(deps: DeliverDeps) {
     const settlement: Settlement = { delivery, attempt: toAttempt(reply, verdict, startedAt), next };
     const settled = await settleSurely(deps, settlement);
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
-    if (settled.attemptKey !== null) {
-      const noResponse = reply.kind === "no-response" ? reply.cause : null;
-      announce(settlement, { kind: settled.kind === "settled" ? "settled" : "superseded", noResponse });
-    }
+    if (settled.attemptKey !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
     return { kind: settled.kind, answered: reply.kind === "responded", next, connectionFree };
   };
@@ -84,13 +74,15 @@ export function createDeliver(deps: DeliverDeps) {
 
 const broken: Delivered = { kind: "aborted", answered: false, next: null, connectionFree: null };
 
-function toAttempt(reply: Reply, verdict: ReturnType<typeof judge>, startedAt: number): Settlement["attempt"] {
+function toAttempt(reply: Reply, verdict: Verdict, startedAt: number): Settlement["attempt"] {
   const received = reply.kind === "responded" ? reply.body.received() : null;
+  const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
   return {
     startedAt,
     durationMs: Math.round(reply.durationMs),
     statusCode: reply.kind === "responded" ? reply.status : null,
-    error: verdict.kind === "acknowledged" ? null : verdict.reason,
+    errorCode: failure?.code ?? null,
+    error: failure?.reason ?? null,
     responseBody: received && received.length > 0 ? received : null,
   };
 }

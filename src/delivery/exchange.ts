@@ -1,8 +1,9 @@
 import http from "node:http";
 import type https from "node:https";
+import type { NoResponseCause } from "../domain/failure.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ConnectionPool } from "./connection-pool.ts";
-import { type LookupError, type NoResponseCause, readFailure } from "./no-response.ts";
+import { type LookupError, readFailure } from "./no-response.ts";
 import { type BodyRead, ResponseBody } from "./response-body.ts";
 
 export interface OutgoingRequest {
@@ -89,7 +90,7 @@ export class Exchange {
     const { shared, target, signal } = this;
     this.startedAtMs = shared.clock.monotonicMs();
     if (shared.closed || signal?.aborted) {
-      this.fail("aborted", undefined);
+      this.fail("interrupted", undefined);
       return;
     }
     if (!target.allowed) {
@@ -105,13 +106,13 @@ export class Exchange {
 
   /** The abort listener is the exchange itself. */
   handleEvent(): void {
-    this.stop("aborted");
+    this.stop("interrupted");
   }
 
   private dial(target: Target & { allowed: true }, fresh: boolean): void {
     const { pool, onConnection, closed } = this.shared;
     if (closed) {
-      this.fail("aborted", undefined);
+      this.fail("interrupted", undefined);
       return;
     }
     const refusal = target.literal?.refusal();
@@ -147,7 +148,7 @@ export class Exchange {
     const status = response.statusCode ?? 0;
     // A final answer below 200 is not one: we never ask to switch protocols.
     if (status < 200) {
-      this.stop("protocol");
+      this.stop("protocol_error");
       return;
     }
     this.body = new ResponseBody(response, () => this.request?.destroy());
@@ -162,14 +163,14 @@ export class Exchange {
 
   private onInformation(): void {
     this.informationalResponses++;
-    if (this.informationalResponses > maxInformationalResponses) this.stop("protocol");
+    if (this.informationalResponses > maxInformationalResponses) this.stop("protocol_error");
   }
 
   private onError(request: http.ClientRequest, error: Error): void {
     if (this.settled || request !== this.request) return;
     const { cause, detail } = readFailure(error, isHandshaking(request));
-    if (this.shared.closed) this.fail("aborted", undefined);
-    else if (cause === "reset" && this.shared.pool.gotNothing(request)) this.tryAgain();
+    if (this.shared.closed) this.fail("interrupted", undefined);
+    else if (cause === "connection_reset" && this.shared.pool.gotNothing(request)) this.tryAgain();
     else this.fail(cause, detail);
   }
 
@@ -186,7 +187,7 @@ export class Exchange {
     if (request !== this.request) return;
     // `node:http` closes without an error when the server switches protocols.
     if (this.settled) this.release();
-    else this.fail(this.shared.closed ? "aborted" : "protocol", undefined);
+    else this.fail(this.shared.closed ? "interrupted" : "protocol_error", undefined);
   }
 
   /** Ends the exchange from our side, whatever it is at. */

@@ -1,3 +1,4 @@
+import type { FailureCode } from "../domain/failure.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Settlement, Store } from "../store/store.ts";
@@ -25,6 +26,7 @@ interface Failing {
   untold: number;
   /** Of the latest attempt. */
   error: string | null;
+  code: FailureCode | null;
   eventId: string;
   /** The latest attempt was a success. */
   hasSucceeded: boolean;
@@ -58,13 +60,14 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
   let leftOut = { webhooks: 0, failures: 0 };
 
   function failed({ delivery, attempt }: Settlement): void {
-    const { error } = attempt;
+    const { error, errorCode: code } = attempt;
     const { eventId } = delivery;
     const known = failing.get(delivery.webhookKey);
     if (known) {
       known.failures += 1;
       known.untold += 1;
       known.error = error;
+      known.code = code;
       known.eventId = eventId;
       known.hasSucceeded = false;
       known.quietFor = 0;
@@ -79,6 +82,7 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
         failures: 1,
         untold: 0,
         error,
+        code,
         eventId,
         hasSucceeded: false,
         quietFor: 0,
@@ -128,7 +132,7 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
     level: "info" | "warn",
     event: string,
     webhookKey: number,
-    { tenantId, tenantKey, url, error, eventId }: Failing,
+    { tenantId, tenantKey, url, error, code, eventId }: Failing,
     failures: number,
     seconds?: number,
   ): Promise<void> {
@@ -138,7 +142,7 @@ export function createFailureLog({ clock, log, store }: FailureLogDeps): Failure
       host: hostOf(url),
       tenantId,
       failures,
-      ...(seconds === undefined ? { reason, eventId } : { seconds }),
+      ...(seconds === undefined ? { code, reason, eventId } : { seconds }),
     });
   }
 

@@ -106,7 +106,7 @@ export function createResolver({ clock, dnsServers = [], hostsFile = systemHosts
         cancelTimer();
         const addresses = found.flat();
         if (addresses.length > 0) resolve(addresses);
-        else reject(new LookupError("dns", open > 0 ? "name servers did not answer in time" : failure));
+        else reject(new LookupError("dns_failed", open > 0 ? "name servers did not answer in time" : failure));
       }
 
       function take(family: 0 | 1, addresses: string[]) {

@@ -59,7 +59,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
     numbers.clear();
     const lost = [...underWay.values()];
     underWay.clear();
-    for (const attempt of lost) attempt.breakOff("reset", "this server broke the attempt off");
+    for (const attempt of lost) attempt.breakOff("connection_reset", "this server broke the attempt off");
   }
 
   function flush(): void {
@@ -119,7 +119,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
   function breakOff(id: number, attempt: Attempt): void {
     underWay.delete(id);
     tell({ kind: "abort", id });
-    attempt.breakOff("aborted");
+    attempt.breakOff("interrupted");
   }
 
   return {
@@ -130,7 +130,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
         lastId += 1;
         const id = lastId;
         const attempt = new Attempt(resolve, reject, signal, elapsedMs, () => breakOff(id, attempt));
-        if (closed || signal?.aborted) return attempt.breakOff("aborted");
+        if (closed || signal?.aborted) return attempt.breakOff("interrupted");
         signal?.addEventListener("abort", attempt);
         underWay.set(id, attempt);
         outbox.push({ id, order });
@@ -144,7 +144,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
       worker = null;
       const left = [...underWay.values()];
       underWay.clear();
-      for (const attempt of left) attempt.breakOff("aborted");
+      for (const attempt of left) attempt.breakOff("interrupted");
     },
   };
 }
@@ -187,7 +187,7 @@ class Attempt {
   }
 
   /** Without the other side: there is no answer, or no more of its body. */
-  breakOff(cause: "aborted" | "reset", detail?: string): void {
+  breakOff(cause: "interrupted" | "connection_reset", detail?: string): void {
     this.release();
     if (this.body) this.body.end(this.body.received());
     else this.resolve({ kind: "no-response", cause, ...(detail && { detail }), durationMs: this.elapsedMs() });

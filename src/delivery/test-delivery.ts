@@ -45,6 +45,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
     pace.take(tenant.key, delivery.tier);
     const reply = await sender.send({ delivery, material, now });
     const verdict = judge(reply, webhook.url);
+    const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
     if (reply.kind === "responded") await reply.body.done;
     return {
       targetWebhook: webhook.url,
@@ -52,7 +53,8 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       startedAt: now,
       durationMs: Math.round(reply.durationMs),
       statusCode: reply.kind === "responded" ? reply.status : null,
-      error: verdict.kind === "acknowledged" ? null : verdict.reason,
+      errorCode: failure?.code ?? null,
+      error: failure?.reason ?? null,
       responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
       replayGroupId: null,
       isReplayGroupIdCut: false,

@@ -15,7 +15,6 @@ import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 
 export type { Interruption, OutgoingRequest, Reply } from "./exchange.ts";
-export type { NoResponseCause } from "./no-response.ts";
 export type { BodyRead } from "./response-body.ts";
 
 /**

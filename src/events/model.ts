@@ -6,7 +6,7 @@ import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/store.ts";
-import { attemptBody } from "../webhooks/model.ts";
+import { attemptBody, errorCode } from "../webhooks/model.ts";
 
 /** Bodies, queries and answers of ingestion and of the events endpoints. */
 
@@ -193,6 +193,11 @@ export const recordBody = v.object({
   ),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
+  errorCode,
+  statusCode: v.pipe(
+    v.nullable(v.pipe(v.number(), v.integer())),
+    v.description("With `http_status`, the status of the answer; else null."),
+  ),
   replayGroupId: v.nullable(v.string()),
   unreadable: v.optional(
     v.pipe(
@@ -215,6 +220,8 @@ export const recordExample = {
   attempts: 1,
   lastAttemptAt: "2026-03-01T12:34:56.812Z",
   nextAttemptAt: null,
+  errorCode: "http_status",
+  statusCode: 404,
   replayGroupId: null,
 };
 

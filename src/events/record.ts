@@ -21,6 +21,8 @@ export function recordPieces(record: EventRecord, tenantId: string): (string | U
     ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
+    errorCode: record.errorCode,
+    statusCode: record.statusCode,
   });
   return [
     `${before.slice(0, -1)},"originalPayload":`,

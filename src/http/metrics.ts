@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { NoResponseCause } from "../delivery/no-response.ts";
+import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
 import { type Pausable, pausable } from "../pauses.ts";
@@ -18,8 +18,8 @@ export interface MetricSources {
   descriptors(): Descriptors | null;
 }
 
-/** Why an attempt was no success: what came back, or why nothing did. */
-export type AttemptErrorClass = Exclude<NoResponseCause, "aborted"> | "http_3xx" | "http_4xx" | "http_429" | "http_5xx";
+/** Why an attempt was no success: what came back, or else the code of its failure. An interrupted one is not told. */
+type AttemptErrorClass = Exclude<NoResponseCause, "interrupted"> | "http_3xx" | "http_4xx" | "http_429" | "http_5xx";
 
 const attemptErrorClasses: Readonly<Record<AttemptErrorClass, true>> = {
   http_3xx: true,
@@ -27,14 +27,21 @@ const attemptErrorClasses: Readonly<Record<AttemptErrorClass, true>> = {
   http_429: true,
   http_5xx: true,
   timeout: true,
-  dns: true,
-  refused: true,
-  unreachable: true,
-  reset: true,
-  tls: true,
-  protocol: true,
+  dns_failed: true,
+  connection_refused: true,
+  host_unreachable: true,
+  connection_reset: true,
+  tls_failed: true,
+  protocol_error: true,
   address_not_public: true,
 };
+
+function classOf(code: FailureCode, status: number | null): string {
+  if (status === null) return code;
+  if (status === 429) return "http_429";
+  if (status >= 500) return "http_5xx";
+  return status >= 400 ? "http_4xx" : "http_3xx";
+}
 
 /** Whose credential was wrong. */
 export type LoginKind = "account" | "operator";
@@ -175,7 +182,7 @@ export function createMetrics(sources: MetricSources) {
         for (const status of Object.keys(responses)) requests.inc({ method, route: path, status }, 0);
       }
     },
-    attemptFailed: (errorClass: AttemptErrorClass) => attemptErrors.inc({ class: errorClass }),
+    attemptFailed: (code: FailureCode, status: number | null) => attemptErrors.inc({ class: classOf(code, status) }),
     refused: (code: string) => refusals.inc({ code }),
     loginFailed: (kind: LoginKind) => failedLogins.inc({ kind }),
     storageFailed: (errorClass: StorageErrorClass) => storageErrors.inc({ class: errorClass }),

@@ -1,5 +1,6 @@
 import type { DeliveryRequest } from "../delivery/request.ts";
-import { type BodyRead, deliveryTimeoutMs, type NoResponseCause, type Reply } from "../delivery/transport.ts";
+import { type BodyRead, deliveryTimeoutMs, type Reply } from "../delivery/transport.ts";
+import type { NoResponseCause } from "../domain/failure.ts";
 import type { InboxAnswer, InboxDelivery, Tenant } from "../domain.ts";
 import { DomainError } from "../errors.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -46,7 +47,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
 
   function begin(signal: AbortSignal | undefined): Visit {
     const { promise: over, resolve } = Promise.withResolvers<NoResponseCause>();
-    const breakOff = () => resolve("aborted");
+    const breakOff = () => resolve("interrupted");
     const timers = [clock.after(deliveryTimeoutMs, () => resolve("timeout"))];
     let ended = false;
     underWay.add(breakOff);
@@ -85,13 +86,13 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
       log.write("error", "inbox.failed", { eventId, tenantId, error: String(error) });
       return { status: 500, text: "" };
     }
-    if (error.kind !== "unavailable") return "aborted"; // The account was deleted meanwhile.
+    if (error.kind !== "unavailable") return "interrupted"; // The account was deleted meanwhile.
     return { status: 503, text: JSON.stringify({ message: error.message, code: error.code }) };
   }
 
   return {
     async receive(request, signal) {
-      if (closed || signal?.aborted) return { kind: "no-response", cause: "aborted", durationMs: 0 };
+      if (closed || signal?.aborted) return { kind: "no-response", cause: "interrupted", durationMs: 0 };
       const startedAtMs = clock.monotonicMs();
       const visit = begin(signal);
       const answered = answer(request, visit).catch((error: unknown) => explain(error, request.delivery));

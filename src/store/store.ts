@@ -1,3 +1,4 @@
+import type { FailureCode } from "../domain/failure.ts";
 import type {
   ApiKey,
   Attempt,
@@ -187,6 +188,7 @@ export interface WebhookHealth {
   /** Of the newest record whose last attempt failed, also of one that waits for its next try. */
   readonly lastFailedAt: number | null;
   readonly lastError: string | null;
+  readonly lastErrorCode: FailureCode | null;
   /** Of the newest last attempt of a record; null when it was not answered. */
   readonly lastStatusCode: number | null;
 }
@@ -290,6 +292,7 @@ export interface Settlement {
     readonly durationMs: number;
     readonly statusCode: number | null;
     readonly error: string | null;
+    readonly errorCode: FailureCode | null;
     readonly responseBody: Uint8Array | null;
   };
   readonly next: { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };

@@ -47,7 +47,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed` and " +
           "`account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
           "message that it names; when that is too long ago, or the reader was too slow, the message `resync` says that " +
-          "some are missing: read the lists again. The stream begins with an `id` alone, to resume from before the first " +
+          "some are missing: read the lists again. What failed has its `errorCode`, as in attempts and records. The stream begins with an `id` alone, to resume from before the first " +
           "message. A comment comes every 15 seconds. The stream ends with the session.",
         access: "session",
         idleTimeoutSeconds,

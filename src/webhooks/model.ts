@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { failureCodes } from "../domain/failure.ts";
 import { type Attempt, listedLabelCharacters, type Webhook } from "../domain.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
@@ -29,6 +30,17 @@ export const webhookListExample = [
 
 export const webhookPath = v.object({ id: v.string() });
 
+const failureMeanings = Object.entries(failureCodes).map(([code, meaning]) => `\`${code}\`: ${meaning}`);
+
+/** Open: a client must not break when another code joins these (README, "Beyond the specification"). */
+export const errorCode = v.pipe(
+  v.nullable(v.string()),
+  v.metadata({
+    description: `Why it failed, for programs; null without a failure, and for those that a version before the codes stored. ${failureMeanings.join("; ")}. Other values may come.`,
+    "x-extensible-enum": Object.keys(failureCodes),
+  }),
+);
+
 const records = v.pipe(v.number(), v.integer());
 const lastTime = v.nullable(v.string());
 
@@ -46,6 +58,7 @@ export const webhookHealthList = v.array(
       v.description("When the newest failed attempt began, of records that failed or wait for their next try."),
     ),
     lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
+    lastErrorCode: errorCode,
     lastStatusCode: v.optional(
       v.pipe(v.number(), v.integer(), v.description("Of the newest attempt; absent when it was not answered.")),
     ),
@@ -63,6 +76,7 @@ export const webhookHealthExample = [
     lastDeliveredAt: "2026-03-01T12:34:56.789Z",
     lastFailedAt: "2026-03-01T12:34:58.002Z",
     lastError: "HTTP 503 from https://example.com/hooks",
+    lastErrorCode: "http_status",
     lastStatusCode: 503,
   },
 ];
@@ -75,6 +89,7 @@ export const attemptBody = v.object({
   durationMs: v.pipe(v.number(), v.integer()),
   statusCode: v.nullable(v.pipe(v.number(), v.integer())),
   error: v.nullable(v.string()),
+  errorCode,
   responseBody: v.string(),
   replayGroupId: v.pipe(
     v.nullable(v.string()),
@@ -97,6 +112,7 @@ export const attemptExample = {
   durationMs: 48,
   statusCode: 200,
   error: null,
+  errorCode: null,
   responseBody: "ok",
   replayGroupId: null,
 };
@@ -115,6 +131,7 @@ export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookH
   lastDeliveredAt: formatIsoOrNull(health.lastDeliveredAt),
   lastFailedAt: formatIsoOrNull(health.lastFailedAt),
   lastError: health.lastError,
+  lastErrorCode: health.lastErrorCode,
   ...(lastStatusCode !== null && { lastStatusCode }),
 });
 
@@ -125,6 +142,7 @@ export const toAttemptBody = (attempt: Attempt) => ({
   durationMs: attempt.durationMs,
   statusCode: attempt.statusCode,
   error: attempt.error,
+  errorCode: attempt.errorCode,
   responseBody: attempt.responseBody,
   replayGroupId: attempt.replayGroupId,
   ...(attempt.isReplayGroupIdCut && { replayGroupIdIsCut: true as const }),

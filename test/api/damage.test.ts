@@ -99,6 +99,7 @@ interface Listed {
   eventId: string;
   state: string;
   errorReason: string | null;
+  errorCode: string | null;
   originalPayload: unknown;
   unreadable?: true;
 }
@@ -144,9 +145,10 @@ describe.each(history)("%s that is damaged", (_name, table, type, byte) => {
     );
     await app.app.whenIdle();
     const records = await readRecords(await app.signIn(own.id, own.password));
-    for (const { unreadable, state, errorReason } of records) {
+    for (const { unreadable, state, errorReason, errorCode } of records) {
       if (!unreadable) expect(state).toBe("DELIVERED");
-      else if (table === "event") expect([state, errorReason]).toEqual(["FAILED", expect.stringMatching(/damaged/)]);
+      else if (table === "event")
+        expect([state, errorCode, errorReason]).toEqual(["FAILED", "unreadable", expect.stringMatching(/damaged/)]);
       else expect(state).toBe("PENDING");
     }
     expect(records.filter(({ unreadable }) => unreadable).length).toBeGreaterThan(0);

@@ -108,18 +108,20 @@ describe("the list", () => {
           replayGroupId: null,
         };
         const time = expect.stringMatching(isoPattern);
+        const none = { errorReason: null, errorCode: null, statusCode: null };
+        const refused = { errorReason: `HTTP 404 from ${bad.url}`, errorCode: "http_status", statusCode: 404 };
         const ended = { attempts: 1, lastAttemptAt: time, nextAttemptAt: null };
         expect(Object.keys(body.events[0]).join()).toBe(
-          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,nextAttemptAt,replayGroupId",
+          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,nextAttemptAt,errorCode,statusCode,replayGroupId",
         );
         expect(body.events).toEqual([
-          { ...common, ...ended, state: "DELIVERED", targetWebhook: good.url, errorReason: null },
-          { ...common, ...ended, state: "FAILED", targetWebhook: bad.url, errorReason: `HTTP 404 from ${bad.url}` },
+          { ...common, ...ended, state: "DELIVERED", targetWebhook: good.url, ...none },
+          { ...common, ...ended, state: "FAILED", targetWebhook: bad.url, ...refused },
           {
             ...common,
             state: "PENDING",
             targetWebhook: stuck.url,
-            errorReason: null,
+            ...none,
             attempts: 0,
             lastAttemptAt: null,
             nextAttemptAt: time,
@@ -319,6 +321,8 @@ describe("one event", () => {
             ingestionTimestamp: expect.stringMatching(isoPattern),
             targetWebhook: "",
             errorReason: "No webhook was registered when the event arrived",
+            errorCode: "no_webhook",
+            statusCode: null,
             originalPayload: { secret: "payload-of-other" },
             attempts: 0,
             lastAttemptAt: null,

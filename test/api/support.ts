@@ -205,6 +205,8 @@ export type RecordBody = {
   ingestionTimestamp: string;
   targetWebhook: string;
   errorReason: string | null;
+  errorCode: string | null;
+  statusCode: number | null;
   originalPayload: unknown;
   attempts: number;
   lastAttemptAt: string | null;

@@ -287,11 +287,12 @@ describe("a webhook that is dead", () => {
       level: "warn",
       webhookId: webhook.id,
       host: `127.0.0.1:${port}`,
+      code: "connection_refused",
       reason: `Connection refused by 127.0.0.1:${port}`,
       tenantId: tenant.id,
     });
     expect(server.log.join("\n")).not.toMatch(/t0ken|qu3ry/);
-    expect(await metric(server, 'postrider_delivery_attempt_errors_total{class="refused"}')).toBe(40);
+    expect(await metric(server, 'postrider_delivery_attempt_errors_total{class="connection_refused"}')).toBe(40);
   });
 });
 
@@ -320,7 +321,8 @@ describe("the metrics", () => {
     const { text } = await server.request("GET", "/metrics");
     const has = (series: string) => expect(text).toContain(`\n${series} 0\n`);
     for (const code of refusalCodes) has(`postrider_refusals_total{code="${code}"}`);
-    for (const name of ["http_3xx", "http_4xx", "http_429", "http_5xx", "timeout", "dns", "refused", "tls", "reset"]) {
+    const unanswered = ["timeout", "dns_failed", "connection_refused", "tls_failed", "connection_reset"];
+    for (const name of ["http_3xx", "http_4xx", "http_429", "http_5xx", ...unanswered]) {
       has(`postrider_delivery_attempt_errors_total{class="${name}"}`);
     }
     for (const outcome of ["delivered", "retry", "failed"])

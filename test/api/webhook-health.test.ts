@@ -47,6 +47,7 @@ const unused = {
   lastDeliveredAt: null,
   lastFailedAt: null,
   lastError: null,
+  lastErrorCode: null,
 };
 
 scenarios<World>("GET /v1/tenants/webhooks/health", world, {
@@ -92,6 +93,7 @@ scenarios<World>("GET /v1/tenants/webhooks/health", world, {
           failed: 4,
           lastFailedAt: time,
           lastError: `HTTP 404 from ${bad.url}`,
+          lastErrorCode: "http_status",
           lastStatusCode: 404,
         },
         { ...unused, id, url: stuck.url, records: 4, pending: 4 },
@@ -100,7 +102,7 @@ scenarios<World>("GET /v1/tenants/webhooks/health", world, {
     never: () => ["payload-of-ada"],
     async then({ ada }, { body }) {
       expect(Object.keys(body[0]).join()).toBe(
-        "id,url,records,delivered,failed,pending,lastDeliveredAt,lastFailedAt,lastError,lastStatusCode",
+        "id,url,records,delivered,failed,pending,lastDeliveredAt,lastFailedAt,lastError,lastErrorCode,lastStatusCode",
       );
       const { body: list } = await ada.get("/v1/tenants/webhooks");
       expect(body.map(({ id }: { id: string }) => id)).toEqual(list.map(({ id }: { id: string }) => id));

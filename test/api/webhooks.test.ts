@@ -256,7 +256,14 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     request: ({ ada }) => testOf(ada, hookId),
     status: 200,
     exact: true,
-    body: () => ({ ...attempt, targetWebhook: hook.url, statusCode: 201, error: null, responseBody: "thank you" }),
+    body: () => ({
+      ...attempt,
+      targetWebhook: hook.url,
+      statusCode: 201,
+      error: null,
+      errorCode: null,
+      responseBody: "thank you",
+    }),
     async then({ server, ada }) {
       const [request] = await hook.whenReceived(1);
       const { keys } = (await server.request("GET", `/v1/tenants/${ada.id}/jwks.json`)).body;
@@ -284,6 +291,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       targetWebhook: hook.url,
       statusCode: 503,
       error: `HTTP 503 from ${hook.url}`,
+      errorCode: "http_status",
       responseBody: "",
     }),
     then: () => expect(hook.received).toHaveLength(2),
@@ -298,6 +306,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       targetWebhook: `http://127.0.0.1:${nobodysPort}/`,
       statusCode: null,
       error: `Connection refused by http://127.0.0.1:${nobodysPort}/`,
+      errorCode: "connection_refused",
       responseBody: "",
     },
   },
@@ -314,6 +323,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       targetWebhook: "https://inside.example/",
       statusCode: null,
       error: "The address of https://inside.example/ is not public",
+      errorCode: "address_not_public",
       responseBody: "",
     },
     never: () => ["127.0.0.1"],

@@ -20,6 +20,9 @@ const b = "https://b.example/hook";
 const c = "https://c.example/hook";
 const dayMs = 86_400_000;
 
+/** What a record to `a` says after an attempt that `settlementOf` has failed. */
+const answered503 = { errorReason: `HTTP 503 from ${a}`, errorCode: "http_status", statusCode: 503 };
+
 /** Tables without rows of a tenant that never had to do with payments. */
 const ofNoTenant =
   /^(lane|vault_check|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
@@ -324,6 +327,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
             ingestedAt: world.clock.now(),
             targetWebhook,
             errorReason: null,
+            errorCode: null,
+            statusCode: null,
             payload: expect.anything(),
             attempts: 0,
             attemptsForgotten: 0,
@@ -351,7 +356,13 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const { eventIds, deliveries } = await world.accept(tenant);
         expect(deliveries).toEqual([]);
         expect(await world.recordsOf(tenant.key, eventIds[0] ?? "")).toMatchObject([
-          { state: "FAILED", targetWebhook: "", errorReason: "No webhook was registered when the event arrived" },
+          {
+            state: "FAILED",
+            targetWebhook: "",
+            errorReason: "No webhook was registered when the event arrived",
+            errorCode: "no_webhook",
+            statusCode: null,
+          },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
       });
@@ -660,9 +671,18 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
             startedAt: at - 60_000,
             statusCode: 503,
             error: `HTTP 503 from ${a}`,
+            errorCode: "http_status",
             responseBody: "answer",
           },
-          { ...common, number: 2, startedAt: at, statusCode: 204, error: null, responseBody: "the whole answer" },
+          {
+            ...common,
+            number: 2,
+            startedAt: at,
+            statusCode: 204,
+            error: null,
+            errorCode: null,
+            responseBody: "the whole answer",
+          },
         ]);
       });
 
@@ -690,7 +710,10 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(again).toMatchObject({ attempts: 1, attemptsInRun: 1, run: 1 });
         expect(again && (await world.settle(again, "delivered"))).toMatchObject({ kind: "settled" });
         expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
-          { state: "DELIVERED", errorReason: null, attempts: 2, lastAttemptAt: world.clock.now(), nextAttemptAt: null },
+          {
+            ...{ state: "DELIVERED", errorReason: null, errorCode: null, statusCode: null },
+            ...{ attempts: 2, lastAttemptAt: world.clock.now(), nextAttemptAt: null },
+          },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
       });
@@ -699,7 +722,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "failed");
         expect(await world.recordsOf(tenant.key, id)).toMatchObject([
-          { state: "FAILED", errorReason: `HTTP 503 from ${a}`, attempts: 1, nextAttemptAt: null },
+          { state: "FAILED", ...answered503, attempts: 1, nextAttemptAt: null },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
       });
@@ -709,7 +732,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         const id = await world.event(tenant, "retry");
         const at = world.clock.now() + 60_000;
         expect(await world.recordsOf(tenant.key, id)).toMatchObject([
-          { state: "PENDING", errorReason: `HTTP 503 from ${a}`, attempts: 1, nextAttemptAt: at },
+          { state: "PENDING", ...answered503, attempts: 1, nextAttemptAt: at },
         ]);
         expect(await world.due(tenant)).toEqual([]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 1, DELIVERED: 0, FAILED: 0 });
@@ -857,6 +880,8 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
 
     describe("a removed webhook", () => {
       const reason = "The webhook was removed before the delivery succeeded";
+      const removed = { errorReason: reason, errorCode: "webhook_removed", statusCode: null };
+      const succeeded = { errorReason: null, errorCode: null, statusCode: null };
 
       test("gives out nothing from then on, and its records fail in batches", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
@@ -869,7 +894,7 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.totals(tenant)).toEqual({ PENDING: 5, DELIVERED: 0, FAILED: 5 });
         expect(await world.store.failDeliveriesOfRemoved(3)).toBe(false);
         const { records } = await world.page(tenant, { state: "FAILED" });
-        for (const record of records) expect(record).toMatchObject({ targetWebhook: a, errorReason: reason });
+        for (const record of records) expect(record).toMatchObject({ targetWebhook: a, ...removed });
       });
 
       test("does not come back to life with its URL", async () => {
@@ -885,25 +910,23 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
       });
 
-      const late: readonly [Parameters<World["settle"]>[1], boolean, string, string | null][] = [
-        ["delivered", false, "DELIVERED", null],
-        ["delivered", true, "DELIVERED", null],
-        ["failed", false, "FAILED", `HTTP 503 from ${a}`],
-        ["failed", true, "FAILED", `HTTP 503 from ${a}`],
-        ["retry", false, "FAILED", reason],
-        ["retry", true, "FAILED", reason],
+      const late: readonly [Parameters<World["settle"]>[1], boolean, string, object][] = [
+        ["delivered", false, "DELIVERED", succeeded],
+        ["delivered", true, "DELIVERED", succeeded],
+        ["failed", false, "FAILED", answered503],
+        ["failed", true, "FAILED", answered503],
+        ["retry", false, "FAILED", removed],
+        ["retry", true, "FAILED", removed],
       ];
       test.each(late)(
         "an attempt under way that ends %s (record failed before: %p) makes it %s",
-        async (outcome, drained, state, errorReason) => {
+        async (outcome, drained, state, why) => {
           const tenant = await world.tenant({ urls: [a] });
           const delivery = await world.delivery(tenant);
           await world.setUrls(tenant);
           if (drained) await world.store.failDeliveriesOfRemoved(10);
           expect(await world.settle(delivery, outcome)).toMatchObject({ kind: "settled" });
-          expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
-            { state, errorReason, attempts: 1 },
-          ]);
+          expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ state, ...why, attempts: 1 }]);
           const { [state as "FAILED"]: counted } = await world.totals(tenant);
           expect(counted).toBe(1);
         },

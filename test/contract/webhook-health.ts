@@ -6,7 +6,8 @@ const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 const c = "https://c.example/hook";
 
-const none = { delivered: 0, failed: 0, pending: 0, lastDeliveredAt: null, lastFailedAt: null, lastError: null };
+const noError = { lastFailedAt: null, lastError: null, lastErrorCode: null };
+const none = { delivered: 0, failed: 0, pending: 0, lastDeliveredAt: null, ...noError };
 const unused = { records: 0, ...none, lastStatusCode: null };
 
 /** `webhookHealth` of `src/store/store.ts`, for any backend. */
@@ -57,6 +58,7 @@ export function webhookHealthContract(name: string, newBackend: () => TestBacken
             lastDeliveredAt: start + 3_000,
             lastFailedAt: start + 2_000,
             lastError: `HTTP 503 from ${a}`,
+            lastErrorCode: "http_status",
             lastStatusCode: 204,
           },
         ],
@@ -70,6 +72,7 @@ export function webhookHealthContract(name: string, newBackend: () => TestBacken
             lastDeliveredAt: start + 2_000,
             lastFailedAt: start + 3_000,
             lastError: `HTTP 503 from ${b}`,
+            lastErrorCode: "http_status",
             lastStatusCode: 503,
           },
         ],
@@ -83,7 +86,8 @@ export function webhookHealthContract(name: string, newBackend: () => TestBacken
       world.clock.advance(1_000);
       await world.accept(tenant);
       const waiting = { ...none, records: 2, pending: 2 };
-      const failed = { lastFailedAt: failedAt, lastError: `HTTP 503 from ${a}`, lastStatusCode: 503 };
+      const lastErrorCode = "http_status" as const;
+      const failed = { lastFailedAt: failedAt, lastError: `HTTP 503 from ${a}`, lastErrorCode, lastStatusCode: 503 };
       expect(await healthOf(tenant)).toEqual([[a, { ...waiting, ...failed }]]);
     });
 
@@ -97,12 +101,17 @@ export function webhookHealthContract(name: string, newBackend: () => TestBacken
           durationMs: 10_000,
           statusCode: null,
           error: `No response within 10 s from ${a}`,
+          errorCode: "timeout",
           responseBody: null,
         },
         next: { kind: "failed" },
       });
       const [[, health] = []] = await healthOf(tenant);
-      expect(health).toMatchObject({ lastError: `No response within 10 s from ${a}`, lastStatusCode: null });
+      expect(health).toMatchObject({
+        lastError: `No response within 10 s from ${a}`,
+        lastErrorCode: "timeout",
+        lastStatusCode: null,
+      });
     });
 
     test("the newest attempt is the one that began last, also of an old event", async () => {

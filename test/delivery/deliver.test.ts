@@ -40,7 +40,7 @@ function setUp(answers: (Settled | Error)[]) {
       async completeResponseBody() {},
     },
     retry: createRetryPolicy([1_000], () => 0.5),
-    announce: (_settlement, { kind }) => void announced.push(kind),
+    announce: (_settlement, kind) => void announced.push(kind),
     onStorageStalled: (stalled) => void stalls.push(stalled),
   });
   return { clock, stalls, settlements, announced, sent, deliver };

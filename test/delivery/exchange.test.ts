@@ -135,7 +135,7 @@ describe("ending an attempt", () => {
 
   test("by the signal before it starts sends nothing", async () => {
     const { receiver, url } = await startWaiting();
-    expectReply(await newTransport().send(requestTo(url), AbortSignal.abort()), noResponse("aborted"));
+    expectReply(await newTransport().send(requestTo(url), AbortSignal.abort()), noResponse("interrupted"));
     expect(receiver.connections()).toBe(0);
     receiver.close();
   });
@@ -146,7 +146,7 @@ describe("ending an attempt", () => {
     const reply = newTransport().send(requestTo(url), signal);
     await asked;
     controller.abort();
-    expectReply(await reply, noResponse("aborted"));
+    expectReply(await reply, noResponse("interrupted"));
     await receiver.disconnected;
     expect(listeners()).toBeLessThanOrEqual(0);
     receiver.close();
@@ -179,7 +179,10 @@ describe("ending an attempt", () => {
     const receiver = await startHostileReceiver({});
     receiver.close();
     const transport = newTransport({ clock });
-    expectReply(await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`), signal), noResponse("refused"));
+    expectReply(
+      await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`), signal),
+      noResponse("connection_refused"),
+    );
     expect({ timers: timers.size, listeners: listeners() }).toEqual({ timers: 0, listeners: 0 });
   });
 
@@ -203,8 +206,8 @@ describe("ending an attempt", () => {
     const inFlight = transport.send(requestTo(url));
     await asked;
     transport.close();
-    expectReply(await inFlight, noResponse("aborted"));
-    expectReply(await transport.send(requestTo(url)), noResponse("aborted"));
+    expectReply(await inFlight, noResponse("interrupted"));
+    expectReply(await transport.send(requestTo(url)), noResponse("interrupted"));
     expect(receiver.connections()).toBe(1);
     receiver.close();
   });
@@ -241,7 +244,7 @@ describe("an address in the URL", () => {
 
     const aborted = transport.send(requestTo(url), controller.signal);
     controller.abort();
-    expectReply(await aborted, noResponse("aborted"));
+    expectReply(await aborted, noResponse("interrupted"));
     const late = transport.send(requestTo(url));
     advance(5_000);
     expectReply(await late, noResponse("timeout"));
@@ -249,7 +252,7 @@ describe("an address in the URL", () => {
     closing.close();
     const patient = transport.send(requestTo(url));
     learning.resolve();
-    expectReply(await closed, noResponse("aborted"));
+    expectReply(await closed, noResponse("interrupted"));
     expectReply(await patient, responded(200));
     expect(receiver.connections()).toBe(1);
     transport.close();

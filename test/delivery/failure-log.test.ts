@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createFailureLog } from "../../src/delivery/failure-log.ts";
+import type { FailureCode } from "../../src/domain/failure.ts";
 import type { DueDelivery, Webhook } from "../../src/domain.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Settlement } from "../../src/store/store.ts";
@@ -20,11 +21,11 @@ function setUp() {
     { key: tenantKey, id: `wh_${tenantKey}`, url: secretUrl(tenantKey), name: "" },
   ];
   const failureLog = createFailureLog({ clock, log, store: { webhooks } });
-  const settle = (webhook: number, statusCode: number | null, error: string | null) => {
+  const settle = (webhook: number, statusCode: number | null, errorCode: FailureCode | null, error: string | null) => {
     const delivery = { webhookKey: webhook, tenantKey: webhook, tenantId: `t${webhook}`, url: secretUrl(webhook) };
     failureLog.attempted({
       delivery: { ...delivery, eventId: "evt_1" } as DueDelivery,
-      attempt: { startedAt: 0, durationMs: 1, statusCode, error, responseBody: null },
+      attempt: { startedAt: 0, durationMs: 1, statusCode, errorCode, error, responseBody: null },
       next: error === null ? { kind: "delivered" } : { kind: "retry", at: 0 },
     } as Settlement);
   };
@@ -32,10 +33,10 @@ function setUp() {
     clock,
     lines,
     fail: (webhook: number, times = 1) => {
-      for (let i = 0; i < times; i++) settle(webhook, 503, `HTTP 503 from ${secretUrl(webhook)}`);
+      for (let i = 0; i < times; i++) settle(webhook, 503, "http_status", `HTTP 503 from ${secretUrl(webhook)}`);
     },
-    failWith: (webhook: number, error: string) => settle(webhook, null, error),
-    succeed: (webhook: number) => settle(webhook, 200, null),
+    failWith: (webhook: number, code: FailureCode, error: string) => settle(webhook, null, code, error),
+    succeed: (webhook: number) => settle(webhook, 200, null, null),
     /** Lines wait for a look-up of the webhook's id. */
     async minute() {
       clock.advance(60_000);
@@ -58,6 +59,7 @@ describe("failing webhooks in the log", () => {
       host: "hooks1.example.com:8443",
       tenantId: "t1",
       eventId: "evt_1",
+      code: "http_status",
       reason: "HTTP 503 from hooks1.example.com:8443",
     });
   });
@@ -65,19 +67,19 @@ describe("failing webhooks in the log", () => {
   test("100,000 failures are a line, and one a minute with their number and the latest reason", async () => {
     const { fail, failWith, minute, lines, told } = setUp();
     fail(1, 100_000);
-    failWith(1, `No response within 10 s from ${secretUrl(1)}`);
+    failWith(1, "timeout", `No response within 10 s from ${secretUrl(1)}`);
     await minute();
     expect(await told()).toEqual([
       ["webhook.failing", "wh_1", 1],
       ["webhook.failing", "wh_1", 100_000],
     ]);
-    expect(lines[1]?.reason).toBe("No response within 10 s from hooks1.example.com:8443");
+    expect(lines[1]).toMatchObject({ code: "timeout", reason: "No response within 10 s from hooks1.example.com:8443" });
   });
 
   test("no line has the path, the query or a user of a URL", async () => {
     const { fail, failWith, minute, lines } = setUp();
     fail(1, 10);
-    failWith(2, `TLS failure with ${secretUrl(2)} (certificate has expired)`);
+    failWith(2, "tls_failed", `TLS failure with ${secretUrl(2)} (certificate has expired)`);
     await minute();
     expect(lines.length).toBeGreaterThan(2);
     expect(JSON.stringify(lines)).not.toMatch(/t0ken|qu3ry/);

@@ -107,13 +107,13 @@ for (const scheme of ["http", "https"] as const) {
     test("ends it again and again is asked only once more", async () => {
       const hangUp: Behaviour = (peer) => void peer.end();
       const { reply, connections, requests } = await sendTwice(hangUp, hangUp);
-      expectReply(reply, noResponse("reset"));
+      expectReply(reply, noResponse("connection_reset"));
       expect({ connections, requests }).toEqual({ connections: 2, requests: 3 });
     });
 
     test("ends it after the first byte of the answer is not asked again", async () => {
       const { reply, connections, requests } = await sendTwice(writeAndEnd("H"));
-      expectReply(reply, noResponse("reset"));
+      expectReply(reply, noResponse("connection_reset"));
       expect({ connections, requests }).toEqual({ connections: 1, requests: 2 });
     });
 
@@ -147,7 +147,7 @@ test("a receiver where nothing listens refuses the connection", async () => {
   receiver.close();
   for (const scheme of ["http", "https"]) {
     const reply = await transport.send({ url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
-    expectReply(reply, noResponse("refused"));
+    expectReply(reply, noResponse("connection_refused"));
   }
 });
 

@@ -60,7 +60,7 @@ describe("a name", () => {
     const { resolver } = await resolverFor((_name, type) => (type === "A" ? a : aaaa));
     const error = await failure(resolver.resolve("failing.example"));
     expect(error).toBeInstanceOf(LookupError);
-    expect(error).toMatchObject({ noResponse: "dns", detail });
+    expect(error).toMatchObject({ noResponse: "dns_failed", detail });
   });
 });
 
@@ -82,7 +82,7 @@ describe("name servers that do not answer", () => {
     advance(4_999);
     expect(Bun.peek.status(failed)).toBe("pending");
     advance(1);
-    expect(await failed).toMatchObject({ noResponse: "dns", detail: "name servers did not answer in time" });
+    expect(await failed).toMatchObject({ noResponse: "dns_failed", detail: "name servers did not answer in time" });
   });
 
   test("for one family only hold up the other one's addresses for half a second", async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createRetryPolicy, parseRetryAfter } from "../../src/delivery/retry.ts";
+import { refusedWith } from "../../src/domain/failure.ts";
 
 const now = Date.UTC(2026, 0, 15, 12);
-const retryable = { kind: "retryable", reason: "HTTP 503" } as const;
+const url = "https://shop.example/hook";
+const retryable = { kind: "retryable", failure: refusedWith(503, url) } as const;
 const inTheMiddle = () => 0.5;
 
 describe("the retry policy (decisions, section 8)", () => {
@@ -13,7 +15,7 @@ describe("the retry policy (decisions, section 8)", () => {
   });
 
   test("a permanent failure ends the run", () => {
-    expect(policy.after({ kind: "permanent", reason: "HTTP 400" }, 1, now)).toEqual({ kind: "failed" });
+    expect(policy.after({ kind: "permanent", failure: refusedWith(400, url) }, 1, now)).toEqual({ kind: "failed" });
   });
 
   test.each([

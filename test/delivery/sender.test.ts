@@ -137,11 +137,11 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const sending = sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal);
     await arrived.promise;
     controller.abort();
-    expectReply(await sending, noResponse("aborted"));
+    expectReply(await sending, noResponse("interrupted"));
     await receiver.disconnected;
     expectReply(
       await sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal),
-      noResponse("aborted"),
+      noResponse("interrupted"),
     );
     expect(receiver.requests()).toBe(1);
     receiver.close();
@@ -154,7 +154,7 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const sending = sender.send(orderTo(receiver.url), controller.signal);
     const other = sender.send(orderTo(receiver.url, Buffer.from('"other"')));
     controller.abort();
-    expectReply(await sending, noResponse("aborted"));
+    expectReply(await sending, noResponse("interrupted"));
     expectReply(await other, responded(204));
     expect(receiver.requests.filter(({ body }) => !body.includes('"other"')).length).toBeLessThanOrEqual(1);
     await receiver.stop();
@@ -171,9 +171,9 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const half = await sender.send(orderTo(`http://127.0.0.1:${endless.port}/`));
     await arrived.promise;
     sender.close();
-    expectReply(await sending, noResponse("aborted"));
+    expectReply(await sending, noResponse("interrupted"));
     expect(await bodyOf(half)).toBe("a");
-    expectReply(await sender.send(orderTo(`http://127.0.0.1:${silent.port}/`)), noResponse("aborted"));
+    expectReply(await sender.send(orderTo(`http://127.0.0.1:${silent.port}/`)), noResponse("interrupted"));
     await Promise.all([silent.disconnected, endless.disconnected]);
     silent.close();
     endless.close();
@@ -201,7 +201,7 @@ test("a thread that a defect ends is replaced, and its attempts are to be made a
   });
   opened.push(sender);
   const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), now: 0 };
-  expectReply(await sender.send(order), noResponse("reset", "this server broke the attempt off"));
+  expectReply(await sender.send(order), noResponse("connection_reset", "this server broke the attempt off"));
   expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "sender.failed" }]);
   expectReply(await sender.send(order), responded(204));
   await receiver.stop();

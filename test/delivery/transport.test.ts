@@ -176,7 +176,7 @@ describe("an address", () => {
     const names = await startNameServer(() => "NXDOMAIN");
     const transport = newTransport({ policy: lanPolicy, dnsServers: [names.address] });
     const reply = await transport.send(requestTo("http://receiver.example/"));
-    expectReply(reply, noResponse("dns", "name does not exist"));
+    expectReply(reply, noResponse("dns_failed", "name does not exist"));
     names.close();
   });
 });
@@ -210,7 +210,7 @@ describe("certificates", () => {
     const receiver = await startHostileReceiver({ tls: authority.issue({ hosts: ["127.0.0.1"] }) });
     await withEnvironment({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }, async () => {
       const reply = await newTransport().send(requestTo(`https://127.0.0.1:${receiver.port}/`));
-      expectReply(reply, noResponse("tls", "certificate chain is incomplete or its authority is unknown"));
+      expectReply(reply, noResponse("tls_failed", "certificate chain is incomplete or its authority is unknown"));
     });
     expect(receiver.requests()).toBe(0);
     receiver.close();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { NoResponseCause, Reply } from "../../src/delivery/transport.ts";
+import type { Reply } from "../../src/delivery/transport.ts";
 import { judge } from "../../src/delivery/verdict.ts";
+import type { NoResponseCause } from "../../src/domain/failure.ts";
 
 const url = "https://shop.example/hook";
 const body = { ended: true, received: () => new Uint8Array(), done: Promise.resolve() };
@@ -41,23 +42,24 @@ describe("judge (specification, acknowledgement and retry rules)", () => {
   });
 
   test("a failure names the HTTP status and the URL", () => {
-    expect(judge(responded(503), url)).toEqual({ kind: "retryable", reason: `HTTP 503 from ${url}` });
+    const failure = { code: "http_status", reason: `HTTP 503 from ${url}` } as const;
+    expect(judge(responded(503), url)).toEqual({ kind: "retryable", failure });
   });
 
   test.each([
     ["timeout", `No response within 10 s from ${url}`],
-    ["refused", `Connection refused by ${url}`],
+    ["connection_refused", `Connection refused by ${url}`],
     ["address_not_public", `The address of ${url} is not public`],
-    ["dns", `The host name of ${url} could not be resolved`],
-    ["reset", `Connection closed without an answer by ${url}`],
+    ["dns_failed", `The host name of ${url} could not be resolved`],
+    ["connection_reset", `Connection closed without an answer by ${url}`],
   ] as const)("no answer because of %s is retryable and says so", (cause, reason) => {
-    expect(judge(silent(cause), url)).toEqual({ kind: "retryable", reason });
+    expect(judge(silent(cause), url)).toEqual({ kind: "retryable", failure: { code: cause, reason } });
   });
 
   test("what is known of a TLS failure is said", () => {
-    expect(judge(silent("tls", "certificate has expired"), url)).toEqual({
+    expect(judge(silent("tls_failed", "certificate has expired"), url)).toEqual({
       kind: "retryable",
-      reason: `TLS failure with ${url} (certificate has expired)`,
+      failure: { code: "tls_failed", reason: `TLS failure with ${url} (certificate has expired)` },
     });
   });
 

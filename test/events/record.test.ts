@@ -10,6 +10,8 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   ingestedAt: Date.UTC(2026, 2, 1, 12, 34, 56, 789),
   targetWebhook: "https://example.com/hooks",
   errorReason: null,
+  errorCode: null,
+  statusCode: null,
   payload: new TextEncoder().encode("{}"),
   attempts: 1,
   attemptsForgotten: 0,
@@ -29,7 +31,8 @@ describe("the text of a record", () => {
     expect(recordJson(record(), "t5k2m8q0w3r7xa")).toBe(
       '{"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","tenantId":"t5k2m8q0w3r7xa","state":"DELIVERED",' +
         '"ingestionTimestamp":"2026-03-01T12:34:56.789Z","targetWebhook":"https://example.com/hooks","errorReason":null,' +
-        '"originalPayload":{},"attempts":1,"lastAttemptAt":"2026-03-01T12:34:57.000Z","nextAttemptAt":null,"replayGroupId":null}',
+        '"originalPayload":{},"attempts":1,"lastAttemptAt":"2026-03-01T12:34:57.000Z","nextAttemptAt":null,' +
+        '"errorCode":null,"statusCode":null,"replayGroupId":null}',
     );
   });
 

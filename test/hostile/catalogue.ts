@@ -107,7 +107,7 @@ function listEntries(authority: Authority): { entries: Entry[]; leftOut: string[
     title: "does not listen",
     group: "quick",
     scheme: "http",
-    expected: noResponse("refused"),
+    expected: noResponse("connection_refused"),
     async start() {
       const receiver = await startHostileReceiver({});
       receiver.close();

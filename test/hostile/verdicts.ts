@@ -35,10 +35,10 @@ function wordsFor(cause: string, detail: string | undefined, url: string): strin
   const why = detail === undefined ? "" : ` (${detail})`;
   const words: Record<string, string> = {
     timeout: `No response within 10 s from ${url}`,
-    refused: `Connection refused by ${url}`,
-    reset: `Connection closed without an answer by ${url}`,
-    tls: `TLS failure with ${url}${why}`,
-    protocol: `Not a valid HTTP answer from ${url}${why}`,
+    connection_refused: `Connection refused by ${url}`,
+    connection_reset: `Connection closed without an answer by ${url}`,
+    tls_failed: `TLS failure with ${url}${why}`,
+    protocol_error: `Not a valid HTTP answer from ${url}${why}`,
   };
   return words[cause] ?? `(no words for ${cause})`;
 }

@@ -23,7 +23,8 @@ function codesIn(text: string, start: number): string[] {
 test("every code that the sources can answer with has a counter from the start", () => {
   const found = new Set<string>();
   for (const file of new Glob("**/*.ts").scanSync(src)) {
-    if (file.startsWith("cli/")) continue;
+    // Failures of deliveries have codes of their own.
+    if (file.startsWith("cli/") || file === "domain/failure.ts") continue;
     const text = readFileSync(join(src, file), "utf8");
     for (const { index, 0: call } of text.matchAll(/\b(?:unavailable|invalid|notFound|rateLimited)\(/g)) {
       for (const code of codesIn(text, index + call.length)) found.add(code);

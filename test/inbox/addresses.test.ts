@@ -54,7 +54,7 @@ test.each(Object.entries(others))("%s is not the inbox", (_, url) => {
 });
 
 describe("the sender", () => {
-  const reply = (cause: "aborted" | "timeout"): Reply => ({ kind: "no-response", cause, durationMs: 0 });
+  const reply = (cause: "interrupted" | "timeout"): Reply => ({ kind: "no-response", cause, durationMs: 0 });
 
   function setUp() {
     const calls: string[] = [];
@@ -73,7 +73,7 @@ describe("the sender", () => {
         async send({ delivery }, signal) {
           calls.push(`network ${delivery.url}`);
           signals.push(signal);
-          return reply("aborted");
+          return reply("interrupted");
         },
         close: () => void calls.push("network closed"),
       },
@@ -88,7 +88,7 @@ describe("the sender", () => {
     const { sender, calls, signals } = setUp();
     const { signal } = new AbortController();
     expect(await sender.send(order(own), signal)).toEqual(reply("timeout"));
-    expect(await sender.send(order(own, "t0000000000002"), signal)).toEqual(reply("aborted"));
+    expect(await sender.send(order(own, "t0000000000002"), signal)).toEqual(reply("interrupted"));
     for (const url of Object.values(others)) await sender.send(order(url));
     expect(calls).toEqual([`inbox ${own}`, `network ${own}`, ...Object.values(others).map((url) => `network ${url}`)]);
     expect(signals.slice(0, 2)).toEqual([signal, signal]);

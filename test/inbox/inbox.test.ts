@@ -208,7 +208,7 @@ describe("an attempt that is broken off", () => {
     await settle();
     clock.advance(20);
     abort();
-    expect(await reply).toEqual({ kind: "no-response", cause: "aborted", durationMs: 20 });
+    expect(await reply).toEqual({ kind: "no-response", cause: "interrupted", durationMs: 20 });
     expect([clock.timers, listeners()]).toEqual([0, 0]);
   });
 
@@ -217,7 +217,7 @@ describe("an attempt that is broken off", () => {
     const replies = [inbox.receive(requestOf()), inbox.receive(requestOf())];
     await settle();
     inbox.close();
-    const aborted = { kind: "no-response", cause: "aborted" };
+    const aborted = { kind: "no-response", cause: "interrupted" };
     expect(await Promise.all(replies)).toMatchObject([aborted, aborted]);
     expect(await inbox.receive(requestOf())).toMatchObject(aborted);
     expect([kept.length, clock.timers]).toEqual([2, 0]);
@@ -225,7 +225,7 @@ describe("an attempt that is broken off", () => {
 
   test("before it began is not kept", async () => {
     const { inbox, kept } = setUp();
-    expect(await inbox.receive(requestOf(), AbortSignal.abort())).toMatchObject({ cause: "aborted" });
+    expect(await inbox.receive(requestOf(), AbortSignal.abort())).toMatchObject({ cause: "interrupted" });
     expect(kept).toEqual([]);
   });
 
@@ -251,7 +251,7 @@ describe("a store that refuses", () => {
 
   test("because the account is gone breaks the attempt off", async () => {
     const { inbox } = setUp(null, refusing(accountGone()));
-    expect(await inbox.receive(requestOf())).toMatchObject({ kind: "no-response", cause: "aborted" });
+    expect(await inbox.receive(requestOf())).toMatchObject({ kind: "no-response", cause: "interrupted" });
   });
 
   test.each(["inboxAnswer", "keepInboxDelivery"] as const)("by a defect in %s is 500, and logged", async (verb) => {

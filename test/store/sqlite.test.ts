@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/api";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { DueDelivery } from "../../src/domain.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { latencyBucket } from "../../src/store/latency.ts";
 import { openStore, type StoreOptions } from "../../src/store/open.ts";
@@ -41,8 +42,8 @@ import { webhookHealthContract } from "../contract/webhook-health.ts";
 import { webhookRowsContract } from "../contract/webhook-rows.ts";
 import { overwritePages, pagesOf } from "../support/damaged-database.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
-import { readAll } from "../support/read-all.ts";
-import { bytes, newApiKeyRow, newTenant, refusalOf, type TestBackend } from "../support/store-factory.ts";
+import { readAll, readAttempts } from "../support/read-all.ts";
+import { bytes, newApiKeyRow, newTenant, refusalOf, settlementOf, type TestBackend } from "../support/store-factory.ts";
 
 function sqliteBackend(): TestBackend {
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-store-"));
@@ -255,7 +256,7 @@ describe("the migration that makes events lean", () => {
     migrate(client, migrations.slice(0, 6));
     expect(rows()).toEqual(before);
     migrate(client);
-    expect(() => client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null)")).toThrow(
+    expect(() => client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null, null)")).toThrow(
       "FOREIGN KEY",
     );
     expect(() => client.run("update delivery set state = 1 where key = 2")).toThrow("delivery_waits_for_a_time");
@@ -298,6 +299,43 @@ describe("a database from before webhooks were forgotten", () => {
   });
 });
 
+describe("a database from before failures had codes", () => {
+  test("shows their sentence alone until the next attempt", async () => {
+    const clock = createFakeClock();
+    const { store, path } = sqliteStore({ clock });
+    const url = "https://a.example/hook";
+    const tenant = await store.createTenant(newTenant({ urls: [url] }), clock.now());
+    const accepted = await store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const [delivery] = accepted.deliveries as [DueDelivery];
+    await store.settle(settlementOf(delivery, "retry", clock.now()));
+    const client = new Database(path, { strict: true });
+    // As `0009_reason_codes` leaves the rows that it finds.
+    client.run("update delivery set error_code = null, status_code = null");
+    client.run("update attempt set error_code = null");
+    client.close();
+
+    const read = async () => {
+      const records = await store.records(tenant.key, delivery.eventId);
+      const [record] = records ? await readAll(records) : [];
+      const log = (await readAttempts(store, tenant.key, delivery.eventId)).map((each) => [each.error, each.errorCode]);
+      const [health] = await store.webhookHealth(tenant.key, { records: 9, walked: 9 });
+      const { errorReason, errorCode, statusCode } = record ?? {};
+      return { errorReason, errorCode, statusCode, log, lastErrorCode: health?.lastErrorCode };
+    };
+    const errorReason = `HTTP 503 from ${url}`;
+    const earlier = { errorReason, errorCode: null, statusCode: null, log: [[errorReason, null]], lastErrorCode: null };
+    expect(await read()).toEqual(earlier);
+
+    clock.advance(60_000);
+    const [again] = (await store.dueDeliveries(delivery.webhookKey, clock.now(), 1)).due as [DueDelivery];
+    await store.settle(settlementOf(again, "failed", clock.now()));
+    expect(await read()).toEqual({
+      ...{ errorReason, errorCode: "http_status", statusCode: 503, lastErrorCode: "http_status" },
+      log: [...earlier.log, [errorReason, "http_status"]],
+    });
+  });
+});
+
 describe("query plans", () => {
   /** A tenant with a record that has been delivered. */
   function openWithOneRecord(): Database {
@@ -306,7 +344,7 @@ describe("query plans", () => {
       "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
-    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0)");
+    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null)");
     return client;
   }
 

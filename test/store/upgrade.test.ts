@@ -42,7 +42,8 @@ const columnsOf = {
   event: "seq, tenant_key, id_tail, payload",
   delivery: `key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
     last_attempt_at, finished_at, error_reason, replay_key`,
-  attempt: "*",
+  attempt: `key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error, response_body,
+    replay_key`,
 };
 
 const rowsOf = (dataDir: string) =>

@@ -48,9 +48,11 @@ function addEvents(client: Database, first: number, last: number, payloadBytes: 
   client.run("begin");
   client.run(`${numbers} insert into event (seq, tenant_key, id_tail, payload) select i * 1000, ${account}, randomblob(10),
     cast('{"n":' || i || ',"pad":"' || hex(randomblob(${Math.ceil(payloadBytes / 2)})) || '"}' as blob) from n`);
-  client.run(`${numbers} insert into delivery select i, ${account}, i * 1000, ${account}, iif(${isPending}, 0, 1), 1, 0, 1,
+  client.run(`${numbers} insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run,
+    attempts, next_attempt_at, last_attempt_at, finished_at, error_reason, replay_key) select i, ${account}, i * 1000, ${account}, iif(${isPending}, 0, 1), 1, 0, 1,
     iif(${isPending}, 4102444800000, null), i, iif(${isPending}, null, i), null, null from n`);
-  client.run(`${numbers} insert into attempt select i, ${account}, i * 1000, ${account}, 1, i, 12, 200, null,
+  client.run(`${numbers} insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms,
+    status_code, error, response_body, replay_key) select i, ${account}, i * 1000, ${account}, 1, i, 12, 200, null,
     cast('{"ok":true}' as blob), null from n`);
   client.run("commit");
 }

@@ -1,4 +1,4 @@
-import type { NoResponseCause } from "../../src/delivery/transport.ts";
+import type { NoResponseCause } from "../../src/domain/failure.ts";
 
 /** What a test expects of an attempt. */
 export type Expected = ExpectedFailure | ExpectedAnswer;

@@ -24,43 +24,43 @@ export function tlsBehaviours(authority: Authority): TlsRow[] {
     [
       "has an expired certificate is refused",
       authority.issue({ hosts, notBefore: past(2), notAfter: past(1) }),
-      noResponse("tls", "certificate has expired"),
+      noResponse("tls_failed", "certificate has expired"),
     ],
     [
       "has a certificate of the future is refused",
       authority.issue({ hosts, notBefore: past(-1), notAfter: past(-2) }),
-      noResponse("tls", "certificate is not valid yet"),
+      noResponse("tls_failed", "certificate is not valid yet"),
     ],
     [
       "has a self-signed certificate is refused",
       createSelfSigned({ hosts }),
-      noResponse("tls", "certificate is self-signed"),
+      noResponse("tls_failed", "certificate is self-signed"),
     ],
     [
       "has a certificate of an unknown authority is refused",
       createAuthority("Nobody knows me").issue({ hosts }),
-      noResponse("tls", incomplete),
+      noResponse("tls_failed", incomplete),
     ],
     [
       "has a certificate for another host is refused",
       authority.issue({ hosts: ["receiver.example", "127.0.0.2"] }),
-      noResponse("tls", "certificate is for another host name"),
+      noResponse("tls_failed", "certificate is for another host name"),
     ],
-    ["leaves out the intermediate certificate is refused", chained, noResponse("tls", incomplete)],
+    ["leaves out the intermediate certificate is refused", chained, noResponse("tls_failed", incomplete)],
     [
       "speaks 1.0 at most is refused",
       { ...certificate, minVersion: "TLSv1", maxVersion: "TLSv1" },
-      noResponse("tls", "TLS handshake failed"),
+      noResponse("tls_failed", "TLS handshake failed"),
     ],
     [
       "speaks 1.1 at most is refused",
       { ...certificate, minVersion: "TLSv1.1", maxVersion: "TLSv1.1" },
-      noResponse("tls", "TLS handshake failed"),
+      noResponse("tls_failed", "TLS handshake failed"),
     ],
     [
       "needs a server name, which an address has not, is refused",
       { SNICallback: (_name, found) => found(null, tls.createSecureContext(certificate)) },
-      noResponse("tls", "TLS handshake failed"),
+      noResponse("tls_failed", "TLS handshake failed"),
     ],
   ];
 }
@@ -74,10 +74,22 @@ const handshakeFailure = Buffer.from("15030300020228", "hex");
 export const handshakeBehaviours: HandshakeRow[] = [
   ["never begins uses up the time", () => {}, noResponse("timeout")],
   ["never goes on uses up the time", (peer) => peer.once("data", () => peer.write("\x16")), noResponse("timeout")],
-  ["is none is refused", (peer) => peer.write(head(400)), noResponse("tls", "TLS handshake failed")],
-  ["is noise is refused", (peer) => peer.write(Buffer.alloc(70_000, 1)), noResponse("tls", "TLS handshake failed")],
-  ["ends with an alert is refused", (peer) => peer.write(handshakeFailure), noResponse("tls", "TLS handshake failed")],
-  ["hangs up at once is refused", (peer) => peer.end(), noResponse("tls", hangUp)],
-  ["hangs up within is refused", (peer) => peer.once("data", () => peer.end()), noResponse("tls", hangUp)],
-  ["resets within is refused", (peer) => peer.once("data", () => peer.resetAndDestroy()), noResponse("tls", hangUp)],
+  ["is none is refused", (peer) => peer.write(head(400)), noResponse("tls_failed", "TLS handshake failed")],
+  [
+    "is noise is refused",
+    (peer) => peer.write(Buffer.alloc(70_000, 1)),
+    noResponse("tls_failed", "TLS handshake failed"),
+  ],
+  [
+    "ends with an alert is refused",
+    (peer) => peer.write(handshakeFailure),
+    noResponse("tls_failed", "TLS handshake failed"),
+  ],
+  ["hangs up at once is refused", (peer) => peer.end(), noResponse("tls_failed", hangUp)],
+  ["hangs up within is refused", (peer) => peer.once("data", () => peer.end()), noResponse("tls_failed", hangUp)],
+  [
+    "resets within is refused",
+    (peer) => peer.once("data", () => peer.resetAndDestroy()),
+    noResponse("tls_failed", hangUp),
+  ],
 ];

@@ -6,7 +6,7 @@ export type RenegotiationRow = [title: string, how: "once" | "without end", expe
 
 export const renegotiations: readonly RenegotiationRow[] = [
   ["is negotiated anew, answers", "once", responded(200)],
-  ["is negotiated anew without end is refused", "without end", noResponse("tls", "TLS handshake failed")],
+  ["is negotiated anew without end is refused", "without end", noResponse("tls_failed", "TLS handshake failed")],
 ];
 
 const node = Bun.which("node");

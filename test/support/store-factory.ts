@@ -87,6 +87,7 @@ export function settlementOf(delivery: DueDelivery, outcome: Outcome, now: numbe
       durationMs: 12,
       statusCode: isDelivered ? 204 : 503,
       error: isDelivered ? null : `HTTP 503 from ${delivery.url}`,
+      errorCode: isDelivered ? null : "http_status",
       responseBody: bytes("answer"),
     },
     next: outcome === "retry" ? { kind: outcome, at: now + 60_000 } : { kind: outcome },

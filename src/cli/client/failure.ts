@@ -1,4 +1,5 @@
-import { readFailure } from "../../delivery/no-response.ts";
+import { isDistrust, readFailure } from "../../delivery/no-response.ts";
+import type { NoResponseCause } from "../../domain/failure.ts";
 
 /** It may succeed when it is tried again: no connection, or a server that says "not now". */
 export class TemporaryFailure extends Error {
@@ -27,9 +28,6 @@ export function wordsFor(error: unknown): string {
   return ownWords[code] ?? detail ?? causeWords[cause] ?? "connection failed";
 }
 
-/** Nobody vouches for the certificate: that does not pass with time. */
-export const isDistrust = (error: unknown): boolean => /^certificate/.test(readFailure(error, false).detail ?? "");
-
 /** Before a byte was sent. */
 export const isBeforeSending = (error: unknown): boolean =>
   ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ERR_PROXY_TUNNEL", "EPROTO"].includes(codeOf(error)) || isDistrust(error);
@@ -40,12 +38,12 @@ const ownWords: Readonly<Record<string, string>> = {
   EPROTO: "it does not speak TLS",
 };
 
-const causeWords: Readonly<Record<string, string>> = {
-  refused: "connection refused",
-  unreachable: "no route",
-  reset: "connection closed",
-  protocol: "the answer is not HTTP",
-  tls: "TLS handshake failed",
+const causeWords: Partial<Record<NoResponseCause, string>> = {
+  connection_refused: "connection refused",
+  host_unreachable: "no route",
+  connection_reset: "connection closed",
+  protocol_error: "the answer is not HTTP",
+  tls_failed: "TLS handshake failed",
 };
 
 const codeOf = (error: unknown): string =>

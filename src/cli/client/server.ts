@@ -1,8 +1,9 @@
+import { isDistrust } from "../../delivery/no-response.ts";
 import { StartupError } from "../../errors.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { version } from "../../version.ts";
-import { isBeforeSending, isDistrust, TemporaryFailure, wordsFor } from "./failure.ts";
+import { isBeforeSending, TemporaryFailure, wordsFor } from "./failure.ts";
 
 export interface Reply {
   readonly status: number;

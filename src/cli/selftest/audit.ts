@@ -9,6 +9,8 @@ export interface ListedRecord {
   readonly state: string;
   readonly targetWebhook: string;
   readonly errorReason: string | null;
+  readonly errorCode: string | null;
+  readonly statusCode: number | null;
   readonly attempts: number;
   /** As it is stored: the text, not its value. */
   readonly payload: string;
@@ -167,14 +169,15 @@ function auditOrder(account: Account, records: readonly ListedRecord[], ledger: 
 
 /** @returns its attempts that are not recorded */
 function auditRecord(record: ListedRecord, expected: keyof Ended, ledger: Ledger, hooksUrl: string): number {
-  const { eventId, state, targetWebhook, errorReason, attempts, payload } = record;
+  const { eventId, state, targetWebhook, errorReason, errorCode, statusCode, attempts, payload } = record;
   const path = targetWebhook.slice(hooksUrl.length);
   const tally = ledger.tallies.get(tallyKey(path, eventId));
   if (ledger.eventIdOf(Buffer.from(payload)) !== eventId) {
     ledger.fault(`${eventId} is stored with ${payload.length} characters that were not sent as this event`);
   }
-  const expectedReason = expected === "FAILED" ? `HTTP ${refusal} from ${targetWebhook}` : null;
-  if (state !== expected || errorReason !== expectedReason) {
+  const isAsExpected =
+    expected === "FAILED" ? errorCode === "http_status" && statusCode === refusal : errorCode === null;
+  if (state !== expected || !isAsExpected) {
     ledger.fault(`${eventId} is ${state} for ${path} in the end (${errorReason})`);
     return 0;
   }

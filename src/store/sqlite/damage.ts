@@ -64,8 +64,6 @@ export const lostTail: Uint8Array = Uint8Array.of(0x80, 0, 0, 0, 0, 0, 0, 0);
 /** How the operator finds an event of which only the number may be left. */
 export const damagedEvent = (seq: number) => `The event ${encodeEventId(seq, lostTail).slice(0, -12)}…`;
 
-export const unreadableReason = "The event cannot be read: its page in the database is damaged";
-
 /** CRC-32: some 100 µs for the largest payload. It tells damage, not forgery. */
 export const checksumOf = (payload: Uint8Array): number => Bun.hash.crc32(payload);
 

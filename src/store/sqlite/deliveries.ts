@@ -1,16 +1,15 @@
+import { type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
 import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged, unreadableReason } from "./damage.ts";
+import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
-
-export const webhookRemovedReason = "The webhook was removed before the delivery succeeded";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
@@ -70,19 +69,20 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
 
   const updateCurrentRun = client.prepare(
     `update delivery
-     set state = ?3, next_attempt_at = ?4, finished_at = ?5, last_attempt_at = ?6, error_reason = ?7,
+     set state = ?3, next_attempt_at = ?4, finished_at = ?5, last_attempt_at = ?6,
+         error_reason = ?7, error_code = ?8, status_code = ?9,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
      where key = ?1 and run = ?2 and state = 0`,
   );
 
-  const selectState = client.prepare<{ state: number; run: number; errorReason: string | null }, [number]>(
-    "select state, run, error_reason as errorReason from delivery where key = ?1",
+  const selectState = client.prepare<{ state: number; run: number; errorCode: FailureCode | null }, [number]>(
+    "select state, run, error_code as errorCode from delivery where key = ?1",
   );
 
   /** An attempt that was under way as its webhook was removed still counts, although the record was failed meanwhile. */
   const updateFailedRun = client.prepare(
     `update delivery
-     set state = ?3, finished_at = ?4, last_attempt_at = ?5, error_reason = ?6,
+     set state = ?3, finished_at = ?4, last_attempt_at = ?5, error_reason = ?6, error_code = ?7, status_code = ?8,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
      where key = ?1 and run = ?2`,
   );
@@ -98,8 +98,8 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
   // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
   const insertAttempt = client.prepare(
     `insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error,
-       response_body, replay_key)
-     values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12)`,
+       response_body, replay_key, error_code)
+     values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12, ?13)`,
   );
 
   // The index has them in the order in which they were logged, so the walk ends as soon as it has found the oldest ones.
@@ -127,7 +127,9 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
   );
   const failWaiting = client.prepare(
-    `update delivery set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = ?3 where key = ?1`,
+    `update delivery
+     set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = ?3, error_code = ?4, status_code = null
+     where key = ?1`,
   );
 
   // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
@@ -158,6 +160,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
       attempt.error,
       hasRoom() ? attempt.responseBody : null,
       delivery.replayKey,
+      attempt.errorCode,
     );
     if (delivery.attempts >= keptAttempts) {
       const { changes } = deleteOldAttempts.run(delivery.eventSeq, delivery.webhookKey, countedBy);
@@ -178,11 +181,24 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
         null,
         attempt.startedAt,
         attempt.error,
+        attempt.errorCode,
+        attempt.statusCode,
       );
       return changes > 0;
     }
-    const { isDelivered, state, reason } = endOf(settlement);
-    if (updateCurrentRun.run(deliveryKey, run, state, null, tx.orderedNow, attempt.startedAt, reason).changes > 0) {
+    const { isDelivered, state, reason, code, status } = endOf(settlement);
+    const { changes } = updateCurrentRun.run(
+      deliveryKey,
+      run,
+      state,
+      null,
+      tx.orderedNow,
+      attempt.startedAt,
+      reason,
+      code,
+      status,
+    );
+    if (changes > 0) {
       page.pending -= 1;
       page[isDelivered ? "delivered" : "failed"] += 1;
       if (delivery.replayKey !== null) ledger.end(delivery.replayKey, isDelivered ? "delivered" : "failed", tx.now);
@@ -196,12 +212,13 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     const { delivery, attempt } = settlement;
     const found = selectState.get(delivery.deliveryKey);
     if (!found) return "gone";
-    if (found.run !== delivery.run || found.errorReason !== webhookRemovedReason) {
+    if (found.run !== delivery.run || found.errorCode !== webhookRemoved.code) {
       countLateAttempt.run(delivery.deliveryKey);
       return "superseded";
     }
-    const { isDelivered, state, reason } = endOf(settlement);
-    updateFailedRun.run(delivery.deliveryKey, delivery.run, state, tx.orderedNow, attempt.startedAt, reason);
+    const { isDelivered, state, reason, code, status } = endOf(settlement);
+    const { deliveryKey, run } = delivery;
+    updateFailedRun.run(deliveryKey, run, state, tx.orderedNow, attempt.startedAt, reason, code, status);
     if (isDelivered) {
       page.failed -= 1;
       page.delivered += 1;
@@ -250,7 +267,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
           const found = selectPending.get(deliveryKey);
           if (!found) return;
           const page = pages(tx, found.tenantKey);
-          failWaiting.run(deliveryKey, tx.orderedNow, unreadableReason);
+          failWaiting.run(deliveryKey, tx.orderedNow, unreadable.reason, unreadable.code);
           page.pending -= 1;
           page.failed += 1;
           if (found.replayKey !== null) ledger.end(found.replayKey, "failed", tx.now);
@@ -316,7 +333,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
           const waiting = selectWaiting.all(key, limit);
           for (const { key, tenantKey, replayKey } of waiting) {
             const page = pages(tx, tenantKey);
-            failWaiting.run(key, tx.orderedNow, webhookRemovedReason);
+            failWaiting.run(key, tx.orderedNow, webhookRemoved.reason, webhookRemoved.code);
             page.pending -= 1;
             page.failed += 1;
             if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
@@ -340,10 +357,21 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
 }
 
 /** How the run ends when it does: a retry is none for a webhook that was removed. */
-function endOf({ attempt, next }: Settlement): { isDelivered: boolean; state: number; reason: string | null } {
-  if (next.kind === "delivered") return { isDelivered: true, state: stateDelivered, reason: null };
-  const reason = next.kind === "retry" ? webhookRemovedReason : attempt.error;
-  return { isDelivered: false, state: stateFailed, reason };
+function endOf({ attempt, next }: Settlement): RunEnd {
+  if (next.kind === "delivered") {
+    return { isDelivered: true, state: stateDelivered, reason: null, code: null, status: null };
+  }
+  const failed = { isDelivered: false, state: stateFailed };
+  if (next.kind === "retry") return { ...failed, ...webhookRemoved, status: null };
+  return { ...failed, reason: attempt.error, code: attempt.errorCode, status: attempt.statusCode };
+}
+
+interface RunEnd {
+  readonly isDelivered: boolean;
+  readonly state: number;
+  readonly reason: string | null;
+  readonly code: FailureCode | null;
+  readonly status: number | null;
 }
 
 interface DueRow {

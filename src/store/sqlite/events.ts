@@ -1,4 +1,5 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
+import { noWebhook } from "../../domain/failure.ts";
 import { type Attempt, cutLabel, type DueDelivery, type EventRecord, tierInForce, type Webhook } from "../../domain.ts";
 import { DomainError, rateLimited, requestAbandoned, unavailable } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
@@ -30,8 +31,6 @@ const heavyEvents = 50;
 
 const utf8 = new TextDecoder();
 
-export const noWebhookReason = "No webhook was registered when the event arrived";
-
 export interface DiskFloor {
   /** False when the disk is below it: then nothing more is accepted, replayed or kept that can be done without. */
   hasRoom(): boolean;
@@ -48,8 +47,8 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
      values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
   );
   const insertUndeliverable = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, '${noWebhookReason}')`,
+    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code)
+     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, '${noWebhook.reason}', '${noWebhook.code}')`,
   );
 
   const use = createWebhookUse(client);
@@ -374,6 +373,8 @@ function toRecord(row: RecordRow): EventRecord {
     ingestedAt: ingestedAtMs(row.eventSeq),
     targetWebhook: row.url ?? "",
     errorReason: row.errorReason,
+    errorCode: row.errorCode,
+    statusCode: row.statusCode,
     payload: row.payload ?? null,
     attempts: row.attempts,
     attemptsForgotten: row.attemptsForgotten,

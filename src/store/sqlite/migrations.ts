@@ -8,6 +8,7 @@ import leanEvents from "../../../drizzle/sqlite/migrations/0005_lean_events.sql"
 import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with { type: "text" };
 import answers from "../../../drizzle/sqlite/migrations/0007_answers.sql" with { type: "text" };
 import replays from "../../../drizzle/sqlite/migrations/0008_replays.sql" with { type: "text" };
+import reasonCodes from "../../../drizzle/sqlite/migrations/0009_reason_codes.sql" with { type: "text" };
 import { StartupError } from "../../errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -36,6 +37,7 @@ export const migrations: readonly Migration[] = [
   { name: "0006_secrets", sql: secrets },
   { name: "0007_answers", sql: answers },
   { name: "0008_replays", sql: replays },
+  { name: "0009_reason_codes", sql: reasonCodes },
 ];
 
 /**

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { FailureCode } from "../../domain/failure.ts";
 import type { JsonText } from "../../domain.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import type { RecordPlace } from "./queries.ts";
@@ -21,6 +22,8 @@ export interface RecordRow {
   lastAttemptAt: number | null;
   nextAttemptAt: number | null;
   errorReason: string | null;
+  errorCode: FailureCode | null;
+  statusCode: number | null;
   replayGroupId: JsonText | null;
   /** 1: a part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
   unreadable?: 1 | null;
@@ -36,7 +39,7 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
 const recordColumns = (payload: string, label: string) => `
   d.event_seq as eventSeq, event.id_tail as idTail, ${payload} webhook.url, d.state, d.attempts,
   d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt, d.next_attempt_at as nextAttemptAt,
-  d.error_reason as errorReason,
+  d.error_reason as errorReason, d.error_code as errorCode, d.status_code as statusCode,
   case when replay.key is not null then ${jsonTextSql(label)} end as replayGroupId`;
 const recordJoins = `
   join event on event.seq = d.event_seq
@@ -74,6 +77,8 @@ const columnsOfDelivery = {
   lastAttemptAt: t.delivery.lastAttemptAt,
   nextAttemptAt: t.delivery.nextAttemptAt,
   errorReason: t.delivery.errorReason,
+  errorCode: t.delivery.errorCode,
+  statusCode: t.delivery.statusCode,
   replayGroupId: sql<JsonText | null>`case when ${t.replay.key} is not null then ${sql.raw(jsonTextSql(wholeLabel))} end`,
 };
 
@@ -91,6 +96,8 @@ function withWholePayload({ payload = null, checksum = null, unreadable = null, 
     lastAttemptAt: row.lastAttemptAt,
     nextAttemptAt: row.nextAttemptAt,
     errorReason: row.errorReason,
+    errorCode: row.errorCode,
+    statusCode: row.statusCode,
     replayGroupId: row.replayGroupId,
     unreadable: isDamaged ? 1 : unreadable,
   };
@@ -127,7 +134,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     };
     return {
       ...{ eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },
-      ...{ errorReason: null, unreadable: 1 },
+      ...{ errorReason: null, errorCode: null, statusCode: null, unreadable: 1 },
     };
   }
 

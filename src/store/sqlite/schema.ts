@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { FailureCode } from "../../domain/failure.ts";
 
 /**
  * The SQLite schema. Times are integers, milliseconds since the Unix epoch; a `key` is an internal row number that never
@@ -236,6 +237,9 @@ export const delivery = sqliteTable(
     replayKey: integer("replay_key"),
     /** Its attempts that the log no longer has; `attempts` counts them too. */
     attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
+    /** Beside `errorReason`; null in rows that are older than it, and then so is the status. */
+    errorCode: text("error_code").$type<FailureCode>(),
+    statusCode: integer("status_code"),
   },
   (t) => [
     // `key` orders the records of one event, `webhookKey` lets a filtered walk stay inside the index.
@@ -267,6 +271,8 @@ export const attempt = sqliteTable(
     error: text("error"),
     responseBody: blob("response_body", { mode: "buffer" }),
     replayKey: integer("replay_key"),
+    /** Beside `error`, null in older rows. */
+    errorCode: text("error_code").$type<FailureCode>(),
   },
   (t) => [
     // Without the tenant in front new entries all go to one end: a commit writes one page of it, not one for each tenant.

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { FailureCode } from "../../domain/failure.ts";
 import { type JsonText, listedLabelCharacters } from "../../domain.ts";
 import type { Cursor } from "../store.ts";
 import type { Queries } from "./queries.ts";
@@ -59,6 +60,7 @@ export interface AttemptRow {
   durationMs: number;
   statusCode: number | null;
   error: string | null;
+  errorCode: FailureCode | null;
   responseBody: Uint8Array | null;
   label: string | null;
   labelKey: number | null;
@@ -69,7 +71,7 @@ const beginBytes = 4 * (listedLabelCharacters + 1);
 
 const attemptSql = `
   select webhook.url as targetWebhook, a.number, a.started_at as startedAt, a.duration_ms as durationMs,
-         a.status_code as statusCode, a.error, a.response_body as responseBody,
+         a.status_code as statusCode, a.error, a.error_code as errorCode, a.response_body as responseBody,
          cast(substr(cast(replay.label as blob), 1, ${beginBytes}) as text) as label, replay.label_key as labelKey
   from attempt a
   join webhook on webhook.key = a.webhook_key

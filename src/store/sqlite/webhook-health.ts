@@ -13,6 +13,7 @@ const nothing: Health = {
   lastDeliveredAt: null,
   lastFailedAt: null,
   lastError: null,
+  lastErrorCode: null,
   lastStatusCode: null,
 };
 
@@ -50,9 +51,9 @@ export function webhookHealth(
 
 function healthOf(db: BunSQLiteDatabase, webhookKey: number, keys: readonly number[]): Health {
   if (keys.length === 0) return nothing;
-  const { state, lastAttemptAt, errorReason, eventSeq } = t.delivery;
+  const { state, lastAttemptAt, errorReason, errorCode, eventSeq } = t.delivery;
   const records = db
-    .select({ state, lastAttemptAt, errorReason, eventSeq })
+    .select({ state, lastAttemptAt, errorReason, errorCode, eventSeq })
     .from(t.delivery)
     .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
     .all();
@@ -70,6 +71,7 @@ function healthOf(db: BunSQLiteDatabase, webhookKey: number, keys: readonly numb
     lastDeliveredAt: delivered?.at ?? null,
     lastFailedAt: failed?.at ?? null,
     lastError: failed?.errorReason ?? null,
+    lastErrorCode: failed?.errorCode ?? null,
     lastStatusCode: last ? statusOf(db, webhookKey, last) : null,
   };
 }

@@ -38,6 +38,7 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
         durationMs: 1,
         statusCode: 200,
         error: null,
+        errorCode: null,
         responseBody: Buffer.alloc(bodyBytes, "a"),
       },
       next: { kind: "delivered" },

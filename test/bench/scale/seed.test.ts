@@ -63,6 +63,7 @@ async function live(store: Store, clock: FakeClock, accounts: Tenant[], history:
         durationMs: event.durationMs,
         statusCode: attempt.statusCode,
         error: delivered ? null : `HTTP ${attempt.statusCode} from ${delivery.url}`,
+        errorCode: delivered ? null : "http_status",
         responseBody: null,
       },
       next,

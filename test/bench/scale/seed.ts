@@ -130,6 +130,7 @@ function writeRows(client: Database, history: History, owners: readonly Owner[])
       event.durationMs,
       statusCode,
       reason,
+      reason && "http_status",
     );
     const minute = minuteOf(owner, attempt.endedAt);
     minute.attempts += 1;
@@ -173,11 +174,11 @@ function prepareInserts(client: Database): Record<"event" | "delivery" | "attemp
     delivery: into(
       "delivery",
       `key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, last_attempt_at,
-       finished_at, error_reason`,
+       finished_at, error_reason, error_code, status_code`,
     ),
     attempt: into(
       "attempt",
-      "key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error",
+      "key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error, error_code",
     ),
     stat: into("stat", "tenant_key, minute, accepted, delivered, failed, attempts, latency"),
   };
@@ -198,8 +199,10 @@ function deliveryRow(
 ): (number | string | null)[] {
   const { webhook } = owner;
   const row = [key, owner.key, seq, webhook.key, stateOf[fate], 1, attempts, attempts];
-  if (!last) return [...row, at, null, null, null];
-  return [...row, null, last.startedAt, last.endedAt, reasonOf(owner, last)];
+  if (!last) return [...row, at, null, null, null, null, null];
+  const reason = reasonOf(owner, last);
+  const why = reason === null ? [null, null, null] : [reason, "http_status", last.statusCode];
+  return [...row, null, last.startedAt, last.endedAt, ...why];
 }
 
 function count(owner: Owner, { at, fate }: PastEvent): void {

@@ -52,6 +52,8 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
       attempts,
       lastAttemptAt: attempts === 0 ? null : expect.any(String),
       nextAttemptAt: null,
+      errorCode: state === "DELIVERED" ? null : webhook === null ? "no_webhook" : "http_status",
+      statusCode: state === "DELIVERED" || webhook === null ? null : expect.any(Number),
       replayGroupId: label,
     }),
   };

@@ -1,5 +1,6 @@
 import type { DeliveryRequest } from "../../../src/delivery/request.ts";
-import type { NoResponseCause, Reply, Transport } from "../../../src/delivery/transport.ts";
+import type { Reply, Transport } from "../../../src/delivery/transport.ts";
+import type { NoResponseCause } from "../../../src/domain/failure.ts";
 import type { DueDelivery } from "../../../src/domain.ts";
 import type { Random } from "../../../src/lib/random.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
@@ -78,7 +79,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
       };
       function breakOff(): void {
         forget();
-        if (sent.fate === "under way") end("broken off", unanswered("aborted"));
+        if (sent.fate === "under way") end("broken off", unanswered("interrupted"));
         else endBody();
       }
       const unanswered = (cause: NoResponseCause): Reply => ({
@@ -188,7 +189,14 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
         return {
           kind: "fails",
           afterMs: random.pick(quick),
-          cause: random.pick(["refused", "reset", "dns", "tls", "unreachable", "protocol"]),
+          cause: random.pick([
+            "connection_refused",
+            "connection_reset",
+            "dns_failed",
+            "tls_failed",
+            "host_unreachable",
+            "protocol_error",
+          ]),
         };
       case "silent":
         return { kind: "silent", afterMs: attemptMs };

@@ -1,8 +1,8 @@
 import type { Attempt } from "../../api/types.ts";
+import { explainFailure } from "../../format/failure.ts";
 import { duration, exactTime } from "../../format/time.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { now } from "../../parts/time.tsx";
-import { explainReason } from "../events/reason.ts";
 
 const longestFirstLine = 160;
 
@@ -43,9 +43,10 @@ const barWidth = (ms: number) => Math.max(2, Math.min(48, 48 * Math.sqrt(ms / 10
 
 const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode !== null;
 
-function statusOf({ statusCode, error }: Attempt): string {
+function statusOf(attempt: Attempt): string {
+  const { statusCode, error } = attempt;
   if (statusCode !== null) return String(statusCode);
-  return error === null ? "No answer" : explainReason(error).short;
+  return error === null ? "No answer" : explainFailure(attempt, error).short;
 }
 
 /** "14:02:11", and on another day than today "11-20 14:02:11". */

@@ -1,11 +1,12 @@
 import type { Attempt, EventRecord } from "../../api/types.ts";
+import { explainFailure } from "../../format/failure.ts";
+import { withoutUrl } from "../../format/outcome.ts";
 import { exactTime, relativeTime } from "../../format/time.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { now } from "../../parts/time.tsx";
 import { curlOfEvent } from "../events/event-curl.ts";
-import { explainReason } from "../events/reason.ts";
 import { tries } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
 import { type Run, runsOf } from "./runs.ts";
@@ -93,7 +94,7 @@ export function ReplacedCard({ url, attempts }: { url: string; attempts: readonl
 function Why({ record, registered }: { record: EventRecord; registered: readonly string[] | undefined }) {
   const { state, errorReason, targetWebhook } = record;
   if (errorReason === null) return null;
-  const { meaning, remedy, isAboutWebhooks = false } = explainReason(errorReason);
+  const { meaning, remedy, isAboutWebhooks = false } = explainFailure(record, errorReason);
   if (state !== "FAILED") return <p class="record-why soft">{meaning} It is tried again by itself.</p>;
   const goesElsewhere = registered !== undefined && registered.length > 0 && !registered.includes(targetWebhook);
   return (
@@ -107,10 +108,6 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
     </div>
   );
 }
-
-/** The URL stands above it. */
-const withoutUrl = (reason: string, url: string) =>
-  reason.replace(` from ${url}`, "").replace(` by ${url}`, "").replace(` with ${url}`, "");
 
 /** The latest run in full; the earlier ones fold up. */
 function Timeline({ runs }: { runs: readonly Run[] }) {

@@ -1,10 +1,11 @@
+import { explainFailure } from "../../format/failure.ts";
 import { relativeTime } from "../../format/time.ts";
-import { explainReason } from "./reason.ts";
 import { type ListedRecord, tries } from "./record.ts";
 
 /** "HTTP 503 · 3 tries · next in 4 min" */
-export function outcomeOf({ state, errorReason, attempts, nextAttemptAt }: ListedRecord, nowMs: number): string {
-  const reason = errorReason === null ? null : explainReason(errorReason).short;
+export function outcomeOf(record: ListedRecord, nowMs: number): string {
+  const { state, errorReason, attempts, nextAttemptAt } = record;
+  const reason = errorReason === null ? null : explainFailure(record, errorReason).short;
   const tried = attempts === 0 ? null : tries(attempts);
   const said = (...parts: readonly (string | null)[]) => parts.filter((part) => part !== null).join(" · ");
   if (state === "DELIVERED") return said("Delivered", tried);

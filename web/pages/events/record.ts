@@ -38,6 +38,8 @@ type News = Readonly<Record<string, unknown>>;
 
 const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
+const numberOrNull = (value: unknown): number | null => (typeof value === "number" ? value : null);
+
 /** The record that a message of a delivery is about. */
 export const aboutOf = ({ eventId, targetWebhook }: News) => ({
   eventId: String(eventId),
@@ -52,6 +54,8 @@ export const attemptedOf = (news: News) => ({
   number: Number(news.number),
   startedAt: String(news.startedAt),
   error: textOrNull(news.error),
+  errorCode: textOrNull(news.errorCode),
+  statusCode: numberOrNull(news.statusCode),
   nextAttemptAt: textOrNull(news.nextAttemptAt),
   replayGroupId: textOrNull(news.replayGroupId),
 });
@@ -63,6 +67,8 @@ export const finishedOf = (news: News) => ({
   ...aboutOf(news),
   state: String(news.state),
   errorReason: textOrNull(news.errorReason),
+  errorCode: textOrNull(news.errorCode),
+  statusCode: numberOrNull(news.statusCode),
   attempts: Number(news.attempts),
   replayGroupId: textOrNull(news.replayGroupId),
 });
@@ -77,6 +83,8 @@ export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRe
     ...counted,
     state: "PENDING",
     errorReason: attempt.error,
+    errorCode: attempt.errorCode,
+    statusCode: attempt.statusCode,
     nextAttemptAt: attempt.nextAttemptAt,
     replayGroupId: attempt.replayGroupId,
   };
@@ -84,8 +92,9 @@ export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRe
 
 export function afterRun(record: ListedRecord, finished: Finished): ListedRecord {
   if (finished.attempts < record.attempts) return record;
-  const { targetWebhook, state, errorReason, attempts, replayGroupId } = finished;
-  return { ...record, targetWebhook, state, errorReason, attempts, replayGroupId, nextAttemptAt: null };
+  const { targetWebhook, state, errorReason, errorCode, statusCode, attempts, replayGroupId } = finished;
+  const why = { errorReason, errorCode, statusCode };
+  return { ...record, ...why, targetWebhook, state, attempts, replayGroupId, nextAttemptAt: null };
 }
 
 /**

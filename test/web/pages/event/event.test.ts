@@ -32,6 +32,7 @@ test("tries stand together by what asked for them", () => {
       durationMs: 1,
       statusCode: 503,
       error: null,
+      errorCode: null,
       responseBody: "",
       replayGroupId,
     }),

@@ -20,12 +20,14 @@ const record: ListedRecord = {
   ingestionTimestamp: "2026-03-01T11:59:00.000Z",
   targetWebhook: url,
   errorReason: null,
+  errorCode: null,
+  statusCode: null,
   attempts: 0,
   lastAttemptAt: null,
   nextAttemptAt: "2026-03-01T11:59:00.000Z",
   replayGroupId: null,
 };
-const reason = `HTTP 503 from ${url}`;
+const failure = { errorReason: `HTTP 503 from ${url}`, errorCode: "http_status", statusCode: 503 };
 
 const attempted = (news: Record<string, unknown>) =>
   attemptedOf({
@@ -33,28 +35,39 @@ const attempted = (news: Record<string, unknown>) =>
     targetWebhook: url,
     startedAt: "2026-03-01T11:59:30.000Z",
     error: null,
+    errorCode: null,
+    statusCode: null,
     nextAttemptAt: null,
     replayGroupId: null,
     ...news,
   });
 
 const finished = (news: Record<string, unknown>) =>
-  finishedOf({ eventId: "evt_1", targetWebhook: url, errorReason: null, replayGroupId: null, ...news });
+  finishedOf({
+    eventId: "evt_1",
+    targetWebhook: url,
+    errorReason: null,
+    errorCode: null,
+    statusCode: null,
+    replayGroupId: null,
+    ...news,
+  });
 
 describe("a row says", () => {
   test.each<[string, Partial<ListedRecord>]>([
     ["Waiting", {}],
-    [
-      "HTTP 503 · 3 tries · next in 4 min",
-      { errorReason: reason, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" },
-    ],
-    ["HTTP 503 · 1 try · next now", { errorReason: reason, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
+    ["HTTP 503 · 3 tries · next in 4 min", { ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" }],
+    ["HTTP 503 · 1 try · next now", { ...failure, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
     ["Waiting · 2 tries · next now", { attempts: 2 }],
     ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
-    ["HTTP 503 · 8 tries", { state: "FAILED", errorReason: reason, attempts: 8 }],
+    [
+      "HTTP 503 from a version before the codes · 1 try",
+      { state: "FAILED", errorReason: "HTTP 503 from a version before the codes", attempts: 1 },
+    ],
+    ["HTTP 503 · 8 tries", { state: "FAILED", ...failure, attempts: 8 }],
     [
       "No webhook was registered",
-      { state: "FAILED", targetWebhook: "", errorReason: "No webhook was registered when the event arrived" },
+      { state: "FAILED", targetWebhook: "", errorReason: "No webhook …", errorCode: "no_webhook" },
     ],
   ])("%s", (words, fields) => {
     expect(outcomeOf({ ...record, ...fields }, now)).toBe(words);
@@ -64,9 +77,11 @@ describe("a row says", () => {
 describe("the stream changes a row", () => {
   test("that waits for its next try", () => {
     const nextAttemptAt = "2026-03-01T12:05:00.000Z";
-    expect(afterAttempt(record, attempted({ number: 1, error: reason, nextAttemptAt }))).toEqual({
+    expect(
+      afterAttempt(record, attempted({ number: 1, ...failure, error: failure.errorReason, nextAttemptAt })),
+    ).toEqual({
       ...record,
-      errorReason: reason,
+      ...failure,
       attempts: 1,
       lastAttemptAt: "2026-03-01T11:59:30.000Z",
       nextAttemptAt,
@@ -81,6 +96,14 @@ describe("the stream changes a row", () => {
       state,
       attempts: 1,
       nextAttemptAt: null,
+    });
+  });
+
+  test("with why its run failed, and a success takes that away", () => {
+    const failed = afterRun(record, finished({ state: "FAILED", attempts: 1, ...failure }));
+    expect(failed).toMatchObject({ state: "FAILED", ...failure });
+    expect(afterRun(failed, finished({ state: "DELIVERED", attempts: 2 }))).toMatchObject({
+      ...{ errorReason: null, errorCode: null, statusCode: null },
     });
   });
 

@@ -1,3 +1,5 @@
+import type { FailureCode } from "../../src/domain/failure.ts";
+
 /** Why a delivery failed, as people say it. */
 export interface Reason {
   /** A few words for a row. */
@@ -10,97 +12,96 @@ export interface Reason {
   readonly isAboutWebhooks?: boolean;
 }
 
-interface Rule extends Reason {
-  readonly pattern: RegExp;
-}
-
 const theAddress = "Check the webhook's URL and that its server runs and is reachable from the internet, then replay.";
 
-/** The texts of `errorReason` (decisions, section 7), each of which ends with or holds the URL. */
-const rules: readonly Rule[] = [
-  {
-    pattern: /^No response within 10 s /,
+/** The words of the dashboard, by the code of the failure; an answer is explained by its status. */
+const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
+  timeout: {
     short: "No response within 10 s",
     meaning: "The receiver took longer than 10 s to answer.",
     remedy: "Let it answer first and do the work after that, then replay.",
   },
-  {
-    pattern: /^The host name of /,
+  dns_failed: {
     short: "Host name not found",
-    meaning: "The host name of the webhook has no address.",
+    meaning: "The webhook's host name has no address.",
     remedy: "Check the webhook's URL and the name's DNS records, then replay.",
   },
-  {
-    pattern: /^Connection refused /,
+  connection_refused: {
     short: "Connection refused",
     meaning: "Nothing listens at the webhook's address.",
     remedy: "Start the receiver, then replay.",
   },
-  {
-    pattern: /^The host of /,
+  host_unreachable: {
     short: "Host not reached",
     meaning: "There is no way to the webhook's host.",
     remedy: theAddress,
   },
-  {
-    pattern: /^Connection closed /,
+  connection_reset: {
     short: "Connection closed",
     meaning: "The receiver closed the connection before it had answered.",
     remedy: "Look into the receiver's log, then replay.",
   },
-  {
-    pattern: /^TLS failure /,
+  tls_failed: {
     short: "TLS failure",
     meaning: "No trusted, encrypted connection came about.",
     remedy: "Check the receiver's certificate and its chain, then replay.",
   },
-  {
-    pattern: /^Not a valid HTTP answer /,
+  protocol_error: {
     short: "Not an HTTP answer",
     meaning: "What came back is not HTTP/1.",
     remedy: theAddress,
   },
-  {
-    pattern: /^The address of /,
+  address_not_public: {
     short: "Address not public",
     meaning:
       "The webhook's host name leads to an address that is not public, and deliveries go to public addresses only.",
     remedy: "Register a URL with a public address, then replay.",
     isAboutWebhooks: true,
   },
-  {
-    pattern: /^The attempt to /,
+  interrupted: {
     short: "Interrupted",
     meaning: "The attempt was interrupted on this side.",
     remedy: "Replay the event.",
   },
-  {
-    pattern: /^No webhook was registered/,
+  no_webhook: {
     short: "No webhook was registered",
     meaning: "The event went nowhere. It is kept.",
     remedy: "Register a webhook, then replay the event to it.",
     isAboutWebhooks: true,
   },
-  {
-    pattern: /^The webhook was removed/,
+  webhook_removed: {
     short: "Webhook removed",
-    meaning: "The webhook was removed before the delivery succeeded.",
+    meaning: "It was taken off the list of webhooks before a delivery succeeded.",
     remedy: "Register it again, then replay.",
     isAboutWebhooks: true,
   },
-];
+  unreadable: {
+    short: "Event damaged",
+    meaning: "The server's disk has lost a part of the event, so it was not delivered.",
+    remedy: "Ask the operator of this server to restore it from a backup, then replay.",
+  },
+};
 
-/** Explains the `errorReason` of a record. One that this page does not know is shown as it is. */
-export function explainReason(errorReason: string): Reason {
-  const status = Number(/^HTTP (\d{3}) from /.exec(errorReason)?.[1] ?? Number.NaN);
-  if (!Number.isNaN(status)) return { short: `HTTP ${status}`, ...explainStatus(status) };
-  const { pattern: _, ...reason } = rules.find(({ pattern }) => pattern.test(errorReason)) ?? {
-    pattern: null,
-    short: errorReason,
-    meaning: errorReason.endsWith(".") ? errorReason : `${errorReason}.`,
+const isKnown = (code: string): code is keyof typeof reasons => Object.hasOwn(reasons, code);
+
+/**
+ * Explains the failure of a record or of an attempt.
+ * @param sentence the server's own: shown as it is when there is no code (the failure is older than the codes), or when the
+ * server has codes that this page does not know
+ */
+export function explainFailure(
+  { errorCode, statusCode }: { readonly errorCode: string | null; readonly statusCode: number | null },
+  sentence: string,
+): Reason {
+  if (errorCode === "http_status" && statusCode !== null) {
+    return { short: `HTTP ${statusCode}`, ...explainStatus(statusCode) };
+  }
+  if (errorCode !== null && isKnown(errorCode)) return reasons[errorCode];
+  return {
+    short: sentence,
+    meaning: sentence.endsWith(".") ? sentence : `${sentence}.`,
     remedy: "See to its cause, then replay.",
   };
-  return reason;
 }
 
 /** Specification, "Acknowledgement and retry rules"; decisions, section 8. */

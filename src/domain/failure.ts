@@ -1,0 +1,91 @@
+/**
+ * Why a delivery failed: a stable code for programs, and beside it a sentence for people (decisions, section 15). The
+ * sentences are written here and read nowhere: whoever has to know what happened asks for the code.
+ */
+
+/** Why an attempt got no answer. All of them are retryable (decisions, section 8). */
+export type NoResponseCause =
+  | "timeout"
+  | "dns_failed"
+  | "connection_refused"
+  | "host_unreachable"
+  | "connection_reset"
+  | "tls_failed"
+  | "protocol_error"
+  | "address_not_public"
+  | "interrupted";
+
+/** Records that nobody could or will attempt. */
+type NoAttemptCause = "no_webhook" | "webhook_removed" | "unreadable";
+
+export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
+
+/** Every code with what it means, in the words of the interface's document. A code that was answered once stays as it is. */
+export const failureCodes: Readonly<Record<FailureCode, string>> = {
+  http_status: "the receiver answered, with the status in `statusCode`",
+  timeout: "no complete head of an answer within the time of an attempt",
+  dns_failed: "the host name has no address, or its name servers do not say",
+  connection_refused: "nothing listens at the address",
+  host_unreachable: "there is no route to the host",
+  connection_reset: "the connection ended before a complete head",
+  tls_failed: "no trusted, encrypted connection",
+  protocol_error: "what came back is not HTTP/1",
+  address_not_public: "the host name leads to an address to which deliveries are not allowed",
+  interrupted: "the server broke off a test event, because it stops",
+  no_webhook: "no webhook was registered when the event arrived",
+  webhook_removed: "the webhook was removed before the delivery succeeded",
+  unreadable: "the event lies on a damaged page of the storage",
+};
+
+/** A failure as it is stored and answered. */
+export interface Failure {
+  readonly code: FailureCode;
+  /** `errorReason` (decisions, section 7). It may name the URL, and never the address that was dialled. */
+  readonly reason: string;
+}
+
+export const noWebhook: Failure = { code: "no_webhook", reason: "No webhook was registered when the event arrived" };
+
+export const webhookRemoved: Failure = {
+  code: "webhook_removed",
+  reason: "The webhook was removed before the delivery succeeded",
+};
+
+export const unreadable: Failure = {
+  code: "unreadable",
+  reason: "The event cannot be read: its page in the database is damaged",
+};
+
+export const refusedWith = (status: number, url: string): Failure => ({
+  code: "http_status",
+  reason: `HTTP ${status} from ${url}`,
+});
+
+/** @param detail a few words on the cause, which hold no address, port or name */
+export const unanswered = (code: NoResponseCause, detail: string | undefined, url: string): Failure => ({
+  code,
+  reason: explain(code, detail === undefined ? "" : ` (${detail})`, url),
+});
+
+function explain(cause: NoResponseCause, because: string, url: string): string {
+  switch (cause) {
+    case "timeout":
+      return `No response within 10 s from ${url}`;
+    case "dns_failed":
+      return `The host name of ${url} could not be resolved${because}`;
+    case "connection_refused":
+      return `Connection refused by ${url}`;
+    case "host_unreachable":
+      return `The host of ${url} could not be reached${because}`;
+    case "connection_reset":
+      return `Connection closed without an answer by ${url}`;
+    case "tls_failed":
+      return `TLS failure with ${url}${because}`;
+    case "protocol_error":
+      return `Not a valid HTTP answer from ${url}${because}`;
+    case "address_not_public":
+      return `The address of ${url} is not public`;
+    case "interrupted":
+      return `The attempt to ${url} was interrupted`;
+  }
+}
