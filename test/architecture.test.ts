@@ -2,6 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { Glob } from "bun";
+import {
+  failureCodes,
+  type NoResponseCause,
+  noWebhook,
+  unanswered,
+  unreadable,
+  webhookRemoved,
+} from "../src/domain/failure.ts";
 
 const root = resolve(import.meta.dir, "..");
 const src = join(root, "src");
@@ -137,6 +145,64 @@ describe("a start of the server", () => {
       [],
     );
   });
+});
+
+describe("the sentence of a failure is for people, and programs go by its code:", () => {
+  const all = new Glob("{src,web}/**/*.{ts,tsx}");
+  const sources = [...all.scanSync(root)].filter((file) => !file.endsWith(".d.ts")).sort();
+  const textOf = (file: string) => readFileSync(join(root, file), "utf8");
+  const catalogue = "src/domain/failure.ts";
+
+  /** What is before the URL, or the whole sentence. */
+  const beginnings = Object.keys(failureCodes)
+    .filter((code) => code !== "http_status")
+    .map((code) => {
+      const stored = [noWebhook, webhookRemoved, unreadable].find((failure) => failure.code === code);
+      return (stored ?? unanswered(code as NoResponseCause, undefined, "URL")).reason.split("URL")[0] ?? "";
+    });
+
+  test("each begins in a way of its own", () => {
+    expect(new Set(beginnings).size).toBe(Object.keys(failureCodes).length - 1);
+    for (const beginning of beginnings) expect(beginning.length).toBeGreaterThan(10);
+  });
+
+  const writesIt = (text: string) => beginnings.filter((beginning) => text.includes(beginning));
+  // Written with a status that is only known at run time, or looked for with a pattern.
+  const answered = /HTTP (?:\$\{|\(|\\d)[^\n]*? from /;
+
+  test.each(sources.filter((file) => file !== catalogue))("%s neither writes one nor looks for one", (file) => {
+    expect(writesIt(textOf(file))).toEqual([]);
+    expect(textOf(file)).not.toMatch(answered);
+  });
+
+  test("they stand in the catalogue, and what looks for one would be found", () => {
+    expect(textOf(catalogue)).toMatch(answered);
+    const earlier = "if (/^Connection refused by /.test(errorReason)) …; /^HTTP (\\d{3}) from /.exec(errorReason)";
+    expect([writesIt(earlier), answered.test(earlier)]).toEqual([["Connection refused by "], true]);
+  });
+
+  /** Fields and parameters that hold a sentence. */
+  const sentence = String.raw`\b(?:errorReason|lastError|reason|message|detail|error)\b`;
+  const read = new RegExp(
+    [
+      String.raw`${sentence}\??\.(?:match|matchAll|search|startsWith|endsWith|includes|indexOf)\(`,
+      String.raw`\.(?:test|exec)\((?:\w+\.)*${sentence}(?!\.)`,
+      String.raw`(?<!typeof (?:\w+\.)*)${sentence} [!=]==? ["'\`]`,
+    ].join("|"),
+  );
+  /** Sentences that are read for want of a code: what the processor says, and the field that begins the API's refusals. */
+  const allowed = ["web/format/failure.ts", "web/pages/webhooks/draft.ts", "web/parts/attempt.tsx"];
+
+  test.each(sources.filter((file) => !allowed.includes(file) && !file.startsWith("src/billing/paystack/")))(
+    "%s branches on no sentence",
+    (file) => {
+      expect(
+        textOf(file)
+          .split("\n")
+          .filter((line) => read.test(line)),
+      ).toEqual([]);
+    },
+  );
 });
 
 describe("the dashboard", () => {

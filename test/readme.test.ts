@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { failureCodes } from "../src/domain/failure.ts";
 import { clientSettings, settings } from "../src/settings.ts";
 import { until } from "./api/support.ts";
 import {
@@ -46,6 +47,11 @@ describe("the README", () => {
     for (const name of [...Object.keys(dependencies), ...Object.keys(devDependencies)]) {
       expect(table).toContain(`\`${name}\``);
     }
+  });
+
+  test("names every code of a failure", () => {
+    const [, listed = ""] = readme.match(/(- Every failure has a word[\s\S]*?)\n- /) ?? [];
+    for (const code of Object.keys(failureCodes)) expect(listed).toContain(`\`${code}\``);
   });
 
   test.each(receiverPrograms.map(({ file }) => file))("has the same %s as the dashboard", (file) => {

@@ -100,5 +100,5 @@ function requireEncryption(baseUrl: string): void {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   const onThisMachine = url !== null && ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname);
   if (url?.protocol === "https:" || (url?.protocol === "http:" && onThisMachine)) return;
-  throw new Error("The address of Paystack has to be an https URL. Try: https://api.paystack.co");
+  throw new Error("Paystack's address has to be an https URL. Try: https://api.paystack.co");
 }

@@ -6,7 +6,7 @@ import type { SandboxPage } from "./sandbox.ts";
 /** The only style that the pages may have (Content Security Policy, level 3, section 2.3.1). */
 export const styleSource = `'sha256-${createHash("sha256").update(style).digest("base64")}'`;
 
-/** The address of a page on this server. */
+/** Where a page is on this server. */
 export const pathOf = ({ accessCode }: Pick<SandboxPage, "accessCode">) => `/pay/sandbox/${accessCode}`;
 export const confirmPathOf = (page: Pick<SandboxPage, "accessCode">) => `${pathOf(page)}/confirm`;
 
