@@ -26,6 +26,12 @@ const ownImportsOf = (file: string) =>
     .filter((path) => path.startsWith("."))
     .map((path) => relative(src, resolve(src, dirname(file), path)));
 
+/** As `ownImportsOf`, with those of types. */
+const typesAndImportsOf = (file: string) =>
+  [...readFileSync(join(src, file), "utf8").matchAll(/ from "(\..*?)"/g)].map(([, path = ""]) =>
+    relative(src, resolve(src, dirname(file), path)),
+  );
+
 const everywhereBut = (...allowed: (string | RegExp)[]) =>
   files.filter((file) => !allowed.some((rule) => (typeof rule === "string" ? file === rule : rule.test(file))));
 
@@ -79,6 +85,15 @@ describe("imports point one way", () => {
   test.each(files.filter((file) => file.startsWith("lib/")))("%s knows nothing of us", (file) => {
     expect(ownImportsOf(file).filter((path) => !path.startsWith("lib/"))).toEqual([]);
   });
+
+  test.each(files.filter((file) => file.startsWith("domain/")))(
+    "%s decides, and knows nothing but the domain",
+    (file) => {
+      const known = /^(domain\/.*|lib\/.*|(domain|errors|plans|standing)\.ts)$/;
+      expect(importsOf(file).filter((path) => !path.startsWith("."))).toEqual([]);
+      expect(typesAndImportsOf(file).filter((path) => !known.test(path))).toEqual([]);
+    },
+  );
 
   test.each(files.filter((file) => file.startsWith("store/")))("%s knows no feature", (file) => {
     expect(ownImportsOf(file).filter((path) => features.includes(path.split("/")[0] ?? ""))).toEqual([]);

@@ -1,4 +1,5 @@
 import { type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
+import { moveState } from "../../domain/tenant-state.ts";
 import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
@@ -199,8 +200,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
       status,
     );
     if (changes > 0) {
-      page.pending -= 1;
-      page[isDelivered ? "delivered" : "failed"] += 1;
+      page.counters = moveState(page.counters, "PENDING", isDelivered ? "DELIVERED" : "FAILED");
       if (delivery.replayKey !== null) ledger.end(delivery.replayKey, isDelivered ? "delivered" : "failed", tx.now);
       return true;
     }
@@ -220,8 +220,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     const { deliveryKey, run } = delivery;
     updateFailedRun.run(deliveryKey, run, state, tx.orderedNow, attempt.startedAt, reason, code, status);
     if (isDelivered) {
-      page.failed -= 1;
-      page.delivered += 1;
+      page.counters = moveState(page.counters, "FAILED", "DELIVERED");
       if (delivery.replayKey !== null) ledger.correct(delivery.replayKey);
     }
     return "settled";
@@ -268,8 +267,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
           if (!found) return;
           const page = pages(tx, found.tenantKey);
           failWaiting.run(deliveryKey, tx.orderedNow, unreadable.reason, unreadable.code);
-          page.pending -= 1;
-          page.failed += 1;
+          page.counters = moveState(page.counters, "PENDING", "FAILED");
           if (found.replayKey !== null) ledger.end(found.replayKey, "failed", tx.now);
           reportDamage(damagedEvent(found.eventSeq));
         });
@@ -334,8 +332,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
           for (const { key, tenantKey, replayKey } of waiting) {
             const page = pages(tx, tenantKey);
             failWaiting.run(key, tx.orderedNow, webhookRemoved.reason, webhookRemoved.code);
-            page.pending -= 1;
-            page.failed += 1;
+            page.counters = moveState(page.counters, "PENDING", "FAILED");
             if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
           }
           if (waiting.length < limit) markDrained.run(key);

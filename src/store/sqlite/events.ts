@@ -1,10 +1,9 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
-import { noWebhook } from "../../domain/failure.ts";
-import { type Attempt, cutLabel, type DueDelivery, type EventRecord, tierInForce, type Webhook } from "../../domain.ts";
-import { DomainError, rateLimited, requestAbandoned, unavailable } from "../../errors.ts";
+import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
+import { countEvent } from "../../domain/tenant-state.ts";
+import { type Attempt, cutLabel, type DueDelivery, type EventRecord, tierInForce } from "../../domain.ts";
+import { requestAbandoned } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
-import { plans } from "../../plans.ts";
-import { accountGone, refusalOfIngestion } from "../../standing.ts";
 import type { AcceptedEvents, Cursor, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
@@ -14,11 +13,8 @@ import type { RecordRow } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 import { type AttemptRow, cursorOver } from "./steps.ts";
-import { type TenantPage, utcMonth } from "./tenant-page.ts";
+import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-
-/** Decisions, section 6: an idempotency key is remembered for 24 hours. */
-export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 
 /** Decisions, section 7: a filtered list is counted so far and no further. */
 const filteredCountLimit = 10_000;
@@ -48,41 +44,45 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
   );
   const insertUndeliverable = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, '${noWebhook.reason}', '${noWebhook.code}')`,
+     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6)`,
   );
 
   const use = createWebhookUse(client);
 
-  function store(tx: LaneTransaction, page: TenantPage, payload: Uint8Array, deliveries: DueDelivery[]): string {
-    const tenantKey = page.tenant.key;
-    const seq = tx.nextEventSeq();
+  /** Writes one event with its records; returns its id. */
+  function store(
+    tx: LaneTransaction,
+    page: TenantPage,
+    records: readonly NewRecord[],
+    payload: Uint8Array,
+    deliveries: DueDelivery[],
+  ): string {
+    const { tenant } = page;
+    const eventSeq = tx.nextEventSeq();
     const tail = randomTail();
-    const eventId = encodeEventId(seq, tail);
-    insertEvent.run(seq, tenantKey, tail, payload, checksumOf(payload));
-    countEvent(page, ingestedAtMs(seq));
-    if (page.webhooks.length === 0) {
-      insertUndeliverable.run(rowKeys.nextDelivery(), tenantKey, seq, tx.orderedNow);
-      page.failed += 1;
-    }
-    for (const webhook of page.webhooks) {
+    const eventId = encodeEventId(eventSeq, tail);
+    insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
+    page.counters = countEvent(page.counters, ingestedAtMs(eventSeq), records);
+    for (const record of records) {
       const deliveryKey = rowKeys.nextDelivery();
-      // Due by the clock, not by the ingestion time, which runs ahead when the clock has stepped back.
-      insertPending.run(deliveryKey, tenantKey, seq, webhook.key, tx.now);
-      use.recordAdded(page, webhook);
-      page.pending += 1;
-      deliveries.push(freshDelivery(deliveryKey, page, webhook, seq, eventId, payload));
+      if (record.state === "FAILED") {
+        const { finishedAt, failure } = record;
+        insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
+        continue;
+      }
+      insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
+      deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
     }
     return eventId;
   }
 
-  function remembered(tenantKey: number, key: string, fingerprint: Uint8Array, now: number) {
+  function remembered(tenantKey: number, key: string): EarlierAnswer | null {
     const found = db
       .select()
       .from(t.idempotency)
       .where(and(eq(t.idempotency.tenantKey, tenantKey), eq(t.idempotency.key, key)))
       .get();
-    if (!found || found.createdAt <= now - idempotencyLifetimeMs) return null;
-    return found.fingerprint.equals(fingerprint) ? found.eventIds.split(" ") : refuse(idempotencyConflict());
+    return found ? { ...found, eventIds: found.eventIds.split(" ") } : null;
   }
 
   function remember(tenantKey: number, key: string, fingerprint: Uint8Array, eventIds: string[], now: number): void {
@@ -139,19 +139,22 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
       lane.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const page = pages(tx, tenantKey);
-        if (page.gone) return refuse(accountGone());
-        if (idempotency) {
-          const earlier = remembered(tenantKey, idempotency.key, idempotency.fingerprint, tx.now);
-          if (Array.isArray(earlier)) {
-            return { eventIds: earlier, repeated: true, ingestedAt: ingestedAtOf(earlier), deliveries: [] };
-          }
-          if (earlier) return earlier;
+        const submission = {
+          events: payloads.length,
+          fingerprint: idempotency?.fingerprint ?? null,
+          earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
+          hasRoom: hasRoom(),
+        };
+        const acceptance = accept(page, submission, tx);
+        if (acceptance.kind === "refused") return refuse(acceptance.error);
+        if (acceptance.kind === "repeated") {
+          const { eventIds } = acceptance;
+          return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [] };
         }
-        const refusal =
-          refusalOfIngestion(page.tenant) ?? refusalOfQuota(page, payloads.length, tx) ?? (hasRoom() ? null : noRoom());
-        if (refusal) return refuse(refusal);
+        const { records } = acceptance;
         const deliveries: DueDelivery[] = [];
-        const eventIds = payloads.map((payload) => store(tx, page, payload, deliveries));
+        const eventIds = payloads.map((payload) => store(tx, page, records, payload, deliveries));
+        for (const { webhook } of records) if (webhook) use.recordAdded(page, webhook);
         if (idempotency) remember(tenantKey, idempotency.key, idempotency.fingerprint, eventIds, tx.now);
         return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
       }, payloads.length >= heavyEvents),
@@ -297,73 +300,6 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
 function ingestedAtOf([first = ""]: readonly string[]): number {
   const id = parseEventId(first);
   return id ? ingestedAtMs(id.seq) : 0;
-}
-
-function countEvent(page: TenantPage, ingestedAt: number): void {
-  openMonth(page, ingestedAt);
-  page.eventsInMonth += 1;
-  page.events += 1;
-}
-
-/** An event belongs to the month of its time of ingestion, which never steps back. */
-function openMonth(page: TenantPage, at: number): void {
-  const month = utcMonth(at);
-  if (month <= page.month) return;
-  page.month = month;
-  page.eventsInMonth = 0;
-}
-
-/** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
-function refusalOfQuota(page: TenantPage, events: number, { now, orderedNow }: LaneTransaction): DomainError | null {
-  // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
-  openMonth(page, orderedNow);
-  const quota = plans[page.tenant.enforcedTier ?? "free"].eventsPerMonth;
-  if (page.eventsInMonth + events <= quota) return null;
-  const left = quota - page.eventsInMonth;
-  const date = new Date(orderedNow);
-  const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
-  return rateLimited(
-    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,
-    "quota_exceeded",
-    (monthEnd - now) / 1000,
-  );
-}
-
-/** The disk is below its floor. */
-export const noRoom = () =>
-  unavailable("The disk of the server is almost full; repeat the request later.", "storage_full", 30);
-
-const idempotencyConflict = () =>
-  new DomainError({
-    kind: "idempotency_conflict",
-    code: "idempotency_key_reused",
-    message: "Idempotency-Key was used in the last 24 hours for another request; use a new key for a new request.",
-  });
-
-function freshDelivery(
-  deliveryKey: number,
-  page: TenantPage,
-  webhook: Webhook,
-  eventSeq: number,
-  eventId: string,
-  payload: Uint8Array,
-): DueDelivery {
-  return {
-    deliveryKey,
-    tenantKey: page.tenant.key,
-    tenantId: page.tenant.id,
-    tier: tierInForce(page.tenant),
-    webhookKey: webhook.key,
-    url: webhook.url,
-    eventSeq,
-    eventId,
-    payload,
-    run: 1,
-    attemptsInRun: 0,
-    attempts: 0,
-    replayKey: null,
-    replayGroupId: null,
-  };
 }
 
 function toRecord(row: RecordRow): EventRecord {

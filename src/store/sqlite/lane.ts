@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import type { Moment } from "../../domain/moment.ts";
 import { type DomainError, shuttingDown, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
@@ -36,11 +37,8 @@ export class Refusal {
 
 export const refuse = (error: DomainError) => new Refusal(error);
 
-export interface LaneTransaction {
-  /** The wall clock as this transaction began. */
-  readonly now: number;
-  /** As `now`, but never before that of an earlier transaction, across restarts too: for what rows are compared by. */
-  readonly orderedNow: number;
+/** The moment is that at which the transaction began, for all its jobs; its order holds across restarts too. */
+export interface LaneTransaction extends Moment {
   /** The sequence number of the next event: ahead of all earlier ones, also when the clock has stepped back. */
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */

@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
+import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
 import { unavailable } from "../../errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
-import { idempotencyLifetimeMs } from "./events.ts";
 import { refuse } from "./lane.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { noRoom } from "../../domain/acceptance.ts";
+import { enterState, leaveState, moveState } from "../../domain/tenant-state.ts";
 import { cutLabel, type Replay, type ReplayKind } from "../../domain.ts";
 import { notFound, rateLimited } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
@@ -6,8 +8,9 @@ import { accountGone } from "../../standing.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
-import { type DiskFloor, noRoom } from "./events.ts";
+import type { DiskFloor } from "./events.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
+import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
 import { stateDelivered, stateFailed, statePending } from "./schema.ts";
@@ -142,13 +145,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
       if (!record) {
         insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, webhookKey, url, tx.now, replay.key);
         use.recordAdded(page, webhook);
-        page.pending += 1;
+        page.counters = enterState(page.counters, "PENDING");
         added += 1;
       } else if (replay.kind === "failed" && record.state === stateDelivered) {
         continue;
       } else {
-        leaveState(page, record.state);
-        page.pending += 1;
+        page.counters = moveState(page.counters, stateNames[record.state] ?? "FAILED", "PENDING");
         if (record.state === statePending && record.replayKey !== null) {
           ledger.end(record.replayKey, "superseded", tx.now);
         }
@@ -164,7 +166,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
       if (added > 0) {
         deleteRecord.run(record.key);
         if (record.webhookKey !== null && record.attempts === 0) use.recordReplaced(record.webhookKey);
-        page.failed -= 1;
+        page.counters = leaveState(page.counters, "FAILED");
       } else {
         skipped += 1;
       }
@@ -336,12 +338,6 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
         return toReplay(byKey.get(row.key));
       }),
   };
-}
-
-function leaveState(page: TenantPage, state: number): void {
-  if (state === statePending) page.pending -= 1;
-  else if (state === stateDelivered) page.delivered -= 1;
-  else page.failed -= 1;
 }
 
 /** Decisions, section 3: one bulk replay running and ten waiting. */

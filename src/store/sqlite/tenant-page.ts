@@ -1,46 +1,19 @@
 import type { Database } from "bun:sqlite";
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
 import type { Tenant, Webhook } from "../../domain.ts";
 import type { LaneTransaction } from "./lane.ts";
 import * as t from "./schema.ts";
 
-/** A UTC calendar month as a number, 202611 (decisions, section 2: months of quotas are UTC). */
-export function utcMonth(now: number): number {
-  const date = new Date(now);
-  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
-}
-
-interface Counters {
-  month: number;
-  eventsInMonth: number;
-  events: number;
-  pending: number;
-  delivered: number;
-  failed: number;
-}
-
 /**
- * What a transaction knows of one tenant. A batch of a hundred jobs reads each tenant once and writes its counters once,
- * just before the commit. Whoever changes a tenant or its webhooks puts the new ones into the page, for the jobs that
- * follow; they are values, which nobody changes in place.
+ * The state of a tenant as a transaction changes it. A batch of a hundred jobs reads each tenant once and writes its
+ * counters once, just before the commit. Whoever changes a tenant, its webhooks or its counters puts the new ones into the
+ * page, for the jobs that follow; they are values, which nobody changes in place.
  */
-export interface TenantPage extends Counters {
-  /** The tenant was deleted, or never was; then `tenant` and `webhooks` say nothing. */
-  gone: boolean;
-  tenant: Tenant;
-  webhooks: RegisteredWebhook[];
-}
+export type TenantPage = { -readonly [Field in keyof TenantState]: TenantState[Field] };
 
-export interface RegisteredWebhook extends Webhook {
-  /** Whether it ever had a record, as the column has it: 1, 0, or null when nobody knows. */
-  readonly used: number | null;
-}
-
-interface Kept {
-  readonly tenant: Tenant;
-  readonly webhooks: RegisteredWebhook[];
-}
+type Kept = Pick<TenantState, "tenant" | "webhooks">;
 
 interface OpenPage {
   readonly page: TenantPage;
@@ -84,8 +57,6 @@ const nobody: Kept = {
   },
 };
 
-const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
-
 /** So many tenants are kept in memory, 1 KiB each. */
 const keptLimit = 10_000;
 
@@ -108,7 +79,7 @@ export function createTenantPages(client: Database): TenantPages {
     `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
      from tenant_usage where tenant_key = ?1`,
   );
-  const readWebhooks = client.prepare<RegisteredWebhook, [number]>(
+  const readWebhooks = client.prepare<Webhook & { used: number | null }, [number]>(
     "select key, id, url, name, used from webhook where tenant_key = ?1 and removed_at is null order by position",
   );
   const writeCounters = client.prepare(
@@ -129,8 +100,8 @@ export function createTenantPages(client: Database): TenantPages {
       for (const [tenantKey, { page, asRead }] of opened.pages) {
         const { tenant, webhooks } = kept.get(tenantKey) ?? page;
         if (page.gone || page.tenant !== tenant || page.webhooks !== webhooks) kept.delete(tenantKey);
-        if (!haveChanged(page, asRead)) continue;
-        const { month, eventsInMonth, events, pending, delivered, failed } = page;
+        if (page.counters === asRead) continue;
+        const { month, eventsInMonth, events, pending, delivered, failed } = page.counters;
         writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
       }
     });
@@ -142,7 +113,7 @@ export function createTenantPages(client: Database): TenantPages {
     const row = readTenant.get(tenantKey);
     if (!row || row.deletedAt !== null) return null;
     const { deletedAt: _, ...tenant } = row;
-    const read = { tenant, webhooks: readWebhooks.all(tenantKey) };
+    const read = { tenant, webhooks: readWebhooks.all(tenantKey).map(toRegistered) };
     if (kept.size >= keptLimit) kept.clear();
     kept.set(tenantKey, read);
     return read;
@@ -151,7 +122,7 @@ export function createTenantPages(client: Database): TenantPages {
   function read(tenantKey: number): OpenPage {
     const asRead = readCounters.get(tenantKey) ?? noEvents;
     const known = kept.get(tenantKey) ?? keep(tenantKey);
-    return { page: known ? { gone: false, ...known, ...asRead } : { gone: true, ...nobody, ...asRead }, asRead };
+    return { page: { gone: known === null, ...(known ?? nobody), counters: asRead }, asRead };
   }
 
   return (tx, tenantKey) => {
@@ -165,15 +136,10 @@ export function createTenantPages(client: Database): TenantPages {
   };
 }
 
-function haveChanged(now: Counters, before: Counters): boolean {
-  return (
-    now.pending !== before.pending ||
-    now.delivered !== before.delivered ||
-    now.failed !== before.failed ||
-    now.events !== before.events ||
-    now.month !== before.month
-  );
-}
+const toRegistered = ({ used, ...webhook }: Webhook & { used: number | null }): RegisteredWebhook => ({
+  ...webhook,
+  used: used === null ? null : used === 1,
+});
 
 /** The registered webhooks of a tenant, in the order in which they were given. */
 export function webhooksOf(db: BunSQLiteDatabase) {

@@ -1,5 +1,6 @@
 import { and, count, desc, eq, isNull, lte, or, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { noEvents, openMonth } from "../../domain/tenant-state.ts";
 import type { SuspensionCause, Tenant } from "../../domain.ts";
 import { accountGone, emailTaken } from "../../standing.ts";
 import type { TenantVerbs } from "../store.ts";
@@ -7,7 +8,7 @@ import { billingAccount, cardVerification } from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
-import { type TenantPage, tenantColumns, utcMonth } from "./tenant-page.ts";
+import { type TenantPage, tenantColumns } from "./tenant-page.ts";
 
 const suspensionColumn = { operator: "operatorSuspendedAt", payment: "paymentSuspendedAt" } as const satisfies Record<
   SuspensionCause,
@@ -119,7 +120,7 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
           .get();
         const tenantKey = created.key;
         db.insert(t.tenantUsage)
-          .values({ tenantKey, month: utcMonth(now), eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 })
+          .values({ tenantKey, ...openMonth(noEvents, now) })
           .run();
         db.insert(t.apiKey)
           .values({
@@ -176,7 +177,7 @@ export function tenantVerbs({ db, lane, pages, billing }: Connection): Omit<Tena
 
     async usage(tenantKey, now) {
       const found = usageOf.get({ tenantKey });
-      return { eventsThisMonth: found && found.month >= utcMonth(now) ? found.eventsInMonth : 0 };
+      return { eventsThisMonth: openMonth({ ...noEvents, ...found }, now).eventsInMonth };
     },
 
     setTier: (tenantKey, tier) =>

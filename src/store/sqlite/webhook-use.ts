@@ -1,8 +1,9 @@
 import type { Database } from "bun:sqlite";
+import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage } from "./damage.ts";
-import type { RegisteredWebhook, TenantPage } from "./tenant-page.ts";
+import type { TenantPage } from "./tenant-page.ts";
 
 /**
  * Which webhooks are named by records, so that the row of a removed one goes when nothing needs its URL. Thirty seconds of
@@ -25,9 +26,9 @@ export function createWebhookUse(client: Database): WebhookUse {
   const doubt = client.prepare("update webhook set used = null where key = ?1 and used = 1");
   return {
     recordAdded(page, { key, used }) {
-      if (used === 1) return;
+      if (used === true) return;
       mark.run(key);
-      page.webhooks = page.webhooks.map((webhook) => (webhook.key === key ? { ...webhook, used: 1 } : webhook));
+      page.webhooks = page.webhooks.map((webhook) => (webhook.key === key ? { ...webhook, used: true } : webhook));
     },
     recordReplaced: (webhookKey) => void doubt.run(webhookKey),
   };

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain.ts";
 import { invalid } from "../../errors.ts";
 import { accountGone } from "../../standing.ts";
@@ -6,7 +7,7 @@ import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
 import * as t from "./schema.ts";
-import { type RegisteredWebhook, webhooksOf } from "./tenant-page.ts";
+import { webhooksOf } from "./tenant-page.ts";
 
 export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
@@ -34,7 +35,7 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
         const removed = page.webhooks.filter(({ url }) => !wanted.has(url)).map(({ key }) => key);
         for (const { key, used } of page.webhooks.filter(({ url }) => !wanted.has(url))) {
           // What no record names is of no use to anybody: lists that go to and fro would leave a row each time.
-          if (used === 0) db.delete(t.webhook).where(eq(t.webhook.key, key)).run();
+          if (used === false) db.delete(t.webhook).where(eq(t.webhook.key, key)).run();
           else db.update(t.webhook).set({ removedAt: now }).where(eq(t.webhook.key, key)).run();
         }
         const staying = new Map(page.webhooks.map((webhook) => [webhook.url, webhook]));
@@ -49,7 +50,7 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
             .values({ id, tenantKey, url, name, position, createdAt: now, used: false })
             .returning({ key: t.webhook.key })
             .get();
-          return { key, id, url, name, used: 0 };
+          return { key, id, url, name, used: false };
         });
         page.webhooks = listed;
         return { saved: listed.map(({ used: _, ...webhook }) => webhook), removed };

@@ -1,6 +1,7 @@
 import { Database, type Statement } from "bun:sqlite";
 import { join } from "node:path";
 import { openDataDir } from "../../../src/data-dir.ts";
+import { utcMonth } from "../../../src/domain/tenant-state.ts";
 import type { Tenant, Webhook } from "../../../src/domain.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { createVault } from "../../../src/lib/vault.ts";
@@ -8,7 +9,6 @@ import { addCount, type Histogram, latencyBucket, writeHistogram } from "../../.
 import { openStore } from "../../../src/store/open.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { stateDelivered, stateFailed, statePending } from "../../../src/store/sqlite/schema.ts";
-import { utcMonth } from "../../../src/store/sqlite/tenant-page.ts";
 import { showProgress } from "../output.ts";
 import { createAccounts, findAccount } from "./accounts.ts";
 import {

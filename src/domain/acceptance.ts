@@ -1,0 +1,134 @@
+import { type DueDelivery, type Tenant, tierInForce } from "../domain.ts";
+import { DomainError, rateLimited, unavailable } from "../errors.ts";
+import { plans } from "../plans.ts";
+import { accountGone, refusalOfIngestion } from "../standing.ts";
+import { type Failure, noWebhook } from "./failure.ts";
+import type { Moment } from "./moment.ts";
+import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
+
+/** Decisions, section 6: an idempotency key is remembered for 24 hours. */
+export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
+
+/** Events that somebody wants to have accepted, all or none. */
+export interface Submission {
+  readonly events: number;
+  /** Of the request, when it has an idempotency key. */
+  readonly fingerprint: Uint8Array | null;
+  /** What its key has been used for; null: nothing that is known of. */
+  readonly earlier: EarlierAnswer | null;
+  /** False when the disk is below its floor. */
+  readonly hasRoom: boolean;
+}
+
+/** The request that was accepted with an idempotency key. */
+export interface EarlierAnswer {
+  readonly fingerprint: Uint8Array;
+  readonly eventIds: readonly string[];
+  readonly createdAt: number;
+}
+
+/**
+ *   submitted ──its key, used within 24 hours──▶ repeated, or refused if it was another request
+ *      ├──account, quota or disk say no──▶ refused
+ *      └──▶ accepted, and of each event
+ *              ├──webhooks are registered──▶ a PENDING record for each of them
+ *              └──none is──▶ one record, FAILED for want of a webhook
+ */
+export type Acceptance =
+  | { readonly kind: "accepted"; readonly records: readonly NewRecord[] }
+  | { readonly kind: "repeated"; readonly eventIds: readonly string[] }
+  | { readonly kind: "refused"; readonly error: DomainError };
+
+/** A record of an event that had none for its webhook. Its run is the first. */
+export type NewRecord = WaitingRecord | UndeliverableRecord;
+
+export interface WaitingRecord {
+  readonly state: "PENDING";
+  readonly webhook: RegisteredWebhook;
+  readonly nextAttemptAt: number;
+}
+
+export interface UndeliverableRecord {
+  readonly state: "FAILED";
+  readonly webhook: null;
+  readonly finishedAt: number;
+  readonly failure: Failure;
+}
+
+/** Whether events are accepted, and which records each of them gets (decisions, sections 3, 4, 6 and 7, in that order). */
+export function accept(state: TenantState, submission: Submission, moment: Moment): Acceptance {
+  if (state.gone) return { kind: "refused", error: accountGone() };
+  const { fingerprint, earlier } = submission;
+  if (fingerprint && earlier && moment.now - earlier.createdAt < idempotencyLifetimeMs) {
+    const isSame = Buffer.compare(earlier.fingerprint, fingerprint) === 0;
+    return isSame
+      ? { kind: "repeated", eventIds: earlier.eventIds }
+      : { kind: "refused", error: idempotencyConflict() };
+  }
+  const error =
+    refusalOfIngestion(state.tenant) ??
+    refusalOfQuota(state, submission.events, moment) ??
+    (submission.hasRoom ? null : noRoom());
+  if (error) return { kind: "refused", error };
+  if (state.webhooks.length > 0) return { kind: "accepted", records: fanOut(state.webhooks, moment) };
+  const finishedAt = moment.orderedNow;
+  return { kind: "accepted", records: [{ state: "FAILED", webhook: null, finishedAt, failure: noWebhook }] };
+}
+
+/** The records of an event for webhooks that have none of it. */
+export function fanOut(webhooks: readonly RegisteredWebhook[], { now }: Moment): WaitingRecord[] {
+  // Due by the clock, not by the ingestion time, which runs ahead when the clock has stepped back.
+  return webhooks.map((webhook) => ({ state: "PENDING", webhook, nextAttemptAt: now }));
+}
+
+/** The delivery that is to be made for a new record. */
+export const firstDelivery = (
+  tenant: Tenant,
+  webhook: RegisteredWebhook,
+  event: Pick<DueDelivery, "deliveryKey" | "eventSeq" | "eventId" | "payload">,
+): DueDelivery => ({
+  deliveryKey: event.deliveryKey,
+  tenantKey: tenant.key,
+  tenantId: tenant.id,
+  tier: tierInForce(tenant),
+  webhookKey: webhook.key,
+  url: webhook.url,
+  eventSeq: event.eventSeq,
+  eventId: event.eventId,
+  payload: event.payload,
+  run: 1,
+  attemptsInRun: 0,
+  attempts: 0,
+  replayKey: null,
+  replayGroupId: null,
+});
+
+/** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
+function refusalOfQuota(
+  { tenant, counters }: TenantState,
+  events: number,
+  { now, orderedNow }: Moment,
+): DomainError | null {
+  const quota = plans[tierInForce(tenant)].eventsPerMonth;
+  // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
+  const left = quota - openMonth(counters, orderedNow).eventsInMonth;
+  if (events <= left) return null;
+  const date = new Date(orderedNow);
+  const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  return rateLimited(
+    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,
+    "quota_exceeded",
+    (monthEnd - now) / 1000,
+  );
+}
+
+/** The disk is below its floor. */
+export const noRoom = () =>
+  unavailable("The disk of the server is almost full; repeat the request later.", "storage_full", 30);
+
+const idempotencyConflict = () =>
+  new DomainError({
+    kind: "idempotency_conflict",
+    code: "idempotency_key_reused",
+    message: "Idempotency-Key was used in the last 24 hours for another request; use a new key for a new request.",
+  });

@@ -1,0 +1,81 @@
+import type { DeliveryState, Tenant, Webhook } from "../domain.ts";
+
+/** What a decision knows of one account, as plain data. */
+export interface TenantState {
+  /** The account was deleted, or never was; then the rest says nothing. */
+  readonly gone: boolean;
+  readonly tenant: Tenant;
+  /** In the order in which they were given. */
+  readonly webhooks: readonly RegisteredWebhook[];
+  readonly counters: Counters;
+}
+
+export interface RegisteredWebhook extends Webhook {
+  /** Whether it ever had a record; null when nobody knows. */
+  readonly used: boolean | null;
+}
+
+/**
+ * The events of an account and the states of its records. Values: each change is a new one, so that whoever has written
+ * the last one sees by identity whether there is anything to write.
+ *
+ *   accepted: events + 1, eventsInMonth + 1, and each record enters PENDING (or FAILED, when there is no webhook)
+ *   pending ◀──▶ delivered, pending ◀──▶ failed, failed ──▶ delivered: a record moves, as `DeliveryState` says
+ */
+export interface Counters {
+  /** The month of the latest event, as `utcMonth` writes it. */
+  readonly month: number;
+  readonly eventsInMonth: number;
+  readonly events: number;
+  readonly pending: number;
+  readonly delivered: number;
+  readonly failed: number;
+}
+
+/** Of an account that has had none. */
+export const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
+
+/** A UTC calendar month as a number, 202611 (decisions, section 2: months of quotas are UTC). */
+export function utcMonth(at: number): number {
+  const date = new Date(at);
+  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
+}
+
+/** The counters as they stand in the month of `at`. An event belongs to that of its ingestion, which never steps back. */
+export function openMonth(counters: Counters, at: number): Counters {
+  const month = utcMonth(at);
+  return month <= counters.month ? counters : { ...counters, month, eventsInMonth: 0 };
+}
+
+/** An event was accepted, with these records. */
+export function countEvent(
+  counters: Counters,
+  ingestedAt: number,
+  records: readonly { readonly state: DeliveryState }[],
+): Counters {
+  const opened = openMonth(counters, ingestedAt);
+  let counted: Counters = { ...opened, events: opened.events + 1, eventsInMonth: opened.eventsInMonth + 1 };
+  for (const { state } of records) counted = enterState(counted, state);
+  return counted;
+}
+
+/** There is one more record in a state. */
+export const enterState = (counters: Counters, state: DeliveryState): Counters => countRecords(counters, state, 1);
+
+/** There is one record less in a state. */
+export const leaveState = (counters: Counters, state: DeliveryState): Counters => countRecords(counters, state, -1);
+
+/** A record went from one state to another. */
+export const moveState = (counters: Counters, from: DeliveryState, to: DeliveryState): Counters =>
+  from === to ? counters : enterState(leaveState(counters, from), to);
+
+function countRecords(counters: Counters, state: DeliveryState, by: 1 | -1): Counters {
+  switch (state) {
+    case "PENDING":
+      return { ...counters, pending: counters.pending + by };
+    case "DELIVERED":
+      return { ...counters, delivered: counters.delivered + by };
+    case "FAILED":
+      return { ...counters, failed: counters.failed + by };
+  }
+}
