@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
-import { enterState, leaveState, moveState } from "../../domain/tenant-state.ts";
+import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
 import { cutLabel, type Replay, type ReplayKind } from "../../domain.ts";
 import { notFound, rateLimited } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
@@ -13,7 +13,6 @@ import { type LaneTransaction, refuse } from "./lane.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
-import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import { cursorOver } from "./steps.ts";
 import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
@@ -22,16 +21,6 @@ import { createWebhookUse } from "./webhook-use.ts";
 interface ReplayStep {
   readonly limit: number;
   readonly passOver: number | null;
-}
-
-/** The rows of one event while a replay decides about them. */
-interface RecordState {
-  key: number;
-  webhookKey: number | null;
-  state: number;
-  run: number;
-  attempts: number;
-  replayKey: number | null;
 }
 
 /**
@@ -92,11 +81,11 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
      where tenant_key = ?1 and state = 2 and event_seq > ?2 and event_seq <= ?3 and finished_at <= ?4
      order by event_seq limit ?5`,
   );
-  const recordsOf = client.prepare<RecordState, [number, number]>(
-    `select key, webhook_key as webhookKey, state, run, attempts, replay_key as replayKey
+  const recordsOf = client.prepare<Omit<ReplayedRecord, "state"> & { state: number }, [number, number]>(
+    `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
-  const requeue = client.prepare(
+  const restart = client.prepare(
     `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3
      where key = ?1`,
   );
@@ -134,44 +123,22 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
     woken: Set<number>,
   ): { queued: number; skipped: number } {
     const tenantKey = page.tenant.key;
-    const records = recordsOf.all(tenantKey, eventSeq);
-    const registered = new Set(page.webhooks.map(({ key }) => key));
-    let queued = 0;
-    let skipped = 0;
-    let added = 0;
-    for (const webhook of page.webhooks) {
-      const { key: webhookKey, url } = webhook;
-      const record = records.find((candidate) => candidate.webhookKey === webhookKey);
-      if (!record) {
-        insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, webhookKey, url, tx.now, replay.key);
-        use.recordAdded(page, webhook);
-        page.counters = enterState(page.counters, "PENDING");
-        added += 1;
-      } else if (replay.kind === "failed" && record.state === stateDelivered) {
-        continue;
-      } else {
-        page.counters = moveState(page.counters, stateNames[record.state] ?? "FAILED", "PENDING");
-        if (record.state === statePending && record.replayKey !== null) {
-          ledger.end(record.replayKey, "superseded", tx.now);
-        }
-        requeue.run(record.key, tx.now, replay.key);
-      }
-      queued += 1;
-      woken.add(webhookKey);
+    const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
+    const change = requeue(page, records, replay.kind, tx);
+    for (const { webhook, nextAttemptAt } of change.added) {
+      const { key, url } = webhook;
+      insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key);
+      use.recordAdded(page, webhook);
     }
-    for (const record of records) {
-      if (record.state !== stateFailed) continue;
-      if (record.webhookKey !== null && registered.has(record.webhookKey)) continue;
-      // A failed record of a URL that is gone makes room for the records of webhooks that had none of this event.
-      if (added > 0) {
-        deleteRecord.run(record.key);
-        if (record.webhookKey !== null && record.attempts === 0) use.recordReplaced(record.webhookKey);
-        page.counters = leaveState(page.counters, "FAILED");
-      } else {
-        skipped += 1;
-      }
+    for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
+    for (const { key } of change.restarted) restart.run(key, change.nextAttemptAt, replay.key);
+    for (const { key, webhookKey, attempts } of change.replaced) {
+      deleteRecord.run(key);
+      if (webhookKey !== null && attempts === 0) use.recordReplaced(webhookKey);
     }
-    return { queued, skipped };
+    page.counters = change.counters;
+    for (const key of change.webhookKeys) woken.add(key);
+    return { queued: change.webhookKeys.length, skipped: change.skipped };
   }
 
   function findOwnEvent(tenantKey: number, eventId: string): number | null {
@@ -339,6 +306,11 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
       }),
   };
 }
+
+const toReplayed = ({ state, ...record }: Omit<ReplayedRecord, "state"> & { state: number }): ReplayedRecord => ({
+  ...record,
+  state: stateNames[state] ?? "FAILED",
+});
 
 /** Decisions, section 3: one bulk replay running and ten waiting. */
 const tooManyReplays = (limit: number) =>

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "bun:test";
+import { type ReplayedRecord, requeue } from "../../src/domain/requeue.ts";
+import type { Counters } from "../../src/domain/tenant-state.ts";
+import type { DeliveryState, ReplayKind } from "../../src/domain.ts";
+import { registered } from "../support/tenant-state.ts";
+
+const moment = { now: 1_000, orderedNow: 2_000 };
+const [a, b, c] = [registered(1), registered(2), registered(3)];
+/** Was removed. */
+const gone = registered(9);
+const counters: Counters = { month: 202601, eventsInMonth: 9, events: 9, pending: 10, delivered: 10, failed: 10 };
+
+/** A record for a webhook; its key says which, and null is that of an event that found none. */
+const recordOf = (
+  webhook: { key: number } | null,
+  state: DeliveryState,
+  changes: Partial<ReplayedRecord> = {},
+): ReplayedRecord => ({
+  key: (webhook?.key ?? 0) * 100,
+  webhookKey: webhook?.key ?? null,
+  state,
+  attempts: 1,
+  replayKey: null,
+  ...changes,
+});
+
+const replayed = (webhooks: (typeof a)[], records: ReplayedRecord[], kind: ReplayKind = "single") => {
+  const { added, restarted, replaced, ...rest } = requeue({ webhooks, counters }, records, kind, moment);
+  const keys = (list: readonly ReplayedRecord[]) => list.map(({ key }) => key);
+  return {
+    added: added.map(({ webhook }) => webhook.key),
+    restarted: keys(restarted),
+    replaced: keys(replaced),
+    ...rest,
+  };
+};
+
+/** Nothing of it happens, unless a row says so. */
+const nothing = { added: [], restarted: [], replaced: [], superseded: [], skipped: 0, webhookKeys: [] };
+
+describe("a replay of an event (decisions, section 10)", () => {
+  test.each([
+    ["delivers what has failed again", "single", [recordOf(a, "FAILED")], [100]],
+    ["delivers what was delivered again", "single", [recordOf(a, "DELIVERED")], [100]],
+    ["of a time line does too", "timeline", [recordOf(a, "DELIVERED")], [100]],
+    ["of everything does too", "all", [recordOf(a, "DELIVERED")], [100]],
+    ["of what has failed leaves out what was delivered", "failed", [recordOf(a, "DELIVERED")], []],
+    ["of what has failed delivers that again", "failed", [recordOf(a, "FAILED")], [100]],
+    ["of what has failed starts what waits anew", "failed", [recordOf(a, "PENDING")], [100]],
+  ] as const)("%s", (_, kind, records, restarted) => {
+    const webhookKeys = restarted.length > 0 ? [a.key] : [];
+    expect(replayed([a], [...records], kind)).toMatchObject({ ...nothing, restarted, webhookKeys });
+  });
+
+  test("goes to every registered webhook, in their order, whether it has a record or not", () => {
+    const records = [recordOf(c, "DELIVERED"), recordOf(a, "FAILED")];
+    expect(replayed([a, b, c], records)).toMatchObject({
+      ...nothing,
+      added: [b.key],
+      restarted: [100, 300],
+      webhookKeys: [a.key, b.key, c.key],
+    });
+  });
+
+  test("of what has failed goes to those that have not acknowledged it", () => {
+    const records = [recordOf(a, "DELIVERED"), recordOf(b, "FAILED")];
+    expect(replayed([a, b, c], records, "failed")).toMatchObject({
+      ...nothing,
+      added: [c.key],
+      restarted: [200],
+      webhookKeys: [b.key, c.key],
+    });
+  });
+
+  test("is due at once, by the clock", () => {
+    const { added, nextAttemptAt } = requeue({ webhooks: [a, b], counters }, [recordOf(b, "FAILED")], "single", moment);
+    expect({ added, nextAttemptAt }).toEqual({
+      added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now }],
+      nextAttemptAt: moment.now,
+    });
+  });
+});
+
+describe("the run that a replay began", () => {
+  test.each([
+    ["PENDING", 7, [7]],
+    ["PENDING", null, []],
+    ["FAILED", 7, []],
+    ["DELIVERED", 7, []],
+  ] as const)("of a record %s, by the replay %p: superseded are %j", (state, replayKey, superseded) => {
+    expect(replayed([a], [recordOf(a, state, { replayKey })])).toMatchObject({ restarted: [100], superseded });
+  });
+
+  test("goes on where the replay of what has failed passes it over", () => {
+    expect(replayed([a], [recordOf(gone, "PENDING", { replayKey: 7 })], "failed")).toMatchObject({ superseded: [] });
+  });
+});
+
+describe("a record of a webhook that is gone", () => {
+  test.each([
+    ["makes room for one of a webhook that had none", [b], [recordOf(gone, "FAILED")], { replaced: [900] }],
+    ["of no webhook at all makes room too", [b], [recordOf(null, "FAILED")], { replaced: [0] }],
+    ["is skipped when all have one", [a], [recordOf(a, "FAILED"), recordOf(gone, "FAILED")], { skipped: 1 }],
+    ["is skipped when nothing is registered", [], [recordOf(null, "FAILED")], { skipped: 1 }],
+    ["stays when it was delivered", [b], [recordOf(gone, "DELIVERED")], {}],
+    ["stays while it waits to be failed", [b], [recordOf(gone, "PENDING")], {}],
+  ])("%s", (_, webhooks, records, expected) => {
+    const { replaced, skipped } = replayed(webhooks, records);
+    expect({ replaced, skipped }).toEqual({ replaced: [], skipped: 0, ...expected });
+  });
+});
+
+describe("the counters", () => {
+  test.each([
+    ["a record that is added waits", [recordOf(a, "DELIVERED")], [a, b], { delivered: 9, pending: 12 }],
+    ["one that had failed waits", [recordOf(a, "FAILED")], [a], { failed: 9, pending: 11 }],
+    ["one that waits goes on waiting", [recordOf(a, "PENDING")], [a], {}],
+    ["one that is replaced is counted no more", [recordOf(null, "FAILED")], [a], { failed: 9, pending: 11 }],
+    ["one that is skipped stays where it is", [recordOf(null, "FAILED")], [], {}],
+  ])("%s", (_, records, webhooks, changed) => {
+    expect(replayed(webhooks, records).counters).toEqual({ ...counters, ...changed });
+  });
+});
