@@ -1,3 +1,4 @@
+import type { NextStep } from "../domain/settlement.ts";
 import type { DueDelivery } from "../domain.ts";
 import { DomainError } from "../errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
@@ -14,7 +15,7 @@ export interface Delivered {
   readonly kind: "settled" | "superseded" | "gone" | "aborted";
   /** Whether the webhook answered at all. */
   readonly answered: boolean;
-  readonly next: Settlement["next"] | null;
+  readonly next: NextStep | null;
   /** Resolves when the connection is free again, if the body of the answer is still coming. */
   readonly connectionFree: Promise<void> | null;
 }

@@ -1,4 +1,4 @@
-import type { Settlement } from "../store/store.ts";
+import type { NextStep } from "../domain/settlement.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** Decisions, section 8: each pause is varied by a fifth, so that what failed together does not come back together. */
@@ -12,7 +12,7 @@ export interface RetryPolicy {
    * What follows an attempt.
    * @param attemptsInRun attempts of this run so far, this one included
    */
-  after(verdict: Verdict, attemptsInRun: number, now: number): Settlement["next"];
+  after(verdict: Verdict, attemptsInRun: number, now: number): NextStep;
 }
 
 /** @param random 0 to 1, for the jitter */

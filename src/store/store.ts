@@ -1,4 +1,5 @@
 import type { FailureCode } from "../domain/failure.ts";
+import type { NextStep } from "../domain/settlement.ts";
 import type {
   ApiKey,
   Attempt,
@@ -295,7 +296,7 @@ export interface Settlement {
     readonly errorCode: FailureCode | null;
     readonly responseBody: Uint8Array | null;
   };
-  readonly next: { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };
+  readonly next: NextStep;
 }
 
 /** `superseded`: a newer run has begun, so the attempt went to the log only. `gone`: the record or its tenant is no more. */

@@ -29,7 +29,7 @@ const subsystems: readonly (readonly [RegExp, string])[] = [
   [/store\/sqlite\/events/, "accept SQL"],
   [/store\/sqlite\/deliveries/, "settle SQL"],
   // Shared by the jobs of the lane: what called them counts.
-  [/store\/sqlite\/(tenant-page|connection)|store\/latency|bun:sqlite|drizzle-orm/, ""],
+  [/store\/sqlite\/(tenant-page|connection)|src\/domain\/|store\/latency|bun:sqlite|drizzle-orm/, ""],
   [/store\/sqlite\/lane/, "write lane"],
   [/store\//, "other SQL"],
   [/delivery\/(signature|signers|request)/, "build and sign"],

@@ -1,4 +1,5 @@
-import { type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
+import { type Failure, type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
+import { asQueued, type FoundRecord, giveUp, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
@@ -7,9 +8,9 @@ import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
+import { stateNames, stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { wholeLabel } from "./replay-rows.ts";
-import { stateDelivered, stateFailed, statePending } from "./schema.ts";
 import type { TenantPage } from "./tenant-page.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
@@ -68,24 +69,17 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     "select min(next_attempt_at) as at from delivery where state = 0 and webhook_key = ?1 and next_attempt_at > ?2",
   );
 
-  const updateCurrentRun = client.prepare(
+  /** Only a record that is in the state and the run that were decided about. */
+  const updateRecord = client.prepare(
     `update delivery
-     set state = ?3, next_attempt_at = ?4, finished_at = ?5, last_attempt_at = ?6,
-         error_reason = ?7, error_code = ?8, status_code = ?9,
+     set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7,
+         error_reason = ?8, error_code = ?9, status_code = ?10,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
-     where key = ?1 and run = ?2 and state = 0`,
+     where key = ?1 and run = ?2 and state = ?3`,
   );
 
-  const selectState = client.prepare<{ state: number; run: number; errorCode: FailureCode | null }, [number]>(
+  const selectRecord = client.prepare<{ state: number; run: number; errorCode: FailureCode | null }, [number]>(
     "select state, run, error_code as errorCode from delivery where key = ?1",
-  );
-
-  /** An attempt that was under way as its webhook was removed still counts, although the record was failed meanwhile. */
-  const updateFailedRun = client.prepare(
-    `update delivery
-     set state = ?3, finished_at = ?4, last_attempt_at = ?5, error_reason = ?6, error_code = ?7, status_code = ?8,
-         attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
-     where key = ?1 and run = ?2`,
   );
 
   const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
@@ -127,9 +121,9 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
   const selectWaiting = client.prepare<{ key: number; tenantKey: number; replayKey: number | null }, [number, number]>(
     "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
   );
-  const failWaiting = client.prepare(
+  const updateWaiting = client.prepare(
     `update delivery
-     set state = 2, next_attempt_at = null, finished_at = ?2, error_reason = ?3, error_code = ?4, status_code = null
+     set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6
      where key = ?1`,
   );
 
@@ -170,68 +164,77 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
     return key;
   }
 
-  function settleCurrentRun(tx: LaneTransaction, page: TenantPage, settlement: Settlement): boolean {
-    const { delivery, attempt, next } = settlement;
-    const { deliveryKey, run } = delivery;
-    if (next.kind === "retry" && page.webhooks.some(({ key }) => key === delivery.webhookKey)) {
-      const { changes } = updateCurrentRun.run(
-        deliveryKey,
-        run,
-        statePending,
-        next.at,
-        null,
-        attempt.startedAt,
-        attempt.error,
-        attempt.errorCode,
-        attempt.statusCode,
-      );
-      return changes > 0;
-    }
-    const { isDelivered, state, reason, code, status } = endOf(settlement);
-    const { changes } = updateCurrentRun.run(
-      deliveryKey,
-      run,
-      state,
-      null,
-      tx.orderedNow,
-      attempt.startedAt,
-      reason,
-      code,
-      status,
-    );
-    if (changes > 0) {
-      page.counters = moveState(page.counters, "PENDING", isDelivered ? "DELIVERED" : "FAILED");
-      if (delivery.replayKey !== null) ledger.end(delivery.replayKey, isDelivered ? "delivered" : "failed", tx.now);
+  function find(deliveryKey: number): FoundRecord | null {
+    const row = selectRecord.get(deliveryKey);
+    return row && { ...row, state: stateNames[row.state] ?? "FAILED" };
+  }
+
+  /** Writes what the attempt does to its record; false when that is not found as it was decided about. */
+  function write(
+    tx: LaneTransaction,
+    page: TenantPage,
+    { delivery, attempt }: Settlement,
+    found: FoundRecord,
+    { becomes, replay }: RecordChange,
+  ): boolean {
+    if (!becomes) {
+      countLateAttempt.run(delivery.deliveryKey);
       return true;
     }
-    return false;
+    const { changes } = updateRecord.run(
+      delivery.deliveryKey,
+      found.run,
+      stateNumber[found.state],
+      stateNumber[becomes.state],
+      becomes.nextAttemptAt,
+      becomes.finishedAt,
+      attempt.startedAt,
+      becomes.errorReason,
+      becomes.errorCode,
+      becomes.statusCode,
+    );
+    if (changes === 0) return false;
+    page.counters = moveState(page.counters, found.state, becomes.state);
+    if (replay !== null && delivery.replayKey !== null) {
+      if (replay === "corrected") ledger.correct(delivery.replayKey);
+      else ledger.end(delivery.replayKey, replay, tx.now);
+    }
+    return true;
   }
 
-  /** The record is not pending in this run any more: a newer run has begun, or it was failed as its webhook went. */
-  function settleOtherwise(tx: LaneTransaction, page: TenantPage, settlement: Settlement): Settled["kind"] {
-    const { delivery, attempt } = settlement;
-    const found = selectState.get(delivery.deliveryKey);
-    if (!found) return "gone";
-    if (found.run !== delivery.run || found.errorCode !== webhookRemoved.code) {
-      countLateAttempt.run(delivery.deliveryKey);
-      return "superseded";
-    }
-    const { isDelivered, state, reason, code, status } = endOf(settlement);
-    const { deliveryKey, run } = delivery;
-    updateFailedRun.run(deliveryKey, run, state, tx.orderedNow, attempt.startedAt, reason, code, status);
-    if (isDelivered) {
-      page.counters = moveState(page.counters, "FAILED", "DELIVERED");
-      if (delivery.replayKey !== null) ledger.correct(delivery.replayKey);
-    }
-    return "settled";
+  function settleRecord(tx: LaneTransaction, page: TenantPage, settlement: Settlement): RecordChange {
+    // Nearly every record is as the queue gave it out: the statement compares, and only another one has to be read.
+    const queued = asQueued(settlement.delivery);
+    const change = settle(queued, page.webhooks, settlement, tx.orderedNow);
+    if (write(tx, page, settlement, queued, change)) return change;
+    const found = find(settlement.delivery.deliveryKey);
+    const late = settle(found, page.webhooks, settlement, tx.orderedNow);
+    if (found) write(tx, page, settlement, found, late);
+    return late;
   }
 
-  /**
-   * An attempt to a removed webhook is late: if the URL was registered again and its record replaced by another one, which
-   * goes on counting, it is that one's attempt as well. Null when there is no such record.
-   */
-  function countLate(page: TenantPage, { tenantKey, eventSeq, webhookKey, url }: DueDelivery): number | null {
-    if (page.webhooks.some(({ key }) => key === webhookKey)) return null;
+  /** A record that waits ends without an attempt. */
+  function failWaiting(
+    tx: LaneTransaction,
+    { key, tenantKey, replayKey }: { key: number; tenantKey: number; replayKey: number | null },
+    failure: Failure,
+  ): void {
+    const page = pages(tx, tenantKey);
+    const failed = giveUp(failure, tx.orderedNow);
+    updateWaiting.run(
+      key,
+      stateNumber[failed.state],
+      failed.finishedAt,
+      failed.errorReason,
+      failed.errorCode,
+      failed.statusCode,
+    );
+    page.counters = moveState(page.counters, "PENDING", failed.state);
+    if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
+  }
+
+  /** Of the record that goes on for the URL of a removed webhook, registered again; it has counted the attempt by then. */
+  function countForSuccessor({ tenantKey, eventSeq, url }: DueDelivery): number | null {
     const successor = selectSuccessor.get(tenantKey, eventSeq, url);
     if (successor) countLateAttempt.run(successor.key);
     return successor?.key ?? null;
@@ -265,10 +268,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
         await lane.submit<void>((tx) => {
           const found = selectPending.get(deliveryKey);
           if (!found) return;
-          const page = pages(tx, found.tenantKey);
-          failWaiting.run(deliveryKey, tx.orderedNow, unreadable.reason, unreadable.code);
-          page.counters = moveState(page.counters, "PENDING", "FAILED");
-          if (found.replayKey !== null) ledger.end(found.replayKey, "failed", tx.now);
+          failWaiting(tx, { key: deliveryKey, ...found }, unreadable);
           reportDamage(damagedEvent(found.eventSeq));
         });
       } catch (error) {
@@ -304,8 +304,9 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
         return await lane.submit<Settled>((tx) => {
           const page = pages(tx, delivery.tenantKey);
           if (page.gone) return { kind: "gone", attemptKey: null };
-          const kind = settleCurrentRun(tx, page, settlement) ? "settled" : settleOtherwise(tx, page, settlement);
-          return { kind, attemptKey: log(settlement, countLate(page, delivery) ?? delivery.deliveryKey) };
+          const { kind, isLate } = settleRecord(tx, page, settlement);
+          const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
+          return { kind, attemptKey: log(settlement, countedBy) };
         });
       } catch (error) {
         if (!isStorageDamaged(error)) throw error;
@@ -329,12 +330,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
           key = draining();
           if (key === null) return false;
           const waiting = selectWaiting.all(key, limit);
-          for (const { key, tenantKey, replayKey } of waiting) {
-            const page = pages(tx, tenantKey);
-            failWaiting.run(key, tx.orderedNow, webhookRemoved.reason, webhookRemoved.code);
-            page.counters = moveState(page.counters, "PENDING", "FAILED");
-            if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
-          }
+          for (const record of waiting) failWaiting(tx, record, webhookRemoved);
           if (waiting.length < limit) markDrained.run(key);
           return draining() !== null;
         });
@@ -351,24 +347,6 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
       return { pending: depth?.pending ?? 0, oldestDueAt: depth?.oldestDueAt ?? null };
     },
   };
-}
-
-/** How the run ends when it does: a retry is none for a webhook that was removed. */
-function endOf({ attempt, next }: Settlement): RunEnd {
-  if (next.kind === "delivered") {
-    return { isDelivered: true, state: stateDelivered, reason: null, code: null, status: null };
-  }
-  const failed = { isDelivered: false, state: stateFailed };
-  if (next.kind === "retry") return { ...failed, ...webhookRemoved, status: null };
-  return { ...failed, reason: attempt.error, code: attempt.errorCode, status: attempt.statusCode };
-}
-
-interface RunEnd {
-  readonly isDelivered: boolean;
-  readonly state: number;
-  readonly reason: string | null;
-  readonly code: FailureCode | null;
-  readonly status: number | null;
 }
 
 interface DueRow {

@@ -1,0 +1,115 @@
+import type { DeliveryState, DueDelivery } from "../domain.ts";
+import { type Failure, type FailureCode, webhookRemoved } from "./failure.ts";
+import type { RegisteredWebhook } from "./tenant-state.ts";
+
+/** What follows an attempt. */
+export type NextStep = { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };
+
+/** An attempt that has been made, and what follows from it while its webhook is registered. */
+export interface JudgedAttempt {
+  readonly delivery: Pick<DueDelivery, "webhookKey" | "run">;
+  readonly attempt: {
+    readonly error: string | null;
+    readonly errorCode: FailureCode | null;
+    readonly statusCode: number | null;
+  };
+  readonly next: NextStep;
+}
+
+/** What a record is found as. */
+export interface FoundRecord {
+  readonly state: DeliveryState;
+  readonly run: number;
+  readonly errorCode: FailureCode | null;
+}
+
+/** The record of a delivery as the queue gave it out. */
+export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
+  state: "PENDING",
+  run,
+  errorCode: null,
+});
+
+/**
+ * What an attempt does to its record. It settles the run that it belongs to, once:
+ *
+ *   PENDING ──acknowledged──▶ DELIVERED
+ *      │ ▲ └──permanent, schedule used up, retry for a removed webhook──▶ FAILED
+ *      └─┘ retry
+ *
+ *   FAILED as its webhook was removed, with this attempt under way
+ *      ├──acknowledged──▶ DELIVERED, and the replay that counted a failure is corrected
+ *      └──anything else──▶ FAILED, with the failure of the attempt
+ *
+ * Otherwise a newer run has begun, or the run has ended: `superseded`, the record counts the attempt and stays. Of a record
+ * that is no more, the attempt is `gone`. All are logged.
+ */
+export interface RecordChange {
+  readonly kind: "settled" | "superseded" | "gone";
+  /** What the record becomes; null: it stays as it is. */
+  readonly becomes: SettledRecord | null;
+  /** What the replay that began the run counts. */
+  readonly replay: "delivered" | "failed" | "corrected" | null;
+  /** The webhook is not registered any more: a record that goes on for its URL counts the attempt as well. */
+  readonly isLate: boolean;
+}
+
+export interface SettledRecord {
+  readonly state: DeliveryState;
+  readonly nextAttemptAt: number | null;
+  readonly finishedAt: number | null;
+  /** Of the latest failed attempt, or of the end without one; all null after a success. */
+  readonly errorReason: string | null;
+  readonly errorCode: FailureCode | null;
+  readonly statusCode: number | null;
+}
+
+/** What an attempt does to its record (decisions, sections 7 and 8). @param found null: there is no such record any more */
+export function settle(
+  found: FoundRecord | null,
+  webhooks: readonly RegisteredWebhook[],
+  { delivery, attempt, next }: JudgedAttempt,
+  now: number,
+): RecordChange {
+  const isLate = !webhooks.some(({ key }) => key === delivery.webhookKey);
+  if (!found) return { kind: "gone", becomes: null, replay: null, isLate };
+  const isWaiting = found.state === "PENDING";
+  const isFailedByRemoval = found.state === "FAILED" && found.errorCode === webhookRemoved.code;
+  if (found.run !== delivery.run || !(isWaiting || isFailedByRemoval)) {
+    return { kind: "superseded", becomes: null, replay: null, isLate };
+  }
+  if (next.kind === "delivered") {
+    return { kind: "settled", becomes: delivered(now), replay: isWaiting ? "delivered" : "corrected", isLate };
+  }
+  if (next.kind === "retry" && isWaiting && !isLate) {
+    return { kind: "settled", becomes: failedWith(attempt, "PENDING", next.at, null), replay: null, isLate };
+  }
+  const becomes = next.kind === "retry" ? giveUp(webhookRemoved, now) : failedWith(attempt, "FAILED", null, now);
+  return { kind: "settled", becomes, replay: isWaiting ? "failed" : null, isLate };
+}
+
+/** A record that no attempt will be made for any more. */
+export const giveUp = ({ code, reason }: Failure, now: number): SettledRecord => ({
+  state: "FAILED",
+  nextAttemptAt: null,
+  finishedAt: now,
+  errorReason: reason,
+  errorCode: code,
+  statusCode: null,
+});
+
+const delivered = (now: number): SettledRecord => ({
+  state: "DELIVERED",
+  nextAttemptAt: null,
+  finishedAt: now,
+  errorReason: null,
+  errorCode: null,
+  statusCode: null,
+});
+
+const failedWith = (
+  { error, errorCode, statusCode }: JudgedAttempt["attempt"],
+  state: DeliveryState,
+  nextAttemptAt: number | null,
+  finishedAt: number | null,
+): SettledRecord => ({ state, nextAttemptAt, finishedAt, errorReason: error, errorCode, statusCode });
