@@ -138,6 +138,15 @@ describe("the quota of a month (decisions, section 4)", () => {
   });
 
   test.each([
+    [10_000, "accepted"],
+    [10_001, "quota_exceeded"],
+  ])("is a whole one for the %i first events of the next month: %s", (events, outcome) => {
+    const february = Date.UTC(2026, 1, 1);
+    const at = { now: february, orderedNow: february };
+    expect(outcomeOf(tenantState(used(1)), submission({ events }), at)).toBe(outcome);
+  });
+
+  test.each([
     [10_000, "all are used"],
     [9_997, "all but 3 are used"],
   ])("after %i events says that %s, and when to come back", (before, words) => {

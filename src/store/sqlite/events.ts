@@ -49,31 +49,38 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
 
   const use = createWebhookUse(client);
 
-  /** Writes one event with its records; returns its id. */
+  /** Writes events, each with these records. */
   function store(
     tx: LaneTransaction,
     page: TenantPage,
+    payloads: readonly Uint8Array[],
     records: readonly NewRecord[],
-    payload: Uint8Array,
-    deliveries: DueDelivery[],
-  ): string {
+  ): AcceptedEvents {
     const { tenant } = page;
-    const eventSeq = tx.nextEventSeq();
-    const tail = randomTail();
-    const eventId = encodeEventId(eventSeq, tail);
-    insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
-    page.counters = countEvent(page.counters, ingestedAtMs(eventSeq), records);
-    for (const record of records) {
-      const deliveryKey = rowKeys.nextDelivery();
-      if (record.state === "FAILED") {
-        const { finishedAt, failure } = record;
-        insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
-        continue;
+    const eventIds: string[] = [];
+    const deliveries: DueDelivery[] = [];
+    let firstSeq: number | null = null;
+    for (const payload of payloads) {
+      const eventSeq = tx.nextEventSeq();
+      firstSeq ??= eventSeq;
+      const tail = randomTail();
+      const eventId = encodeEventId(eventSeq, tail);
+      eventIds.push(eventId);
+      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
+      page.counters = countEvent(page.counters, ingestedAtMs(eventSeq), records);
+      for (const record of records) {
+        const deliveryKey = rowKeys.nextDelivery();
+        if (record.state === "FAILED") {
+          const { finishedAt, failure } = record;
+          insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
+          continue;
+        }
+        insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
+        deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
       }
-      insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
-      deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
     }
-    return eventId;
+    for (const { webhook } of records) if (webhook) use.recordAdded(page, webhook);
+    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries };
   }
 
   function remembered(tenantKey: number, key: string): EarlierAnswer | null {
@@ -85,7 +92,13 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
     return found ? { ...found, eventIds: found.eventIds.split(" ") } : null;
   }
 
-  function remember(tenantKey: number, key: string, fingerprint: Uint8Array, eventIds: string[], now: number): void {
+  function remember(
+    tenantKey: number,
+    key: string,
+    fingerprint: Uint8Array,
+    eventIds: readonly string[],
+    now: number,
+  ): void {
     const row = { fingerprint: Buffer.from(fingerprint), eventIds: eventIds.join(" "), createdAt: now };
     db.insert(t.idempotency)
       .values({ tenantKey, key, ...row })
@@ -151,12 +164,11 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
           const { eventIds } = acceptance;
           return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [] };
         }
-        const { records } = acceptance;
-        const deliveries: DueDelivery[] = [];
-        const eventIds = payloads.map((payload) => store(tx, page, records, payload, deliveries));
-        for (const { webhook } of records) if (webhook) use.recordAdded(page, webhook);
-        if (idempotency) remember(tenantKey, idempotency.key, idempotency.fingerprint, eventIds, tx.now);
-        return { eventIds, repeated: false, ingestedAt: ingestedAtOf(eventIds), deliveries };
+        const accepted = store(tx, page, payloads, acceptance.records);
+        if (idempotency) {
+          remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
+        }
+        return accepted;
       }, payloads.length >= heavyEvents),
 
     page: (query) =>

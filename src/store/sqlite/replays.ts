@@ -81,7 +81,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
      where tenant_key = ?1 and state = 2 and event_seq > ?2 and event_seq <= ?3 and finished_at <= ?4
      order by event_seq limit ?5`,
   );
-  const recordsOf = client.prepare<Omit<ReplayedRecord, "state"> & { state: number }, [number, number]>(
+  const recordsOf = client.prepare<RecordRow, [number, number]>(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
@@ -307,9 +307,14 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
   };
 }
 
-const toReplayed = ({ state, ...record }: Omit<ReplayedRecord, "state"> & { state: number }): ReplayedRecord => ({
-  ...record,
+type RecordRow = Omit<ReplayedRecord, "state"> & { state: number };
+
+const toReplayed = ({ key, webhookKey, state, attempts, replayKey }: RecordRow): ReplayedRecord => ({
+  key,
+  webhookKey,
   state: stateNames[state] ?? "FAILED",
+  attempts,
+  replayKey,
 });
 
 /** Decisions, section 3: one bulk replay running and ten waiting. */
