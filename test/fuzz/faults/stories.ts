@@ -33,7 +33,7 @@ const isRecordSettled = ({ body }: { body: { state: string }[] | { code: string 
 
 /** An account with its keys, secrets and sessions. */
 export const manageAccount: Story = {
-  verbs: ["createTenant", "findTenant", "rotateApiKey", "rotateSigningSecret", "setPassword", "suspend", "settle"],
+  verbs: ["createTenant", "findTenant", "rotateApiKey", "rotateSigningSecret", "replacePassword", "suspend", "settle"],
   async prepare({ server, witness }) {
     const { ask } = await createClient(server);
     told += 1;
