@@ -17,7 +17,7 @@ const deadWebhooks = 1000;
 const eventsForEachDead = 2;
 const perSecond = 20;
 const seconds = 5;
-const p99LimitMs = 250;
+const p99LimitMs = 500;
 
 /**
  * A thousand accounts whose webhooks take the connection and never answer, two events for each; beside them one webhook
