@@ -1,6 +1,6 @@
 import { staticPlugin } from "@elysiajs/static";
 import { Elysia } from "elysia";
-import { DomainError, notFound, shuttingDown } from "./errors.ts";
+import { DomainError, notFound, shuttingDown } from "./domain/errors.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { assetHeaders } from "./http/dashboard-routes.ts";
 import { documentPath } from "./http/document-path.ts";

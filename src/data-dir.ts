@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { StartupError } from "./errors.ts";
+import { StartupError } from "./domain/errors.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";

@@ -1,7 +1,7 @@
 import type { Api } from "./api.ts";
-import { type CertificatePair, createCertificateWatch } from "./certificate-watch.ts";
 import type { Config } from "./config.ts";
-import { StartupError } from "./errors.ts";
+import { StartupError } from "./domain/errors.ts";
+import { type CertificatePair, createCertificateWatch } from "./http/certificate-watch.ts";
 import { tlsSuites } from "./http/transport-security.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { StartupError } from "./errors.ts";
+import { StartupError } from "./domain/errors.ts";
 
 /** Files that belong to this user alone, in a folder that does, too. Windows has other means, which it sees to by itself. */
 const hasOwners = process.platform !== "win32";

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DataDir, enterDataDir, openDataDir, readServerFile } from "../src/data-dir.ts";
-import { StartupError } from "../src/errors.ts";
+import { StartupError } from "../src/domain/errors.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openStore } from "../src/store/open.ts";
 import { databaseFile } from "../src/store/sqlite/open.ts";

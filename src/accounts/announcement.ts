@@ -1,4 +1,4 @@
-import { statusOf, type Tenant } from "../domain.ts";
+import { statusOf, type Tenant } from "../domain/tenant.ts";
 
 /** The part of the stream hub that accounts speak to. */
 export interface AccountHub {

@@ -1,5 +1,6 @@
-import { type ApiKey, keyContext, type Tenant } from "../domain.ts";
-import { DomainError } from "../errors.ts";
+import { type ApiKey, keyContext } from "../domain/credentials.ts";
+import { DomainError } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newApiKey, newId } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";

@@ -1,6 +1,6 @@
+import { emailTaken } from "../domain/standing.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { emailTaken } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 
 export interface LoginEmailDeps {

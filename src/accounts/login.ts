@@ -1,5 +1,5 @@
-import type { Tenant } from "../domain.ts";
-import { DomainError, invalid, rateLimited } from "../errors.ts";
+import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createFairQueue, type FairQueue, QueueFull } from "../lib/fair-queue.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Tenant, Tier } from "../domain.ts";
+import type { Tenant, Tier } from "../domain/tenant.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, text } from "../http/validation.ts";
 import { webhookEntries } from "../webhooks/model.ts";

@@ -1,4 +1,4 @@
-import { invalid, unavailable } from "../errors.ts";
+import { invalid, unavailable } from "../domain/errors.ts";
 import { clientNetwork } from "../lib/cidr.ts";
 import { createFairQueue, QueueFull } from "../lib/fair-queue.ts";
 

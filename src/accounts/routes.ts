@@ -1,8 +1,8 @@
-import { statusOf, type Tenant } from "../domain.ts";
+import { plans } from "../domain/plans.ts";
+import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
-import { plans } from "../plans.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "./accounts.ts";
 import * as m from "./model.ts";

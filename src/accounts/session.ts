@@ -1,5 +1,5 @@
-import type { Tenant } from "../domain.ts";
-import { DomainError } from "../errors.ts";
+import { DomainError } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newToken } from "../lib/id.ts";
 import type { Store } from "../store/store.ts";

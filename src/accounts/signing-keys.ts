@@ -1,11 +1,12 @@
 import { generateSecret, generateSigningKey, jwk, type SigningJwk } from "../delivery/signature.ts";
 import { type Signers, signingSecretContext } from "../delivery/signers.ts";
-import type { SigningKey, Tenant } from "../domain.ts";
-import { keyContext } from "../domain.ts";
+import type { SigningKey } from "../domain/credentials.ts";
+import { keyContext } from "../domain/credentials.ts";
+import { accountGone } from "../domain/standing.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Vault } from "../lib/vault.ts";
-import { accountGone } from "../standing.ts";
 import type { NewSigningKey, Store } from "../store/store.ts";
 
 /** Decisions, section 8: how long a replaced key stays published, and a replaced secret goes on signing. */

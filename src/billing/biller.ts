@@ -1,4 +1,5 @@
-import type { Charge, Invoice, SavedCard, Tenant } from "../domain.ts";
+import type { Charge, Invoice, SavedCard } from "../domain/books.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { createSemaphore } from "../lib/limiter.ts";

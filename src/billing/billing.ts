@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import { pricesOf } from "../plans.ts";
+import { pricesOf } from "../domain/plans.ts";
 import { createBillingCalendar } from "./calendar.ts";
 import { createPayments, type PaymentDeps, type Payments } from "./payments.ts";
 import { createPaystack } from "./paystack/paystack.ts";

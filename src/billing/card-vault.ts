@@ -1,4 +1,4 @@
-import type { SavedCard } from "../domain.ts";
+import type { SavedCard } from "../domain/books.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewCard } from "../store/billing.ts";
 import type { ChargeableCard } from "./processor.ts";

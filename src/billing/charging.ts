@@ -1,4 +1,5 @@
-import type { Charge, Tenant } from "../domain.ts";
+import type { Charge } from "../domain/books.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newToken } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";

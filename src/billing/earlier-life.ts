@@ -1,4 +1,4 @@
-import type { BillingAccount, Charge } from "../domain.ts";
+import type { BillingAccount, Charge } from "../domain/books.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { NewInvoice } from "../store/billing.ts";

@@ -1,6 +1,7 @@
 import * as v from "valibot";
-import type { BillingAccount, Charge, SavedCard, Tenant } from "../domain.ts";
-import { statusOf } from "../domain.ts";
+import type { BillingAccount, Charge, SavedCard } from "../domain/books.ts";
+import type { Tenant } from "../domain/tenant.ts";
+import { statusOf } from "../domain/tenant.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Books } from "../store/billing.ts";
 import type { MonthSoFar } from "./invoicing.ts";

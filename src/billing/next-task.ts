@@ -1,4 +1,5 @@
-import type { CardVerification, Charge, Invoice, SavedCard, Tenant } from "../domain.ts";
+import type { CardVerification, Charge, Invoice, SavedCard } from "../domain/books.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Books } from "../store/billing.ts";
 import { upgradePatienceMs, verificationLifetimeMs } from "./terms.ts";
 

@@ -1,4 +1,4 @@
-import type { CardVerification, Charge } from "../domain.ts";
+import type { CardVerification, Charge } from "../domain/books.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Limiter } from "../lib/limiter.ts";

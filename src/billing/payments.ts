@@ -1,10 +1,11 @@
-import type { Charge, Tenant } from "../domain.ts";
+import type { Charge } from "../domain/books.ts";
+import { chargesPaused } from "../domain/standing.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
-import { chargesPaused } from "../standing.ts";
 import type { NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import { type Biller, createBiller } from "./biller.ts";

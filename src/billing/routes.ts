@@ -7,14 +7,14 @@ import {
   paymentMethodExample,
   paymentNote,
 } from "../accounts/model.ts";
-import type { Tenant, Tier } from "../domain.ts";
-import { DomainError, invalid, rateLimited } from "../errors.ts";
+import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
+import { paymentsUnavailable } from "../domain/standing.ts";
+import type { Tenant, Tier } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
-import { paymentsUnavailable } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
 import {

@@ -1,5 +1,6 @@
-import type { InvoiceLine, PlanPeriod, Tier } from "../domain.ts";
-import { isHigherTier } from "../plans.ts";
+import type { InvoiceLine, PlanPeriod } from "../domain/books.ts";
+import { isHigherTier } from "../domain/plans.ts";
+import type { Tier } from "../domain/tenant.ts";
 import { type BillingCalendar, daysIn, monthOfDay } from "./calendar.ts";
 
 /** Price of a month of each tier, in kobo. */

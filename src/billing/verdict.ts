@@ -1,4 +1,4 @@
-import type { Charge } from "../domain.ts";
+import type { Charge } from "../domain/books.ts";
 import type { ChargeableCard, ChargeState, PaymentProcessor } from "./processor.ts";
 
 /** What the processor's word on a charge means for us. */

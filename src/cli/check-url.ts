@@ -6,10 +6,10 @@ import {
   literalIn,
   literalInUrl,
 } from "../delivery/address.ts";
+import { ownListenersOf } from "../delivery/own-listeners.ts";
 import { createResolver } from "../delivery/resolver.ts";
 import { createSurroundings } from "../delivery/surroundings.ts";
 import { systemClock } from "../lib/clock.ts";
-import { ownListenersOf } from "../own-listeners.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createStyle } from "./style.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { StartupError } from "../errors.ts";
+import { StartupError } from "../domain/errors.ts";
 import type { Command } from "./command.ts";
 import { exitCode } from "./io.ts";
 

@@ -1,8 +1,8 @@
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { operatorUserHeader } from "../accounts/operator-user-header.ts";
 import { operatorTokenFile, readServerFile, type ServerFile } from "../data-dir.ts";
-import { StartupError } from "../errors.ts";
+import { StartupError } from "../domain/errors.ts";
+import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
 

@@ -1,4 +1,4 @@
-import { StartupError } from "../errors.ts";
+import { StartupError } from "../domain/errors.ts";
 import { parseArguments, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";

@@ -1,4 +1,4 @@
-import type { Tier } from "../domain.ts";
+import type { Tier } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createTimeline } from "../lib/timeline.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";

@@ -1,4 +1,4 @@
-import { StartupError } from "../errors.ts";
+import { StartupError } from "../domain/errors.ts";
 import {
   facesOf,
   type IpAddress,

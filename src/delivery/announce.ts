@@ -1,4 +1,4 @@
-import type { Tenant } from "../domain.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";

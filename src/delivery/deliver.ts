@@ -1,6 +1,6 @@
+import type { DueDelivery } from "../domain/delivery.ts";
+import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
-import type { DueDelivery } from "../domain.ts";
-import { DomainError } from "../errors.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Settlement, Store } from "../store/store.ts";
 import type { RetryPolicy } from "./retry.ts";

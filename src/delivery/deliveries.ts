@@ -1,4 +1,4 @@
-import type { Tenant } from "../domain.ts";
+import type { Tenant } from "../domain/tenant.ts";
 
 /** What the rest of the program may tell the dispatcher; `dispatcher.ts` is the one that listens. */
 export interface DeliveryControl {

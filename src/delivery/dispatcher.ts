@@ -1,4 +1,5 @@
-import { type DueDelivery, tierInForce } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
+import { tierInForce } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";

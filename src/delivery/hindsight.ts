@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
 import { createRecent } from "../lib/recent.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { version } from "../version.ts";

@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
 import type { Reply, Transport } from "./transport.ts";

@@ -1,7 +1,7 @@
-import { keyContext } from "../domain.ts";
+import { keyContext } from "../domain/credentials.ts";
+import { accountGone } from "../domain/standing.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Vault } from "../lib/vault.ts";
-import { accountGone } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import { importPrivateKey, type SignerMaterial, secretBytes } from "./signature.ts";
 

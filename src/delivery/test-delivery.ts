@@ -1,4 +1,6 @@
-import { type Attempt, type DueDelivery, type Tenant, tierInForce, type Webhook } from "../domain.ts";
+import type { Attempt, DueDelivery } from "../domain/delivery.ts";
+import { type Tenant, tierInForce } from "../domain/tenant.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
 import type { AccountPace } from "./account-pace.ts";

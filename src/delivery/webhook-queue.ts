@@ -1,4 +1,5 @@
-import type { DueDelivery, Tier } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
+import type { Tier } from "../domain/tenant.ts";
 import type { Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */

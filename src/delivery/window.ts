@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../domain.ts";
+import type { DueDelivery } from "../domain/delivery.ts";
 
 /** How much of the table is held in memory. What finds no room stays there until its turn. */
 export interface Window {

@@ -1,9 +1,10 @@
-import { type DueDelivery, type Tenant, tierInForce } from "../domain.ts";
-import { DomainError, rateLimited, unavailable } from "../errors.ts";
-import { plans } from "../plans.ts";
-import { accountGone, refusalOfIngestion } from "../standing.ts";
+import type { DueDelivery } from "./delivery.ts";
+import { DomainError, rateLimited, unavailable } from "./errors.ts";
 import { type Failure, noWebhook } from "./failure.ts";
 import type { Moment } from "./moment.ts";
+import { plans } from "./plans.ts";
+import { accountGone, refusalOfIngestion } from "./standing.ts";
+import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
 
 /** Decisions, section 6: an idempotency key is remembered for 24 hours. */

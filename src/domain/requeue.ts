@@ -1,6 +1,7 @@
-import type { DeliveryState, ReplayKind } from "../domain.ts";
 import { fanOut, type WaitingRecord } from "./acceptance.ts";
+import type { DeliveryState } from "./delivery.ts";
 import type { Moment } from "./moment.ts";
+import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
 
 /** A record of an event that is replayed. */

@@ -1,4 +1,4 @@
-import type { DeliveryState, DueDelivery } from "../domain.ts";
+import type { DeliveryState, DueDelivery } from "./delivery.ts";
 import { type Failure, type FailureCode, webhookRemoved } from "./failure.ts";
 import type { RegisteredWebhook } from "./tenant-state.ts";
 

@@ -1,4 +1,6 @@
-import type { DeliveryState, Tenant, Webhook } from "../domain.ts";
+import type { DeliveryState } from "./delivery.ts";
+import type { Tenant } from "./tenant.ts";
+import type { Webhook } from "./webhook.ts";
 
 /** What a decision knows of one account, as plain data. */
 export interface TenantState {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Tenant } from "../domain.ts";
-import { invalid } from "../errors.ts";
+import { invalid } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { AcceptRequest } from "../store/store.ts";
 import type { AcceptConditions } from "./ingest.ts";

@@ -1,5 +1,5 @@
 import type { Dispatcher } from "../delivery/dispatcher.ts";
-import type { Tenant } from "../domain.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
 

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { failure, invalidRequest } from "../accounts/model.ts";
-import { deliveryStates } from "../domain.ts";
+import { deliveryStates } from "../domain/delivery.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";

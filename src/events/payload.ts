@@ -13,7 +13,7 @@
  * check of its own: whoever meets it refuses it, and only the error asks which of the two it was.
  */
 
-import { invalid } from "../errors.ts";
+import { invalid } from "../domain/errors.ts";
 
 /** How deep objects and arrays may nest; the body's own object is level 1 (decisions, section 6). */
 const maxNesting = 64;

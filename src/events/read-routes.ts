@@ -1,6 +1,7 @@
 import { invalidRequest } from "../accounts/model.ts";
-import type { DeliveryState, DueDelivery, Tenant } from "../domain.ts";
-import { invalid, notFound } from "../errors.ts";
+import type { DeliveryState, DueDelivery } from "../domain/delivery.ts";
+import { invalid, notFound } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";

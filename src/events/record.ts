@@ -1,4 +1,4 @@
-import type { EventRecord } from "../domain.ts";
+import type { EventRecord } from "../domain/event.ts";
 import type { JsonList } from "../http/list-reply.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { Cursor, RecordPage } from "../store/store.ts";

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { notAuthenticated, type SessionClaims, type Sessions } from "../accounts/session.ts";
-import type { Tenant } from "../domain.ts";
-import { DomainError } from "../errors.ts";
+import { DomainError } from "../domain/errors.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Access } from "./endpoint.ts";
 
 /** Who a request comes from, as its credential proves it. */

@@ -1,4 +1,4 @@
-import { DomainError, invalid } from "../errors.ts";
+import { DomainError, invalid } from "../domain/errors.ts";
 import type { Place } from "./room.ts";
 
 const tooLarge = (maxBytes: number) =>

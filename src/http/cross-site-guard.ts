@@ -1,4 +1,4 @@
-import { DomainError } from "../errors.ts";
+import { DomainError } from "../domain/errors.ts";
 import { isLoopbackHost } from "../lib/cidr.ts";
 
 /** They change nothing (RFC 9110, section 9.2.1). */

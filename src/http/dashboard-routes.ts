@@ -1,4 +1,4 @@
-import { unavailable } from "../errors.ts";
+import { unavailable } from "../domain/errors.ts";
 import type { DashboardFiles } from "./dashboard-files.ts";
 import { type ErasedEndpoint, endpoint } from "./endpoint.ts";
 import { pageHeaders } from "./page-headers.ts";

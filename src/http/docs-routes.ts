@@ -4,7 +4,7 @@ import { gzip } from "node:zlib";
 import swaggerStyles from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import swaggerBundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import * as v from "valibot";
-import { notFound } from "../errors.ts";
+import { notFound } from "../domain/errors.ts";
 import initScript from "./docs-init.js" with { type: "file" };
 import { type ErasedEndpoint, endpoint, type Reply } from "./endpoint.ts";
 import { pageHeaders } from "./page-headers.ts";

@@ -1,6 +1,6 @@
 import type * as v from "valibot";
 import type { SessionClaims } from "../accounts/session.ts";
-import type { Tenant } from "../domain.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Chunks } from "./answers.ts";
 
 /** A valibot schema of a body, a query or path parameters. */

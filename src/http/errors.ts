@@ -1,4 +1,4 @@
-import { DomainError, type ErrorKind } from "../errors.ts";
+import { DomainError, type ErrorKind } from "../domain/errors.ts";
 
 /** The one place where a kind of error becomes a status (specification, "Errors"; decisions, section 3). */
 const statusOf: Record<ErrorKind, number> = {

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { shuttingDown } from "../errors.ts";
+import { shuttingDown } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint, ok } from "./endpoint.ts";
 import type { Readiness } from "./readiness.ts";
 

@@ -1,4 +1,4 @@
-import { type DomainError, notFound, unavailable } from "../errors.ts";
+import { type DomainError, notFound, unavailable } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateAt } from "./health-beacon.ts";

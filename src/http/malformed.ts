@@ -1,4 +1,4 @@
-import { type DomainError, invalid } from "../errors.ts";
+import { type DomainError, invalid } from "../domain/errors.ts";
 
 /**
  * A name or an address, and a port (RFC 3986, section 3.2, without what is no host: a user, a path, blanks, a list). Longer

@@ -1,4 +1,4 @@
-import { DomainError, unavailable } from "../errors.ts";
+import { DomainError, unavailable } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 import { createSharedProbe } from "./shared-probe.ts";

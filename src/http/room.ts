@@ -1,4 +1,4 @@
-import { unavailable } from "../errors.ts";
+import { unavailable } from "../domain/errors.ts";
 
 /** Memory that what is under way may take, together and for each account. */
 export interface Room {

@@ -1,4 +1,4 @@
-import { DomainError, requestAbandoned } from "../errors.ts";
+import { DomainError, requestAbandoned } from "../domain/errors.ts";
 import type { Log } from "../lib/log.ts";
 import { type Answers, chunksOfText, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { type DomainError, invalid } from "../errors.ts";
+import { type DomainError, invalid } from "../domain/errors.ts";
 import type { Schema } from "./endpoint.ts";
 
 /**

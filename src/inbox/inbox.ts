@@ -1,8 +1,9 @@
 import type { DeliveryRequest } from "../delivery/request.ts";
 import { type BodyRead, deliveryTimeoutMs, type Reply } from "../delivery/transport.ts";
+import { DomainError } from "../domain/errors.ts";
 import type { NoResponseCause } from "../domain/failure.ts";
-import type { InboxAnswer, InboxDelivery, Tenant } from "../domain.ts";
-import { DomainError } from "../errors.ts";
+import type { InboxAnswer, InboxDelivery } from "../domain/inbox.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { InboxAnswer, ListedDelivery } from "../domain.ts";
+import type { InboxAnswer, ListedDelivery } from "../domain/inbox.ts";
 import { jsonObject, queryInteger } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { defaultAnswer, maxKeptDeliveries } from "./inbox.ts";

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { failure, invalidRequest } from "../accounts/model.ts";
-import type { ListedReplay, Replay } from "../domain.ts";
+import type { ListedReplay, Replay } from "../domain/replay.ts";
 import { isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { jsonObject, queryInteger, rule } from "../http/validation.ts";

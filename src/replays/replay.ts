@@ -1,9 +1,10 @@
 import type { DeliveryControl } from "../delivery/deliveries.ts";
-import type { Replay, ReplayKind, Tenant } from "../domain.ts";
-import { DomainError, notFound } from "../errors.ts";
+import { DomainError, notFound } from "../domain/errors.ts";
+import type { Replay, ReplayKind } from "../domain/replay.ts";
+import { refusalOfWork } from "../domain/standing.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
-import { refusalOfWork } from "../standing.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import { toReplayBody } from "./model.ts";

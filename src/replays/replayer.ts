@@ -1,5 +1,5 @@
 import type { DeliveryControl } from "../delivery/deliveries.ts";
-import { DomainError } from "../errors.ts";
+import { DomainError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";

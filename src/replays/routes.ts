@@ -1,6 +1,7 @@
 import { invalidRequest } from "../accounts/model.ts";
-import type { Replay, Tenant } from "../domain.ts";
-import { rateLimited } from "../errors.ts";
+import { rateLimited } from "../domain/errors.ts";
+import type { Replay } from "../domain/replay.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { listReply } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";

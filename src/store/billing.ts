@@ -6,9 +6,8 @@ import type {
   InvoiceLine,
   PlanPeriod,
   SavedCard,
-  Tenant,
-  Tier,
-} from "../domain.ts";
+} from "../domain/books.ts";
+import type { Tenant, Tier } from "../domain/tenant.ts";
 
 /** The part of the store's seam that payments use; the error contract is that of `store.ts`. */
 

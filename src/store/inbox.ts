@@ -1,4 +1,5 @@
-import type { InboxAnswer, InboxDelivery, ListedDelivery, Tenant } from "../domain.ts";
+import type { InboxAnswer, InboxDelivery, ListedDelivery } from "../domain/inbox.ts";
+import type { Tenant } from "../domain/tenant.ts";
 import type { Cursor } from "./store.ts";
 
 /** A part of a list whose newest entry comes first. */

@@ -1,21 +1,11 @@
+import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
+import type { Attempt, DeliveryState, DueDelivery } from "../domain/delivery.ts";
+import type { EventRecord } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
+import type { ListedReplay, Replay, ReplayKind } from "../domain/replay.ts";
 import type { NextStep } from "../domain/settlement.ts";
-import type {
-  ApiKey,
-  Attempt,
-  DeliveryState,
-  DueDelivery,
-  EventRecord,
-  ListedReplay,
-  Replay,
-  ReplayKind,
-  SigningKey,
-  SigningSecret,
-  SuspensionCause,
-  Tenant,
-  Tier,
-  Webhook,
-} from "../domain.ts";
+import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import type { BillingVerbs, NewVerification, SandboxVerbs } from "./billing.ts";
 import type { InboxVerbs } from "./inbox.ts";
 import type { StatVerbs } from "./stats.ts";

@@ -1,4 +1,4 @@
-import { rateLimited } from "../errors.ts";
+import { rateLimited } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { allChannelsBytes, type Channel, createChannel } from "./channel.ts";

@@ -1,6 +1,6 @@
 import { failure } from "../accounts/model.ts";
 import type { Sessions } from "../accounts/session.ts";
-import { DomainError } from "../errors.ts";
+import { DomainError } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { Hub } from "./hub.ts";
 

@@ -1,6 +1,8 @@
 import * as v from "valibot";
+import type { Attempt } from "../domain/delivery.ts";
 import { failureCodes } from "../domain/failure.ts";
-import { type Attempt, listedLabelCharacters, type Webhook } from "../domain.ts";
+import { listedLabelCharacters } from "../domain/replay.ts";
+import type { Webhook } from "../domain/webhook.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";

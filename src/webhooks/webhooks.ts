@@ -1,5 +1,5 @@
 import { type AddressPolicy, literalInUrl } from "../delivery/address.ts";
-import { invalid } from "../errors.ts";
+import { invalid } from "../domain/errors.ts";
 import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createLogin } from "../../src/accounts/login.ts";
 import type { HashedFor } from "../../src/accounts/password.ts";
-import type { Tenant } from "../../src/domain.ts";
-import { DomainError } from "../../src/errors.ts";
+import { DomainError } from "../../src/domain/errors.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualClock } from "../support/manual-clock.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { checkPassword, createPasswords, generatePassword, type HashedFor } from "../../src/accounts/password.ts";
-import { DomainError } from "../../src/errors.ts";
+import { DomainError } from "../../src/domain/errors.ts";
 
 function refusal(password: string, field?: string): DomainError | null {
   try {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { keyContext } from "../../src/domain.ts";
+import { keyContext } from "../../src/domain/credentials.ts";
 import { createVault, type Vault } from "../../src/lib/vault.ts";
 import { createMasterKeyCheck } from "../../src/store/sqlite/master-key.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createBillingCalendar, firstDayOf, lastDayOf } from "../../src/billing/calendar.ts";
 import { heldDays, usageOf } from "../../src/billing/usage.ts";
-import type { PlanPeriod, Tier } from "../../src/domain.ts";
+import type { PlanPeriod } from "../../src/domain/books.ts";
+import type { Tier } from "../../src/domain/tenant.ts";
 
 const calendar = createBillingCalendar("Africa/Lagos");
 const prices = { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 };

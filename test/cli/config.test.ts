@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadClientConfig, loadConfig } from "../../src/config.ts";
-import { StartupError } from "../../src/errors.ts";
+import { StartupError } from "../../src/domain/errors.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 
 const load = (env: Record<string, string> = {}, flags: Record<string, string> = {}) =>

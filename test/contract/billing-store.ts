@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Charge, Tenant } from "../../src/domain.ts";
+import type { Charge } from "../../src/domain/books.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { newToken } from "../../src/lib/id.ts";
 import type { AfterFailure, NewCard, NewInvoice } from "../../src/store/billing.ts";
 import { createWorld, refusalOf, type TestBackend, type World } from "../support/store-factory.ts";

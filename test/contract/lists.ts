@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { listedLabelCharacters } from "../../src/domain.ts";
+import { listedLabelCharacters } from "../../src/domain/replay.ts";
 import { readAll } from "../support/read-all.ts";
 import {
   bytes,

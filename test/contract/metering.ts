@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Tenant } from "../../src/domain.ts";
-import { DomainError } from "../../src/errors.ts";
+import { DomainError } from "../../src/domain/errors.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { keptAttempts } from "../../src/store/store.ts";
 import { readAll, readAttempts } from "../support/read-all.ts";
 import {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { DueDelivery, Tenant } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { ingestedAtMs, parseEventId } from "../../src/lib/id.ts";
 import {
   bytes,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Tenant } from "../../src/domain.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { createWorld, type TestBackend, type World } from "../support/store-factory.ts";
 
 const a = "https://a.example/hook";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/address.ts";
 import { prefixesIn } from "../../src/delivery/nat64.ts";
 import { nowhere, type Surroundings } from "../../src/delivery/surroundings.ts";
-import { StartupError } from "../../src/errors.ts";
+import { StartupError } from "../../src/domain/errors.ts";
 
 const policyWith = (options: Partial<AddressPolicyOptions> = {}) =>
   createAddressPolicy({ localMode: false, allowTargets: [], ownListeners: [], ...options });

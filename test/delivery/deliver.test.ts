@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createDeliver } from "../../src/delivery/deliver.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
 import type { SendOrder } from "../../src/delivery/sender.ts";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import type { Settled, Settlement } from "../../src/store/store.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

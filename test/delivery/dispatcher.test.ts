@@ -3,7 +3,7 @@ import { createAccountPace } from "../../src/delivery/account-pace.ts";
 import { silentYoungLimit, unprovenYoungMs } from "../../src/delivery/admission.ts";
 import type { Delivered, Route } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createFailureLog } from "../../src/delivery/failure-log.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
-import type { DueDelivery, Webhook } from "../../src/domain.ts";
+import type { Webhook } from "../../src/domain/webhook.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Settlement } from "../../src/store/store.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

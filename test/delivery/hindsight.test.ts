@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createHindsight } from "../../src/delivery/hindsight.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 
 const deliveryOf = (given: Partial<DueDelivery>): DueDelivery => ({
   deliveryKey: 1,

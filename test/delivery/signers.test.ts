@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { makeSigningKey, makeSigningSecret } from "../../src/accounts/signing-keys.ts";
 import { createSigners } from "../../src/delivery/signers.ts";
-import type { SigningKey } from "../../src/domain.ts";
+import type { SigningKey } from "../../src/domain/credentials.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 import { refusalOf } from "../support/store-factory.ts";

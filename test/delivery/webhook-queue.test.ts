@@ -3,7 +3,7 @@ import { createAccountPace } from "../../src/delivery/account-pace.ts";
 import type { Delivered } from "../../src/delivery/deliver.ts";
 import { createDispatcher } from "../../src/delivery/dispatcher.ts";
 import { createWebhookQueue } from "../../src/delivery/webhook-queue.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Store } from "../../src/store/store.ts";

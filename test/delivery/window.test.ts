@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createWindow, withoutRequest } from "../../src/delivery/window.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 
 const withPayload = (payload: Uint8Array) => ({ payload }) as DueDelivery;
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import type { DeliveryState } from "../../src/domain/delivery.ts";
+import type { ReplayKind } from "../../src/domain/replay.ts";
 import { type ReplayedRecord, requeue } from "../../src/domain/requeue.ts";
 import type { Counters } from "../../src/domain/tenant-state.ts";
-import type { DeliveryState, ReplayKind } from "../../src/domain.ts";
 import { registered } from "../support/tenant-state.ts";
 
 const moment = { now: 1_000, orderedNow: 2_000 };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { DeliveryState } from "../../src/domain/delivery.ts";
 import {
   type Counters,
   countEvent,
@@ -9,7 +10,6 @@ import {
   openMonth,
   utcMonth,
 } from "../../src/domain/tenant-state.ts";
-import type { DeliveryState } from "../../src/domain.ts";
 
 const lastOfJanuary = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
 const firstOfFebruary = lastOfJanuary + 1;

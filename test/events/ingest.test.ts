@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Tenant } from "../../src/domain.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { createIngest } from "../../src/events/ingest.ts";
 import type { AcceptedEvents, AcceptRequest } from "../../src/store/store.ts";
 

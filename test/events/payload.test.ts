@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { DomainError } from "../../src/errors.ts";
+import { DomainError } from "../../src/domain/errors.ts";
 import { sliceBatch, slicePayload } from "../../src/events/payload.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);

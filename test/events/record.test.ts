@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { EventRecord } from "../../src/domain.ts";
+import type { EventRecord } from "../../src/domain/event.ts";
 import { pageList, recordList, recordPieces } from "../../src/events/record.ts";
 import { listReply } from "../../src/http/list-reply.ts";
 import type { Cursor } from "../../src/store/store.ts";

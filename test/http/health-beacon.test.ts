@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { DomainError } from "../../src/errors.ts";
-import { unavailable } from "../../src/errors.ts";
+import type { DomainError } from "../../src/domain/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import { createHealthBeacon } from "../../src/http/health-beacon.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { startTestApp } from "../support/test-app.ts";

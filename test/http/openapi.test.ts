@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import * as v from "valibot";
 import { checkPassword, passwordSchema } from "../../src/accounts/password.ts";
-import { deliveryStates } from "../../src/domain.ts";
+import { deliveryStates } from "../../src/domain/delivery.ts";
 import type { ErasedEndpoint, Schema as Model } from "../../src/http/endpoint.ts";
 import { describeEndpoint, jsonSchemaOf } from "../../src/http/openapi.ts";
 import { jsonObject, queryInteger } from "../../src/http/validation.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import { createReadiness } from "../../src/http/readiness.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

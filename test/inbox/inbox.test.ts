@@ -2,12 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { buildRequest } from "../../src/delivery/request.ts";
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
 import type { Reply } from "../../src/delivery/transport.ts";
-import type { DueDelivery, InboxAnswer, InboxDelivery, Tenant } from "../../src/domain.ts";
-import { type DomainError, unavailable } from "../../src/errors.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
+import { type DomainError, unavailable } from "../../src/domain/errors.ts";
+import type { InboxAnswer, InboxDelivery } from "../../src/domain/inbox.ts";
+import { accountGone } from "../../src/domain/standing.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { createInbox, type InboxDeps } from "../../src/inbox/inbox.ts";
 import { encodeEventId } from "../../src/lib/id.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { accountGone } from "../../src/standing.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const eventSeq = Date.UTC(2026, 0, 15) * 2048;

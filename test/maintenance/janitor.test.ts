@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createJanitor } from "../../src/maintenance/janitor.ts";

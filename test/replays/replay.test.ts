@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { Replay, Tenant } from "../../src/domain.ts";
+import type { Replay } from "../../src/domain/replay.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { createReplays } from "../../src/replays/replay.ts";
 
 const tenant: Tenant = {

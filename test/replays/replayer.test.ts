@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Replay } from "../../src/domain.ts";
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
+import type { Replay } from "../../src/domain/replay.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createReplayer } from "../../src/replays/replayer.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/api";
 import { drizzle } from "drizzle-orm/bun-sqlite";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { latencyBucket } from "../../src/store/latency.ts";
 import { openStore, type StoreOptions } from "../../src/store/open.ts";

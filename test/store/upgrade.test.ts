@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { StartupError } from "../../src/errors.ts";
+import { StartupError } from "../../src/domain/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import type { MigrationProgress } from "../../src/store/sqlite/migration-steps.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DomainError } from "../../src/errors.ts";
+import { DomainError } from "../../src/domain/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createHub, heartbeatMs, maxStreamsPerTenant, resumableMs, type Subscription } from "../../src/stream/hub.ts";
 import { createFakeClock } from "../support/fake-clock.ts";

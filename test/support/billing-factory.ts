@@ -1,4 +1,5 @@
-import type { CardVerification, Charge, Invoice, SavedCard, Tenant } from "../../src/domain.ts";
+import type { CardVerification, Charge, Invoice, SavedCard } from "../../src/domain/books.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import type { Books } from "../../src/store/billing.ts";
 
 /** Rows of payments in which only the interesting fields are given. */

@@ -1,5 +1,5 @@
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
-import type { DueDelivery } from "../../src/domain.ts";
+import type { DueDelivery } from "../../src/domain/delivery.ts";
 import { encodeEventId } from "../../src/lib/id.ts";
 
 const eventSeq = Date.UTC(2026, 0, 15, 12, 0, 0, 7) * 2048;

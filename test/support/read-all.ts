@@ -1,4 +1,4 @@
-import type { Attempt } from "../../src/domain.ts";
+import type { Attempt } from "../../src/domain/delivery.ts";
 import type { Cursor, Store } from "../../src/store/store.ts";
 
 /** The whole of a list, in steps of so many bytes. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeSigningKey, makeSigningSecret } from "../../src/accounts/signing-keys.ts";
-import type { Tenant, Tier } from "../../src/domain.ts";
+import type { Tenant, Tier } from "../../src/domain/tenant.ts";
 import { newApiKey, newId, newTenantId } from "../../src/lib/id.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,13 +1,9 @@
-import type {
-  DeliveryState,
-  DueDelivery,
-  InboxDelivery,
-  JsonText,
-  Replay,
-  ReplayKind,
-  Tenant,
-} from "../../src/domain.ts";
-import { DomainError } from "../../src/errors.ts";
+import type { DeliveryState, DueDelivery } from "../../src/domain/delivery.ts";
+import { DomainError } from "../../src/domain/errors.ts";
+import type { JsonText } from "../../src/domain/event.ts";
+import type { InboxDelivery } from "../../src/domain/inbox.ts";
+import type { Replay, ReplayKind } from "../../src/domain/replay.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { InboxRange } from "../../src/store/inbox.ts";
 import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";

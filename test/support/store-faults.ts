@@ -1,4 +1,4 @@
-import { unavailable } from "../../src/errors.ts";
+import { unavailable } from "../../src/domain/errors.ts";
 import type { Store } from "../../src/store/store.ts";
 
 /** Makes one call of a store fail, counted from a moment on. */

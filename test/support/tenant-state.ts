@@ -1,5 +1,5 @@
+import type { Tenant } from "../../src/domain/tenant.ts";
 import { noEvents, type RegisteredWebhook, type TenantState } from "../../src/domain/tenant-state.ts";
-import type { Tenant } from "../../src/domain.ts";
 
 /** A verified free account; a test gives what matters to it. */
 export const tenantState = ({

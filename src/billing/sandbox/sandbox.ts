@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync } from "node:crypto";
-import { DomainError } from "../../errors.ts";
+import { DomainError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newToken } from "../../lib/id.ts";
 import type { SandboxCard, SandboxTransaction, SandboxVerbs } from "../../store/billing.ts";

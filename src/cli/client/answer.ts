@@ -1,4 +1,4 @@
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { plainText } from "../table.ts";
 import { TemporaryFailure } from "./failure.ts";
 import type { Reply, ServerClient } from "./server.ts";

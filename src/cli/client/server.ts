@@ -1,5 +1,5 @@
 import { isDistrust } from "../../delivery/no-response.ts";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { version } from "../../version.ts";

@@ -1,4 +1,4 @@
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { refusalOf, temporaryFailureIn, textIn } from "./answer.ts";
 import { TemporaryFailure } from "./failure.ts";

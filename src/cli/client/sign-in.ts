@@ -1,5 +1,5 @@
 import type { ClientConfig } from "../../config.ts";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import { clientSettings } from "../../settings.ts";
 import type { Flag } from "../arguments.ts";

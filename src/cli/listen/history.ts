@@ -1,4 +1,4 @@
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 
 /** A record of an event, as far as it matters here. */

@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import { type Account, type Api, openAccount } from "./account.ts";
 import type { Disk } from "./disk-full-run.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 
 export const seedFlag: Flag = {

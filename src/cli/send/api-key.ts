@@ -1,5 +1,5 @@
 import type { ClientConfig } from "../../config.ts";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { createGet } from "../client/get.ts";
 import { type Credentials, openSession, type SessionDeps } from "../client/session.ts";
 import { readCredentials } from "../client/sign-in.ts";

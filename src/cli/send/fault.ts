@@ -1,4 +1,4 @@
-import { DomainError } from "../../errors.ts";
+import { DomainError } from "../../domain/errors.ts";
 import { checkPayload } from "../../events/payload.ts";
 import { longestPayload } from "./bodies.ts";
 import type { Line } from "./lines.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { parseDuration } from "../../lib/duration.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { clientFlags } from "../client/sign-in.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { refusalOf, temporaryFailureIn, textIn } from "../client/answer.ts";
 import { TemporaryFailure } from "../client/failure.ts";

@@ -1,5 +1,5 @@
 import { type ClientConfig, loadClientConfig } from "../../config.ts";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { textIn } from "../client/answer.ts";

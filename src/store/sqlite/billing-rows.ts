@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
-import type { BillingAccount, CardVerification, Charge, Invoice, InvoiceLine, Tenant, Tier } from "../../domain.ts";
+import type { BillingAccount, CardVerification, Charge, Invoice, InvoiceLine } from "../../domain/books.ts";
+import type { Tenant, Tier } from "../../domain/tenant.ts";
 import type { NewCard, NewCharge, NewInvoice } from "../billing.ts";
 
 /** A billing account as its row has it. */

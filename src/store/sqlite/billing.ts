@@ -1,6 +1,7 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
-import type { CardVerification, Charge, PlanPeriod, SavedCard, Tenant } from "../../domain.ts";
-import { accountGone, emailTaken } from "../../standing.ts";
+import type { CardVerification, Charge, PlanPeriod, SavedCard } from "../../domain/books.ts";
+import { accountGone, emailTaken } from "../../domain/standing.ts";
+import type { Tenant } from "../../domain/tenant.ts";
 import type { BillingVerbs, Books, DueAccount } from "../billing.ts";
 import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";

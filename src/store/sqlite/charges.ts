@@ -1,4 +1,4 @@
-import type { Charge } from "../../domain.ts";
+import type { Charge } from "../../domain/books.ts";
 import type { BillingVerbs } from "../billing.ts";
 import type { Connection } from "./connection.ts";
 

@@ -1,7 +1,8 @@
 import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, or, sql } from "drizzle-orm";
-import type { ApiKey, SigningKey, Tenant } from "../../domain.ts";
-import { rateLimited } from "../../errors.ts";
-import { accountGone } from "../../standing.ts";
+import type { ApiKey, SigningKey } from "../../domain/credentials.ts";
+import { rateLimited } from "../../domain/errors.ts";
+import { accountGone } from "../../domain/standing.ts";
+import type { Tenant } from "../../domain/tenant.ts";
 import { type CredentialVerbs, credentialLimits } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { type Job, refuse } from "./lane.ts";

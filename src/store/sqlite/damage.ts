@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { DomainError, unavailable } from "../../errors.ts";
+import { DomainError, unavailable } from "../../domain/errors.ts";
 import { encodeEventId } from "../../lib/id.ts";
 
 /**

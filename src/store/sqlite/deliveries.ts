@@ -1,7 +1,8 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
 import { type Failure, type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
 import { asQueued, type FoundRecord, giveUp, type RecordChange, settle } from "../../domain/settlement.ts";
+import type { Tier } from "../../domain/tenant.ts";
 import { moveState } from "../../domain/tenant-state.ts";
-import type { DueDelivery, Tier } from "../../domain.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";

@@ -1,8 +1,11 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
+import type { Attempt, DueDelivery } from "../../domain/delivery.ts";
+import { requestAbandoned } from "../../domain/errors.ts";
+import type { EventRecord } from "../../domain/event.ts";
+import { cutLabel } from "../../domain/replay.ts";
+import { tierInForce } from "../../domain/tenant.ts";
 import { countEvent } from "../../domain/tenant-state.ts";
-import { type Attempt, cutLabel, type DueDelivery, type EventRecord, tierInForce } from "../../domain.ts";
-import { requestAbandoned } from "../../errors.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, Cursor, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";

@@ -1,6 +1,7 @@
 import { and, count, desc, eq, gt, lt, sql } from "drizzle-orm";
-import type { ListedDelivery, Tenant } from "../../domain.ts";
-import { accountGone } from "../../standing.ts";
+import type { ListedDelivery } from "../../domain/inbox.ts";
+import { accountGone } from "../../domain/standing.ts";
+import type { Tenant } from "../../domain/tenant.ts";
 import type { InboxVerbs } from "../inbox.ts";
 import type { Connection } from "./connection.ts";
 import { inboxDelivery, inboxSetting } from "./inbox-schema.ts";

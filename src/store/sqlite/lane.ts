@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
+import { type DomainError, shuttingDown, unavailable } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
-import { type DomainError, shuttingDown, unavailable } from "../../errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sleep } from "../../lib/clock.ts";
 import { ingestedAtMs } from "../../lib/id.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
-import { unavailable } from "../../errors.ts";
+import { unavailable } from "../../domain/errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import { keyContext } from "../../domain.ts";
-import { StartupError } from "../../errors.ts";
+import { keyContext } from "../../domain/credentials.ts";
+import { StartupError } from "../../domain/errors.ts";
 import type { Vault } from "../../lib/vault.ts";
 
 /**

@@ -9,7 +9,7 @@ import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with {
 import answers from "../../../drizzle/sqlite/migrations/0007_answers.sql" with { type: "text" };
 import replays from "../../../drizzle/sqlite/migrations/0008_replays.sql" with { type: "text" };
 import reasonCodes from "../../../drizzle/sqlite/migrations/0009_reason_codes.sql" with { type: "text" };
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
 export interface Migration {

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import type { Vault } from "../../lib/vault.ts";
 import { isDamage } from "./damage.ts";

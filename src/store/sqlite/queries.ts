@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import type { DeliveryState } from "../../domain.ts";
+import type { DeliveryState } from "../../domain/delivery.ts";
 import * as t from "./schema.ts";
 import { stepQueries } from "./steps.ts";
 import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";

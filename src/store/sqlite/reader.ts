@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { shuttingDown } from "../../errors.ts";
+import { shuttingDown } from "../../domain/errors.ts";
 import { type PackedStep, unpackStep } from "./packed-step.ts";
 import type { Queries } from "./queries.ts";
 

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import { eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
-import type { JsonText } from "../../domain.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import type { RecordPlace } from "./queries.ts";
 import { jsonTextSql, wholeLabel } from "./replay-rows.ts";

@@ -1,4 +1,5 @@
-import type { JsonText, ListedReplay, Replay, ReplayKind, ReplayStatus } from "../../domain.ts";
+import type { JsonText } from "../../domain/event.ts";
+import type { ListedReplay, Replay, ReplayKind, ReplayStatus } from "../../domain/replay.ts";
 
 /** A replay as it stands in its table. */
 export interface ReplayRow {

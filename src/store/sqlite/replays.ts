@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
+import { notFound, rateLimited } from "../../domain/errors.ts";
+import { cutLabel, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
-import { cutLabel, type Replay, type ReplayKind } from "../../domain.ts";
-import { notFound, rateLimited } from "../../errors.ts";
+import { accountGone } from "../../domain/standing.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
-import { accountGone } from "../../standing.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";

@@ -1,5 +1,6 @@
-import type { CardVerification, Charge, Tenant } from "../../domain.ts";
-import { isHigherTier } from "../../plans.ts";
+import type { CardVerification, Charge } from "../../domain/books.ts";
+import { isHigherTier } from "../../domain/plans.ts";
+import type { Tenant } from "../../domain/tenant.ts";
 import type { BillingVerbs, NewCard, PaymentSettled } from "../billing.ts";
 import type { AccountRow, InvoiceRow } from "./billing-rows.ts";
 import { isSettled, openChargeOfInvoiceSql } from "./charges.ts";

@@ -1,7 +1,8 @@
 import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
-import { type JsonText, listedLabelCharacters } from "../../domain.ts";
+import { listedLabelCharacters } from "../../domain/replay.ts";
 import type { Cursor } from "../store.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";

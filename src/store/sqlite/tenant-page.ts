@@ -1,8 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
-import type { Tenant, Webhook } from "../../domain.ts";
+import type { Webhook } from "../../domain/webhook.ts";
 import type { LaneTransaction } from "./lane.ts";
 import * as t from "./schema.ts";
 

@@ -1,8 +1,8 @@
 import { and, count, desc, eq, isNull, lte, or, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import { accountGone, emailTaken } from "../../domain/standing.ts";
+import type { SuspensionCause, Tenant } from "../../domain/tenant.ts";
 import { noEvents, openMonth } from "../../domain/tenant-state.ts";
-import type { SuspensionCause, Tenant } from "../../domain.ts";
-import { accountGone, emailTaken } from "../../standing.ts";
 import type { TenantVerbs } from "../store.ts";
 import { billingAccount, cardVerification } from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";

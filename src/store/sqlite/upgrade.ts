@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { StartupError } from "../../errors.ts";
+import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
 import { migrations, standingOf } from "./migrations.ts";

@@ -1,8 +1,8 @@
 import { eq } from "drizzle-orm";
+import { invalid } from "../../domain/errors.ts";
+import { accountGone } from "../../domain/standing.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
-import type { Webhook } from "../../domain.ts";
-import { invalid } from "../../errors.ts";
-import { accountGone } from "../../standing.ts";
+import type { Webhook } from "../../domain/webhook.ts";
 import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { Tier } from "../../../src/domain.ts";
+import type { Tier } from "../../../src/domain/tenant.ts";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { endWithUs, installCleanup, removeAtEnd } from "../../bench/cleanup.ts";
 import { nowUs, receiverPath } from "../../bench/event.ts";

@@ -1,4 +1,4 @@
-import type { Tier } from "../../../src/domain.ts";
+import type { Tier } from "../../../src/domain/tenant.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { AttackTarget, SeededAccount, Tally } from "./target.ts";
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openDataDir } from "../../../src/data-dir.ts";
-import type { Tier } from "../../../src/domain.ts";
+import type { Tier } from "../../../src/domain/tenant.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -1,7 +1,7 @@
 import { createApiKeys, makeApiKey } from "../../../src/accounts/api-keys.ts";
 import { createPasswords } from "../../../src/accounts/password.ts";
 import { makeSigningKey, makeSigningSecret } from "../../../src/accounts/signing-keys.ts";
-import type { Tenant } from "../../../src/domain.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { newId } from "../../../src/lib/id.ts";
 import type { Vault } from "../../../src/lib/vault.ts";

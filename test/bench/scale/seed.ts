@@ -1,8 +1,9 @@
 import { Database, type Statement } from "bun:sqlite";
 import { join } from "node:path";
 import { openDataDir } from "../../../src/data-dir.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import { utcMonth } from "../../../src/domain/tenant-state.ts";
-import type { Tenant, Webhook } from "../../../src/domain.ts";
+import type { Webhook } from "../../../src/domain/webhook.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { createVault } from "../../../src/lib/vault.ts";
 import { addCount, type Histogram, latencyBucket, writeHistogram } from "../../../src/store/latency.ts";

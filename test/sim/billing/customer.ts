@@ -1,9 +1,9 @@
 import type { BillingCalendar } from "../../../src/billing/calendar.ts";
-import type { Tenant, Tier } from "../../../src/domain.ts";
+import { isHigherTier } from "../../../src/domain/plans.ts";
+import { refusalOfUpgrade } from "../../../src/domain/standing.ts";
+import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Random } from "../../../src/lib/random.ts";
-import { isHigherTier } from "../../../src/plans.ts";
-import { refusalOfUpgrade } from "../../../src/standing.ts";
 import type { HistoryCounts } from "./history.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { ModelProcessor } from "./model-processor.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
-import type { Tenant, Tier } from "../../../src/domain.ts";
-import { DomainError } from "../../../src/errors.ts";
+import { DomainError } from "../../../src/domain/errors.ts";
+import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import { createRandom, type Random } from "../../../src/lib/random.ts";
 import type { Vault } from "../../../src/lib/vault.ts";

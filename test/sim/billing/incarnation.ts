@@ -1,7 +1,7 @@
 import { createBillingCalendar } from "../../../src/billing/calendar.ts";
 import { createPayments, type Payments } from "../../../src/billing/payments.ts";
 import type { PaymentProcessor } from "../../../src/billing/processor.ts";
-import type { Tenant } from "../../../src/domain.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Clock } from "../../../src/lib/clock.ts";
 import type { Vault } from "../../../src/lib/vault.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
-import type { Charge, Tier } from "../../../src/domain.ts";
-import { tiersAscending } from "../../../src/plans.ts";
+import type { Charge } from "../../../src/domain/books.ts";
+import { tiersAscending } from "../../../src/domain/plans.ts";
+import type { Tier } from "../../../src/domain/tenant.ts";
 import { type HistoryEnd, prices, type Sample } from "./history.ts";
 import { calendar } from "./incarnation.ts";
 

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import type { Tenant } from "../../../src/domain.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Store } from "../../../src/store/store.ts";
 
 /** The store as the only account's: others are left from histories before, whose time was another. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
+import { accountGone } from "../../../src/domain/standing.ts";
 import { ingestedAtMs, parseEventId } from "../../../src/lib/id.ts";
 import type { Random } from "../../../src/lib/random.ts";
 import type { BulkSelection } from "../../../src/replays/replay.ts";
-import { accountGone } from "../../../src/standing.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Account, Ledger, Submission, Try } from "./ledger.ts";

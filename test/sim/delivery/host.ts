@@ -1,4 +1,4 @@
-import { DomainError } from "../../../src/errors.ts";
+import { DomainError } from "../../../src/domain/errors.ts";
 import type { Random } from "../../../src/lib/random.ts";
 import type { Heard } from "./clients.ts";
 import { createIncarnation, type Incarnation, type IncarnationDeps, type Watch } from "./incarnation.ts";

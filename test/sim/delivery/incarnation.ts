@@ -4,7 +4,7 @@ import type { DeliveryRates } from "../../../src/delivery/account-pace.ts";
 import { buildRequest } from "../../../src/delivery/request.ts";
 import type { Sender } from "../../../src/delivery/sender.ts";
 import { createSigners, type Signers } from "../../../src/delivery/signers.ts";
-import type { Tenant } from "../../../src/domain.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import { createEngine } from "../../../src/engine.ts";
 import { createIngest } from "../../../src/events/ingest.ts";
 import type { ErasedEndpoint } from "../../../src/http/endpoint.ts";

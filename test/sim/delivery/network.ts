@@ -1,7 +1,7 @@
 import type { DeliveryRequest } from "../../../src/delivery/request.ts";
 import type { Reply, Transport } from "../../../src/delivery/transport.ts";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { NoResponseCause } from "../../../src/domain/failure.ts";
-import type { DueDelivery } from "../../../src/domain.ts";
 import type { Random } from "../../../src/lib/random.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 

@@ -1,6 +1,6 @@
-import type { Tenant, Tier } from "./domain.ts";
 import { DomainError, invalid, unavailable } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
+import type { Tenant, Tier } from "./tenant.ts";
 
 /** The account was deleted while the request was under way: its credential is no longer one. */
 export const accountGone = () =>

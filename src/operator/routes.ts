@@ -1,17 +1,17 @@
 import * as v from "valibot";
-import { statusOf, type Tenant } from "../domain.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { ApiKeys } from "../accounts/api-keys.ts";
+import * as m from "../accounts/model.ts";
+import type { SigningKeys } from "../accounts/signing-keys.ts";
+import { plans } from "../domain/plans.ts";
+import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
-import { plans } from "../plans.ts";
 import type { Store } from "../store/store.ts";
-import type { Accounts } from "./accounts.ts";
-import type { ApiKeys } from "./api-keys.ts";
-import * as m from "./model.ts";
-import { operatorUserHeader } from "./operator-user-header.ts";
-import type { SigningKeys } from "./signing-keys.ts";
+import { operatorUserHeader } from "./user-header.ts";
 
 export interface OperatorRouteDeps {
   store: Pick<Store, "listTenants" | "usage" | "webhooks">;

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
-import { type CertificatePair, createCertificateWatch } from "../src/certificate-watch.ts";
-import { createLog } from "../src/lib/log.ts";
-import { createSelfSigned } from "./support/certificates.ts";
-import { createFakeClock } from "./support/fake-clock.ts";
-import { startTestApp, type TestApp } from "./support/test-app.ts";
+import { type CertificatePair, createCertificateWatch } from "../../src/http/certificate-watch.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createSelfSigned } from "../support/certificates.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 const folders: string[] = [];
 afterEach(() => {

@@ -1,4 +1,4 @@
-import type { Tier } from "./domain.ts";
+import type { Tier } from "./tenant.ts";
 
 /** What a tier includes (specification, "Limits"; decisions, section 4). */
 export interface Plan {

@@ -1,5 +1,5 @@
 import { networkInterfaces } from "node:os";
-import type { Config } from "./config.ts";
+import type { Config } from "../config.ts";
 
 /**
  * Where this server can be reached, and where it must not deliver to: its listener, on a wildcard address every address of

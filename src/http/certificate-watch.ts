@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { TlsSettings } from "./config.ts";
-import type { Clock } from "./lib/clock.ts";
-import type { Log } from "./lib/log.ts";
+import type { TlsSettings } from "../config.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 
 /** A certificate chain and its private key, in PEM. */
 export type CertificatePair = Pick<TlsSettings, "cert" | "key">;

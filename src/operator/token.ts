@@ -1,5 +1,5 @@
 import type { DataDir } from "../data-dir.ts";
-import { unavailable } from "../errors.ts";
+import { unavailable } from "../domain/errors.ts";
 import type { Log } from "../lib/log.ts";
 
 /** What the operator authenticates with; another one from the moment in which it is rotated. */

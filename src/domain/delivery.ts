@@ -1,0 +1,57 @@
+import type { FailureCode } from "./failure.ts";
+import type { Tier } from "./tenant.ts";
+
+/**
+ * One event for one webhook: the public "event record" and the row of the queue.
+ *
+ *            2xx
+ *   PENDING ─────▶ DELIVERED
+ *     │  ▲ retry         │
+ *     │  └───────────────┤ replay: the next run
+ *     └────────▶ FAILED ─┘
+ *      permanent, schedule used up, webhook removed
+ */
+export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED";
+
+export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
+
+/** A delivery whose time has come, with all that one attempt needs. */
+export interface DueDelivery {
+  /** 0: a test, of which there is no record. */
+  readonly deliveryKey: number;
+  readonly tenantKey: number;
+  readonly tenantId: string;
+  /** The plan whose limits hold for the account. */
+  readonly tier: Tier;
+  readonly webhookKey: number;
+  readonly url: string;
+  readonly eventSeq: number;
+  readonly eventId: string;
+  readonly payload: Uint8Array;
+  /** Grows with every replay; an attempt settles only its own run. */
+  readonly run: number;
+  /** Attempts that this run has had. */
+  readonly attemptsInRun: number;
+  /** Attempts over all runs. */
+  readonly attempts: number;
+  /** The replay that began this run. */
+  readonly replayKey: number | null;
+  readonly replayGroupId: string | null;
+}
+
+/** One HTTP POST, as `GET /v1/events/{id}/attempts` shows it. */
+export interface Attempt {
+  readonly targetWebhook: string;
+  /** From 1; goes on counting through replays. */
+  readonly number: number;
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  /** Null also where `error` is older than the codes. */
+  readonly errorCode: FailureCode | null;
+  readonly responseBody: string;
+  /** As `cutLabel` has it. */
+  readonly replayGroupId: string | null;
+  readonly isReplayGroupIdCut: boolean;
+}

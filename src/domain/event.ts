@@ -1,0 +1,32 @@
+import type { DeliveryState } from "./delivery.ts";
+import type { FailureCode } from "./failure.ts";
+
+/**
+ * A text that may be long, as it stands in JSON: its UTF-8 in quotes, with what has to be escaped, to be sent as it is. A
+ * list of such texts is made without a string of each, which on the event loop would be garbage of three times its length.
+ */
+export type JsonText = Uint8Array;
+
+/** A record as the events endpoints show it (specification, "Event record"; decisions, section 7). */
+export interface EventRecord {
+  readonly eventId: string;
+  readonly state: DeliveryState;
+  readonly ingestedAt: number;
+  /** "" when no webhook was registered as the event arrived. */
+  readonly targetWebhook: string;
+  readonly errorReason: string | null;
+  /** Of the same failure; null also for those that earlier programs stored. */
+  readonly errorCode: FailureCode | null;
+  /** What that failure was answered with; null when it had no answer. */
+  readonly statusCode: number | null;
+  /** The very bytes that the tenant submitted; null when a list was asked for without them. */
+  readonly payload: Uint8Array | null;
+  readonly attempts: number;
+  /** Of these, those that are no longer in the log. */
+  readonly attemptsForgotten: number;
+  readonly lastAttemptAt: number | null;
+  readonly nextAttemptAt: number | null;
+  readonly replayGroupId: JsonText | null;
+  /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */
+  readonly unreadable?: true;
+}

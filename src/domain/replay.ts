@@ -1,0 +1,37 @@
+import type { JsonText } from "./event.ts";
+
+/**
+ * Decisions, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
+ * attempts names it. Its records and its replay have it whole.
+ */
+export const listedLabelCharacters = 255;
+
+/** The label as it stands beside attempts: one that is longer ends with an ellipsis. */
+export function cutLabel(label: string): string {
+  if (label.length <= listedLabelCharacters) return label;
+  const begin = label.slice(0, listedLabelCharacters - 1);
+  // Not within a character of two units.
+  return `${begin.isWellFormed() ? begin : begin.slice(0, -1)}…`;
+}
+
+export type ReplayKind = "single" | "timeline" | "all" | "failed";
+export type ReplayStatus = "waiting" | "running" | "completed" | "cancelled";
+
+/** A request to deliver stored events again. `selected` counts events, the other numbers count records. */
+export interface Replay {
+  readonly id: string;
+  readonly kind: ReplayKind;
+  readonly replayGroupId: string;
+  readonly status: ReplayStatus;
+  readonly selected: number;
+  readonly queued: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly superseded: number;
+  readonly skipped: number;
+  readonly createdAt: number;
+  readonly completedAt: number | null;
+}
+
+/** A replay in a list of them. */
+export type ListedReplay = Omit<Replay, "replayGroupId"> & { readonly replayGroupId: JsonText };

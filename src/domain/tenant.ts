@@ -1,0 +1,41 @@
+/** Here and in the other nouns, times are milliseconds since the Unix epoch, and `key` is the store's own short key of a row. */
+
+export type Tier = "free" | "pro" | "business" | "enterprise";
+
+/**
+ * An account. Its status is derived, never set (see `statusOf`):
+ *
+ *   enforcedTier ≠ tier ──card verified──▶ enforcedTier = tier
+ *   (null: made on a paid tier and never verified, so it may not ingest yet)
+ */
+export interface Tenant {
+  readonly key: number;
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  /** The tier that the account names: the target as soon as an upgrade is accepted. */
+  readonly tier: Tier;
+  /** The tier whose limits are in force; null until the first card verification of an account made on a paid tier. */
+  readonly enforcedTier: Tier | null;
+  readonly passwordHash: string;
+  /** Part of every session token: raising it ends them all. */
+  readonly sessionVersion: number;
+  readonly createdAt: number;
+  readonly operatorSuspendedAt: number | null;
+  readonly paymentSuspendedAt: number | null;
+  readonly pastDueAt: number | null;
+}
+
+export type TenantStatus = "suspended" | "past_due" | "pending_verification" | "active";
+
+export type SuspensionCause = "operator" | "payment";
+
+/** Decisions, section 4: derived, in this order. */
+export function statusOf(tenant: Tenant): TenantStatus {
+  if (tenant.operatorSuspendedAt !== null || tenant.paymentSuspendedAt !== null) return "suspended";
+  if (tenant.pastDueAt !== null) return "past_due";
+  return tenant.enforcedTier === tenant.tier ? "active" : "pending_verification";
+}
+
+/** The plan whose limits hold for an account. */
+export const tierInForce = ({ enforcedTier }: Pick<Tenant, "enforcedTier">): Tier => enforcedTier ?? "free";
