@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { StartupError } from "./domain/errors.ts";
+import type { Pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { nearest } from "./lib/nearest.ts";
-import type { Pausable } from "./operator/pauses.ts";
 import { clientSettings, metricsToken, type Setting, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */

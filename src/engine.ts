@@ -1,9 +1,9 @@
-import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/account-pace.ts";
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
-import type { DeliveryControl } from "./delivery/deliveries.ts";
-import { createDispatcher, type Dispatcher } from "./delivery/dispatcher.ts";
 import { createFailureLog } from "./delivery/failure-log.ts";
+import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/queue/account-pace.ts";
+import type { DeliveryControl } from "./delivery/queue/control.ts";
+import { createDispatcher, type Dispatcher } from "./delivery/queue/dispatcher.ts";
 import { createRetryPolicy } from "./delivery/retry.ts";
 import type { Sender } from "./delivery/sender.ts";
 import type { Signers } from "./delivery/signers.ts";

@@ -1,5 +1,5 @@
 import type { Config } from "./config.ts";
-import { ownListenersOf } from "./delivery/own-listeners.ts";
+import { ownListenersOf } from "./delivery/network/own-listeners.ts";
 
 /** Under what this server is known. Most of it is only there once it listens: the port may be any that is free. */
 export interface ServerAddress {

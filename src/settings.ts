@@ -1,8 +1,8 @@
+import { pausable } from "./domain/pauses.ts";
 import { tiersAscending } from "./domain/plans.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
 import { parseDuration } from "./lib/duration.ts";
-import { pausable } from "./operator/pauses.ts";
 
 export interface Setting<T> {
   env: string;

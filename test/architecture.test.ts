@@ -55,7 +55,7 @@ describe("imports point one way", () => {
   });
 
   const outbound = [
-    /^delivery\/(transport|exchange|connection-pool|resolver)\.ts$/,
+    /^delivery\/network\/(transport|exchange|connection-pool|resolver)\.ts$/,
     "billing/paystack/http.ts",
     "billing/sandbox/callback-sender.ts",
     /^cli\//,
@@ -110,12 +110,12 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file)).not.toContain("app.ts");
   });
 
-  const pieces = ["server", "server-address", "billing/billing", "delivery/network", "maintenance/machine-watch"];
+  const pieces = ["server", "server-address", "billing/billing", "delivery/outbound", "maintenance/machine-watch"];
   test.each(everywhereBut("app.ts"))("%s builds no piece of the program", (file) => {
     expect(ownImportsOf(file).filter((path) => pieces.some((piece) => path === `${piece}.ts`))).toEqual([]);
   });
 
-  const parts = ["announce", "deliver", "dispatcher", "failure-log"].map((name) => `delivery/${name}.ts`);
+  const parts = ["announce", "deliver", "queue/dispatcher", "failure-log"].map((name) => `delivery/${name}.ts`);
   const loops = ["maintenance/janitor.ts", "replays/progress.ts", "replays/replayer.ts"];
   test.each(everywhereBut("engine.ts"))("%s builds no part of the engine", (file) => {
     expect(ownImportsOf(file).filter((path) => [...parts, ...loops].includes(path))).toEqual([]);
@@ -129,7 +129,7 @@ describe("imports point one way", () => {
     expect(builders.map((file) => relative(root, file)).sort()).toEqual([
       "src/app.ts",
       "test/engine.test.ts",
-      "test/sim/delivery/incarnation.ts",
+      "test/labs/sim/delivery/incarnation.ts",
     ]);
   });
 });

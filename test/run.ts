@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
-import { executableVariable } from "./crash/program.ts";
+import { executableVariable } from "./labs/crash/program.ts";
 
 /**
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
@@ -29,7 +29,7 @@ const root = join(import.meta.dir, "..");
 const executable = join(root, "dist", process.platform === "win32" ? "postrider.exe" : "postrider");
 /** They need the executable, so they are not among the other tests. */
 const browserTests = "test/browser";
-const crashTests = "test/crash";
+const crashTests = "test/labs/crash";
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** Together a minute and a half of one core; the check of a whole commit takes more of payments (`.ci/run`). */
@@ -73,8 +73,8 @@ async function runInTurn(): Promise<Outcome[]> {
 
 async function runSimulations(): Promise<Outcome[]> {
   return [
-    await stage("deliveries", () => simulate("test/sim/delivery.ts", "seeds", Number(values.seeds))),
-    await stage("payments", () => simulate("test/sim/billing.ts", "histories", Number(values.histories))),
+    await stage("deliveries", () => simulate("test/labs/sim/delivery.ts", "seeds", Number(values.seeds))),
+    await stage("payments", () => simulate("test/labs/sim/billing.ts", "histories", Number(values.histories))),
   ];
 }
 

@@ -1,9 +1,9 @@
 import * as v from "valibot";
 import type { Config } from "../config.ts";
+import { type Pauses, pausable } from "../domain/pauses.ts";
 import { plans, tiersAscending } from "../domain/plans.ts";
 import type { Tier } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
-import { type Pauses, pausable } from "../operator/pauses.ts";
 import { version } from "../version.ts";
 import { anyTier } from "./model.ts";
 

@@ -1,5 +1,5 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
-import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { DomainError, invalid, notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
@@ -12,8 +12,8 @@ import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewLogin, NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
+import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
-import { type AccountHub, announceChange } from "./announcement.ts";
 import { makeApiKey } from "./api-keys.ts";
 import { createLoginEmails } from "./login-emails.ts";
 import type { CreateTenantRequest, OperatorCreateRequest, UpgradeRequest } from "./model.ts";

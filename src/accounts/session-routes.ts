@@ -1,9 +1,9 @@
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import type { Sessions } from "../http/session.ts";
 import type { Store } from "../store/store.ts";
-import type { AccountHub } from "./announcement.ts";
+import type { AccountHub } from "../stream/account-change.ts";
 import type { Login } from "./login.ts";
 import * as m from "./model.ts";
-import type { Sessions } from "./session.ts";
 
 export interface SessionRouteDeps {
   store: Pick<Store, "endAllSessions">;

@@ -5,10 +5,10 @@ import {
   createAddressPolicy,
   literalIn,
   literalInUrl,
-} from "../delivery/address.ts";
-import { ownListenersOf } from "../delivery/own-listeners.ts";
-import { createResolver } from "../delivery/resolver.ts";
-import { createSurroundings } from "../delivery/surroundings.ts";
+} from "../delivery/network/address.ts";
+import { ownListenersOf } from "../delivery/network/own-listeners.ts";
+import { createResolver } from "../delivery/network/resolver.ts";
+import { createSurroundings } from "../delivery/network/surroundings.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";

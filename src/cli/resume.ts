@@ -1,6 +1,6 @@
 import { loadConfig } from "../config.ts";
+import { pausable } from "../domain/pauses.ts";
 import { nearest } from "../lib/nearest.ts";
-import { pausable } from "../operator/pauses.ts";
 import { UsageError } from "./arguments.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";

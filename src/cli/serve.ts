@@ -1,10 +1,10 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
 import { type Config, loadConfig } from "../config.ts";
+import { pausable } from "../domain/pauses.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
-import { pausable } from "../operator/pauses.ts";
 import { type Command, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";

@@ -3,10 +3,10 @@ import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Settlement, Store } from "../store/store.ts";
+import type { Reply } from "./network/transport.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
-import type { Reply } from "./transport.ts";
 import { judge, type Verdict } from "./verdict.ts";
 
 /** How one attempt went, for the dispatcher. */

@@ -2,8 +2,8 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
+import type { OutgoingRequest } from "./network/transport.ts";
 import { type SignerMaterial, sign } from "./signature.ts";
-import type { OutgoingRequest } from "./transport.ts";
 
 /** Decisions, section 8: a label that takes more room than this is left out of the header. */
 const longestLabelBytes = 1024;

@@ -1,5 +1,5 @@
 import type { NoResponseCause } from "../domain/failure.ts";
-import type { AddressPolicyOptions } from "./address.ts";
+import type { AddressPolicyOptions } from "./network/address.ts";
 
 /** What `sender-thread.ts` and `sender-worker.ts` say to each other. Many attempts share a message: one costs 8 µs, one of 32 costs 2. */
 export type SenderMessage =

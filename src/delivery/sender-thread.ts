@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { BodyRead, Reply } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
 import type {
   PackedAnswer,
@@ -10,7 +11,6 @@ import type {
   SenderSettings,
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
-import type { BodyRead, Reply } from "./transport.ts";
 
 /** As many as the signers keep; about 1 KB each on the other side. */
 const maxKnownSigners = 10_000;

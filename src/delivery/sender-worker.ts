@@ -1,6 +1,8 @@
 import { createPrivateKey } from "node:crypto";
 import { systemClock } from "../lib/clock.ts";
-import { createAddressPolicy } from "./address.ts";
+import { createAddressPolicy } from "./network/address.ts";
+import { createSurroundings } from "./network/surroundings.ts";
+import { createTransport, type Interruption, type Reply, type Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type {
   PackedAnswer,
@@ -11,8 +13,6 @@ import type {
   SenderNews,
 } from "./sender-messages.ts";
 import type { SignerMaterial } from "./signature.ts";
-import { createSurroundings } from "./surroundings.ts";
-import { createTransport, type Interruption, type Reply, type Transport } from "./transport.ts";
 
 /** The other end of `sender-thread.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;

@@ -1,7 +1,7 @@
 import type { DueDelivery } from "../domain/delivery.ts";
+import type { Reply, Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
-import type { Reply, Transport } from "./transport.ts";
 
 /** One attempt as it is ordered: what to deliver, what to sign it with, and the time that the signatures hold. */
 export interface SendOrder {

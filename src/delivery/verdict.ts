@@ -1,5 +1,5 @@
 import { type Failure, refusedWith, unanswered } from "../domain/failure.ts";
-import type { Reply } from "./transport.ts";
+import type { Reply } from "./network/transport.ts";
 
 /** What one attempt means for its delivery (specification, "Acknowledgement and retry rules"). */
 export type Verdict =

@@ -1,4 +1,4 @@
-import type { Dispatcher } from "../delivery/dispatcher.ts";
+import type { Dispatcher } from "../delivery/queue/dispatcher.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { notAuthenticated, type SessionClaims, type Sessions } from "../accounts/session.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Access } from "./endpoint.ts";
+import { notAuthenticated, type SessionClaims, type Sessions } from "./session.ts";
 
 /** Who a request comes from, as its credential proves it. */
 export interface Identity {

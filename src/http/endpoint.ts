@@ -1,7 +1,7 @@
 import type * as v from "valibot";
-import type { SessionClaims } from "../accounts/session.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Chunks } from "./answers.ts";
+import type { SessionClaims } from "./session.ts";
 
 /** A valibot schema of a body, a query or path parameters. */
 export type Schema = v.GenericSchema<unknown, unknown>;

@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
+import { type Pausable, pausable } from "../domain/pauses.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
-import { type Pausable, pausable } from "../operator/pauses.ts";
 import { commit, version } from "../version.ts";
 import type { ErasedEndpoint } from "./endpoint.ts";
 import { refusalCodes } from "./refusal-codes.ts";

@@ -1,5 +1,5 @@
+import { type BodyRead, deliveryTimeoutMs, type Reply } from "../delivery/network/transport.ts";
 import type { DeliveryRequest } from "../delivery/request.ts";
-import { type BodyRead, deliveryTimeoutMs, type Reply } from "../delivery/transport.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { NoResponseCause } from "../domain/failure.ts";
 import type { InboxAnswer, InboxDelivery } from "../domain/inbox.ts";

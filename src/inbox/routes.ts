@@ -1,8 +1,8 @@
-import { type AccountHub, announceChange } from "../accounts/announcement.ts";
 import { invalidRequest } from "../accounts/model.ts";
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { listReply } from "../http/list-reply.ts";
 import type { Store } from "../store/store.ts";
+import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import type { InboxAddresses } from "./addresses.ts";
 import { defaultAnswer } from "./inbox.ts";
 import * as m from "./model.ts";

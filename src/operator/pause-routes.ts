@@ -1,8 +1,8 @@
 import * as v from "valibot";
+import { type Pauses, pausable } from "../domain/pauses.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { jsonObject } from "../http/validation.ts";
 import type { Log } from "../lib/log.ts";
-import { type Pauses, pausable } from "./pauses.ts";
 
 export interface PauseRouteDeps {
   pauses: Pauses;

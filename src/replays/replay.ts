@@ -1,4 +1,4 @@
-import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { DomainError, notFound } from "../domain/errors.ts";
 import type { Replay, ReplayKind } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";

@@ -1,4 +1,4 @@
-import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";

@@ -1,7 +1,7 @@
 import { failure } from "../accounts/model.ts";
-import type { Sessions } from "../accounts/session.ts";
 import { DomainError } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import type { Sessions } from "../http/session.ts";
 import type { Hub } from "./hub.ts";
 
 export interface StreamRouteDeps {

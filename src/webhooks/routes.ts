@@ -1,6 +1,5 @@
-import { type AccountHub, announceChange } from "../accounts/announcement.ts";
 import { failure, invalidRequest } from "../accounts/model.ts";
-import type { DeliveryControl } from "../delivery/deliveries.ts";
+import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
@@ -11,6 +10,7 @@ import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter, type Turn } from "../lib/limiter.ts";
 import type { Store } from "../store/store.ts";
+import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import * as m from "./model.ts";
 import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 

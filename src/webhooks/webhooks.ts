@@ -1,4 +1,4 @@
-import { type AddressPolicy, literalInUrl } from "../delivery/address.ts";
+import { type AddressPolicy, literalInUrl } from "../delivery/network/address.ts";
 import { invalid } from "../domain/errors.ts";
 import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { youngLimit } from "../../src/delivery/admission.ts";
+import { youngLimit } from "../../src/delivery/queue/admission.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "./support.ts";
 

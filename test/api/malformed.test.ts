@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { connectRaw, statusOf } from "../abuse/raw-peer.ts";
+import { connectRaw, statusOf } from "../labs/abuse/raw-peer.ts";
 import { serveEndpoints } from "../support/serve-endpoints.ts";
 import { useServer } from "./scenario.ts";
 import { ingestOne } from "./support.ts";

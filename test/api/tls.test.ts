@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import { tlsSuites, transportHeadersOf } from "../../src/http/transport-security.ts";
-import { connectRaw } from "../abuse/raw-peer.ts";
+import { connectRaw } from "../labs/abuse/raw-peer.ts";
 import { createSelfSigned } from "../support/certificates.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/address.ts";
-import { createTransport, type Transport } from "../../src/delivery/transport.ts";
+import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/network/address.ts";
+import { createTransport, type Transport } from "../../src/delivery/network/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { expectReply } from "../support/expect-reply.ts";
 import { noResponse, responded } from "../support/expected-reply.ts";

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHmac, createPublicKey, verify } from "node:crypto";
-import { createAddressPolicy } from "../../src/delivery/address.ts";
+import { createAddressPolicy } from "../../src/delivery/network/address.ts";
+import { createTransport } from "../../src/delivery/network/transport.ts";
 import { createSender, type Sender } from "../../src/delivery/sender.ts";
 import { createSenderThread } from "../../src/delivery/sender-thread.ts";
-import { createTransport } from "../../src/delivery/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Reply } from "../../src/delivery/transport.ts";
+import type { Reply } from "../../src/delivery/network/transport.ts";
 import { judge } from "../../src/delivery/verdict.ts";
 import type { NoResponseCause } from "../../src/domain/failure.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { connectRaw } from "../abuse/raw-peer.ts";
 import { until } from "../api/support.ts";
+import { connectRaw } from "../labs/abuse/raw-peer.ts";
 import { abandon, exchange } from "../support/raw-connection.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 

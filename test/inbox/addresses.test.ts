@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Reply } from "../../src/delivery/transport.ts";
+import type { Reply } from "../../src/delivery/network/transport.ts";
 import { createInboxAddresses } from "../../src/inbox/addresses.ts";
 import { createInboxSender } from "../../src/inbox/sender.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";

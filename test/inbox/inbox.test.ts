@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import type { Reply } from "../../src/delivery/network/transport.ts";
 import { buildRequest } from "../../src/delivery/request.ts";
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
-import type { Reply } from "../../src/delivery/transport.ts";
 import type { DueDelivery } from "../../src/domain/delivery.ts";
 import { type DomainError, unavailable } from "../../src/domain/errors.ts";
 import type { InboxAnswer, InboxDelivery } from "../../src/domain/inbox.ts";

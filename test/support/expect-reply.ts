@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { Reply } from "../../src/delivery/transport.ts";
+import type { Reply } from "../../src/delivery/network/transport.ts";
 import type { Expected } from "./expected-reply.ts";
 
 /** Compares the outcome; a failure whole, so that no detail comes unexpected. */

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { sessionLifetimeSeconds } from "../../src/accounts/session.ts";
 import type { Tier } from "../../src/domain/tenant.ts";
+import { sessionLifetimeSeconds } from "../../src/http/session.ts";
 import { newToken } from "../../src/lib/id.ts";
 import { seedTenant } from "../api/support.ts";
 import type { TestApp } from "./test-app.ts";

@@ -1,4 +1,4 @@
-import { isDistrust, readFailure } from "../../delivery/no-response.ts";
+import { isDistrust, readFailure } from "../../delivery/network/no-response.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 
 /** It may succeed when it is tried again: no connection, or a server that says "not now". */

@@ -1,4 +1,4 @@
-import { isDistrust } from "../../delivery/no-response.ts";
+import { isDistrust } from "../../delivery/network/no-response.ts";
 import { StartupError } from "../../domain/errors.ts";
 import { isLoopbackHost } from "../../lib/cidr.ts";
 import type { Clock } from "../../lib/clock.ts";

@@ -1,0 +1,70 @@
+import { randomFillSync } from "node:crypto";
+import { closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { StartupError } from "../../../domain/errors.ts";
+import { isDiskFull } from "../../../lib/disk-full.ts";
+import { type Account, type Api, openAccount } from "../rig/account.ts";
+import type { Disk } from "./run.ts";
+
+/** On a larger disk filling would take minutes, and might hurt others. */
+const mostFreeBytes = 1024 * 2 ** 20;
+/** A log that was not copied back before the disk was full takes as much again when there is room. */
+const fewestFreeBytes = 20 * 2 ** 20;
+/** What the ballast leaves for events to fill. */
+const leftBytes = 1 * 2 ** 20;
+const chunkBytes = 64 * 2 ** 10;
+
+const freeBytesIn = (folder: string): number => {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+};
+
+/** @throws StartupError unless a small file system is given */
+export function checkSmall(folder: string): void {
+  const freeBytes = freeBytesIn(folder);
+  if (freeBytes >= fewestFreeBytes && freeBytes <= mostFreeBytes) return;
+  const free = `${Math.round(freeBytes / 2 ** 20)} MiB`;
+  throw new StartupError(
+    `The file system of ${folder} has ${free} free; it is going to be filled and must have ` +
+      `${fewestFreeBytes / 2 ** 20} to ${mostFreeBytes / 2 ** 20} MiB. ` +
+      "Try: mkdir /mnt/small && mount -t tmpfs -o size=64m tmpfs /mnt/small, and --dir /mnt/small",
+  );
+}
+
+/** A small file system: a file without a use takes almost all of it, events take the rest, and the file goes again. */
+export function createBallastDisk(folder: string, operatorToken: string): Disk {
+  const ballast = join(folder, "ballast");
+  let filler: Account | null = null;
+  return {
+    async fillUp(api: Api) {
+      filler ??= await openAccount(api, { hooks: [], receiverUrl: "", operatorToken });
+      // Its events stay, because their erasure is tried again only some seconds after a full disk.
+      if (freeBytesIn(folder) < fewestFreeBytes)
+        throw new Error("the disk is used up. Try: fewer --cycles, or a larger disk");
+      writeBallast(ballast);
+      return filler;
+    },
+    async makeRoom() {
+      rmSync(ballast);
+    },
+  };
+}
+
+/**
+ * Takes everything and gives a little back: how much a file system holds besides its own bookkeeping is only known when it
+ * is full. Random bytes, because some compress.
+ */
+function writeBallast(path: string): void {
+  const file = openSync(path, "w", 0o600);
+  let size = 0;
+  try {
+    const chunk = Buffer.alloc(chunkBytes);
+    for (;;) size += writeSync(file, randomFillSync(chunk));
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    ftruncateSync(file, Math.max(0, size - leftBytes));
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,55 @@
+import { type Command, jsonFlag } from "../../command.ts";
+import type { Io } from "../../io.ts";
+import { conduct } from "../rig/conduct.ts";
+import { dirFlag, makeFolder, readCount, readSeed, requireFlag, seedFlag } from "../rig/options.ts";
+import { counted } from "../rig/report.ts";
+import { checkSmall } from "./ballast.ts";
+import { diskFullPairs } from "./report.ts";
+import type { DiskFullFigures } from "./run.ts";
+import { createDiskFullTrial, diskFullSettings } from "./trial.ts";
+
+const defaultCycles = 20;
+
+export const diskFullCommand: Command = {
+  words: ["selftest", "disk-full"],
+  operands: [],
+  flags: [
+    { ...dirFlag, doc: "Folder on a small file system, which is going to be filled." },
+    { name: "--cycles", value: "N", doc: `How often it is filled (default ${defaultCycles}).` },
+    seedFlag,
+    jsonFlag,
+  ],
+  summary: "Fill a small disk again and again, and prove that nothing is lost",
+  details: `Starts this program as a server in a folder of a small file system, without its floor of free
+disk; fills the disk with events until SQLite itself meets the end; makes room again by
+removing files of its own. While there is none, events must be refused with 503 and leave
+nothing behind; when there is, all must go on by itself, and nothing may come twice. On some
+full disks the server is ended, by a kill or in order, and started again.
+Exit code 0: all of it held. 1: it did not; then the folder stays.`,
+  async run({ flags }, io) {
+    const cycles = readCount(flags, "--cycles", defaultCycles);
+    const seed = readSeed(flags);
+    const parent = requireFlag(flags, dirFlag, "/mnt/small");
+    checkSmall(parent);
+    const folder = makeFolder(parent);
+    const plan = {
+      title: "Disk-full test",
+      command: `postrider selftest disk-full --dir ${parent} --cycles ${cycles} --seed ${seed}`,
+      seed,
+      folder,
+      trial: createDiskFullTrial({ cycles, seed, folder, onProgress: showProgress(cycles, io) }),
+      settings: diskFullSettings,
+      verdict: ({ acknowledged }: DiskFullFigures) =>
+        `Nothing was lost: ${counted(acknowledged, "acknowledged event")}, ${counted(cycles, "full disk")}.`,
+      pairs: diskFullPairs,
+    };
+    return conduct(plan, io, flags.has(jsonFlag.name));
+  },
+};
+
+const showProgress =
+  (total: number, io: Io) =>
+  ({ cycles, acknowledged, refusals }: DiskFullFigures): void =>
+    io.progress(
+      `cycle ${cycles} of ${total}, ${counted(acknowledged, "event")} acknowledged, ${counted(refusals, "refusal")}`,
+    );

@@ -1,0 +1,28 @@
+import { formatDuration } from "../../../lib/duration.ts";
+import { percentile } from "../rig/machine.ts";
+import { counted, grouped, type Pair } from "../rig/report.ts";
+import type { DiskFullFigures } from "./run.ts";
+
+/** The figures of a disk-full test, for people. */
+export function diskFullPairs(figures: DiskFullFigures): Pair[] {
+  const { resumedMs } = figures;
+  return [
+    [
+      "Full disks",
+      `${figures.cycles}, met by ${counted(figures.filling, "event")} that only fill; ` +
+        `${counted(figures.restarts, "restart")} while the disk was full`,
+    ],
+    ["Refusals", `${grouped(figures.refusals)} requests`],
+    ["Events", `${grouped(figures.acknowledged)} acknowledged beside them, ${grouped(figures.records)} records`],
+    [
+      "Deliveries",
+      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with the very bytes and a valid ` +
+        `signature; ${figures.duplicates} again after a restart`,
+    ],
+    ["Held", `${counted(figures.held, "outcome")} of attempts waited in memory until there was room`],
+    [
+      "Resumed",
+      `${formatDuration(percentile(resumedMs, 50))} (p50) after there was room, ${formatDuration(Math.max(0, ...resumedMs))} at most`,
+    ],
+  ];
+}

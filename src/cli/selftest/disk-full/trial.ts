@@ -1,0 +1,98 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { operatorTokenFile } from "../../../data-dir.ts";
+import { systemClock as clock } from "../../../lib/clock.ts";
+import { createRandom, fork } from "../../../lib/random.ts";
+import { examineDatabase } from "../../../store/examine.ts";
+import type { Trial } from "../rig/conduct.ts";
+import { createFaults, noteFault } from "../rig/ledger.ts";
+import { type Server, startServer } from "../rig/server.ts";
+import { startSwitchboard } from "../rig/switchboard.ts";
+import { createBallastDisk } from "./ballast.ts";
+import { createDiskFullFigures, createDiskFullRun, type DiskFullFigures } from "./run.ts";
+
+export const diskFullSettings = {
+  webhookConcurrency: 16,
+  retrySchedule: "100ms,300ms,1s,2s,4s,8s",
+  minFreeDisk: "0",
+} as const;
+
+export interface DiskFullTrialOptions {
+  readonly cycles: number;
+  readonly seed: number;
+  readonly folder: string;
+  onProgress(figures: DiskFullFigures): void;
+}
+
+/** The run with a server of its own, on a file system that really is full. */
+export function createDiskFullTrial({
+  cycles,
+  seed,
+  folder,
+  onProgress,
+}: DiskFullTrialOptions): Trial<DiskFullFigures> {
+  const random = createRandom(seed);
+  const faults = createFaults();
+  const figures = createDiskFullFigures();
+  const switchboard = startSwitchboard(clock, fork(random), faults);
+  const dataDir = join(folder, "data");
+  const settings = {
+    POSTRIDER_RETRY_SCHEDULE: diskFullSettings.retrySchedule,
+    POSTRIDER_WEBHOOK_CONCURRENCY: String(diskFullSettings.webhookConcurrency),
+    POSTRIDER_MIN_FREE_DISK: diskFullSettings.minFreeDisk,
+    POSTRIDER_PAYMENTS: "off",
+    POSTRIDER_LOG_FORMAT: "json",
+  };
+  let server: Server | null = null;
+
+  async function start(): Promise<number> {
+    server = startServer({ dataDir, settings, clock, faults });
+    return (await server.ready).port;
+  }
+
+  /** In turn by a kill and in order, which a full disk must not spoil either. */
+  async function restart(): Promise<number> {
+    // The run has counted this one.
+    if (figures.restarts % 2 === 1) await server?.kill();
+    else await stop();
+    await switchboard.whenDrained();
+    return start();
+  }
+
+  async function stop(): Promise<void> {
+    const code = await server?.stop();
+    if (code !== 0) noteFault(faults, `asked to end, the server ended with ${code}`);
+  }
+
+  return {
+    figures,
+    faults,
+    async run() {
+      const port = await start();
+      const operatorToken = readFileSync(join(dataDir, operatorTokenFile), "utf8").trim();
+      const run = createDiskFullRun({
+        cycles,
+        random,
+        clock,
+        port,
+        restart,
+        operatorToken,
+        webhookConcurrency: diskFullSettings.webhookConcurrency,
+        disk: createBallastDisk(folder, operatorToken),
+        switchboard,
+        faults,
+        figures,
+        onProgress,
+      });
+      await run();
+      await stop();
+      const examined = examineDatabase(dataDir);
+      for (const fault of examined.faults) noteFault(faults, fault);
+      figures.sqliteVersion = examined.sqliteVersion;
+    },
+    async end() {
+      await server?.kill();
+      switchboard.stop();
+    },
+  };
+}

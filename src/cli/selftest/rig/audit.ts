@@ -1,0 +1,197 @@
+import { type Clock, sleep } from "../../../lib/clock.ts";
+import type { Account, Api } from "./account.ts";
+import { type Ledger, type RecordTally, tallyKey, toldFaults } from "./ledger.ts";
+import { refusal } from "./switchboard.ts";
+
+/** What the server says of an event's delivery (specification, "Event record"). */
+export interface ListedRecord {
+  readonly eventId: string;
+  readonly state: string;
+  readonly targetWebhook: string;
+  readonly errorReason: string | null;
+  readonly errorCode: string | null;
+  readonly statusCode: number | null;
+  readonly attempts: number;
+  /** As it is stored: the text, not its value. */
+  readonly payload: string;
+}
+
+/** Records of an account, by the state in which they have ended. */
+export type Ended = Record<"DELIVERED" | "FAILED", number>;
+
+const pageSize = 1000;
+
+/** All records of an account, the newest event first. Nothing may be sent meanwhile. */
+export async function listRecords(api: Api, { session: token }: Account): Promise<ListedRecord[]> {
+  const records: ListedRecord[] = [];
+  for (let page = 0; ; page++) {
+    const found = readPage(await api.read(`/v1/events?size=${pageSize}&page=${page}`, token));
+    records.push(...found);
+    if (found.length < pageSize) return records;
+  }
+}
+
+/** Around a payload, which has neither inside. */
+const payloadText = /"originalPayload":(.*?),"attempts":/gs;
+
+function readPage(text: string): ListedRecord[] {
+  const { events } = JSON.parse(text) as { events: Omit<ListedRecord, "payload">[] };
+  const payloads = [...text.matchAll(payloadText)];
+  return events.map((record, i) => ({ ...record, payload: payloads[i]?.[1] ?? "" }));
+}
+
+export async function countEnded(api: Api, account: Account): Promise<Ended> {
+  const [DELIVERED, FAILED] = await Promise.all([countIn(api, "DELIVERED", account), countIn(api, "FAILED", account)]);
+  return { DELIVERED, FAILED };
+}
+
+export async function countIn(api: Api, state: string, { session: token }: Account): Promise<number> {
+  const path = `/v1/events/state/${state}?payload=false&size=1`;
+  return (await api.send<{ total: number }>("GET", path, 200, { token })).total;
+}
+
+const pollEveryMs = 50;
+/** Longer than any pause between attempts: when nothing at all has moved for so long, nothing will. */
+const patienceMs = 60_000;
+
+/**
+ * Waits until nothing is left to do, or no more need be known: a server that sends without end would never be done.
+ * @param left what is left, as a number
+ * @returns what was left when it had not changed for a minute, and nothing had arrived either, or when there were as many
+ *   faults as are told; 0 when all is done
+ */
+export async function whenSettled(clock: Clock, ledger: Ledger, left: () => Promise<number>): Promise<number> {
+  let seen = "";
+  let since = clock.monotonicMs();
+  for (;;) {
+    const count = await left();
+    if (count === 0 || ledger.faults.count >= toldFaults) return count;
+    const now = `${count} ${ledger.figures.arrivals}`;
+    if (now !== seen) since = clock.monotonicMs();
+    else if (clock.monotonicMs() - since > patienceMs) return count;
+    seen = now;
+    await sleep(clock, pollEveryMs);
+  }
+}
+
+export interface Audited {
+  /** The oldest first. */
+  readonly eventIds: readonly string[];
+  readonly ended: Ended;
+  /** Attempts that arrived and are in no record: they were under way when the server was killed. */
+  readonly unrecordedAttempts: number;
+}
+
+/**
+ * Holds an account to the books, when all that was sent has ended:
+ * - what was acknowledged is stored, what was refused is not, and the rest of the requests is stored whole or not at all;
+ * - nothing is stored that was not sent, byte for byte, and each event has one record for each webhook, in the one state
+ *   that the webhook's answers mean;
+ * - every record was delivered, and no delivery is of an event that is not stored;
+ * - an attempt that is not in the record was under way at a crash; each can be the cause of one duplicate, and nothing
+ *   else can;
+ * - what the server counts beside the rows is what the rows are.
+ */
+export async function auditAccount(api: Api, account: Account, ledger: Ledger, hooksUrl: string): Promise<Audited> {
+  const records = await listRecords(api, account);
+  const audited = auditRecords(account, records, ledger, hooksUrl);
+  const { session: token } = account;
+  const me = await api.send<{ events_this_month: number }>("GET", "/v1/tenants/me", 200, { token });
+  const found = { ...(await countEnded(api, account)), events: me.events_this_month };
+  const expected = { ...audited.ended, events: audited.eventIds.length };
+  if (!Bun.deepEquals(found, expected)) {
+    ledger.fault(`${account.id} counts ${JSON.stringify(found)} and has ${JSON.stringify(expected)}`);
+  }
+  return audited;
+}
+
+export function auditRecords(
+  account: Account,
+  records: readonly ListedRecord[],
+  ledger: Ledger,
+  hooksUrl: string,
+): Audited {
+  const byEvent = Map.groupBy(records, ({ eventId }) => eventId);
+  auditRequests(account, byEvent, ledger);
+  auditOrder(account, records, ledger);
+  let unrecordedAttempts = 0;
+  const ended: Ended = { DELIVERED: 0, FAILED: 0 };
+  const manners = new Map(account.hooks.map(({ path, manner }) => [hooksUrl + path, manner]));
+  const expected = account.hooks.map(({ path }) => hooksUrl + path).sort();
+  for (const [eventId, own] of byEvent) {
+    const targets = own.map(({ targetWebhook }) => targetWebhook).sort();
+    if (!Bun.deepEquals(targets, expected)) {
+      ledger.fault(`${eventId} has records for ${targets.join(", ")} and not for ${expected.join(", ")}`);
+    }
+    for (const record of own) {
+      const state = manners.get(record.targetWebhook) === "refusing" ? "FAILED" : "DELIVERED";
+      unrecordedAttempts += auditRecord(record, state, ledger, hooksUrl);
+      ended[state] += 1;
+    }
+  }
+  const paths = new Set(account.hooks.map(({ path }) => path));
+  for (const key of ledger.tallies.keys()) {
+    const [path = "", eventId = ""] = key.split(" ");
+    if (paths.has(path) && !byEvent.has(eventId)) ledger.fault(`${eventId} was delivered to ${path} and is not stored`);
+  }
+  return { eventIds: [...byEvent.keys()].reverse(), ended, unrecordedAttempts };
+}
+
+function auditRequests(account: Account, stored: ReadonlyMap<string, unknown>, ledger: Ledger): void {
+  const known = new Set<string>();
+  for (const request of ledger.requests) {
+    if (request.account !== account) continue;
+    const ids = request.events.flatMap(({ eventId }) => eventId ?? []);
+    const found = ids.filter((eventId) => stored.has(eventId));
+    for (const eventId of ids) known.add(eventId);
+    const size = request.events.length;
+    if (request.fate === "acknowledged" && found.length < size) {
+      const lost = ids.filter((eventId) => !stored.has(eventId));
+      ledger.fault(`LOST: ${lost.length} events were acknowledged and are not stored: ${lost.slice(0, 3).join(", ")}`);
+    }
+    if (request.fate === "refused" && found.length > 0) {
+      ledger.fault(`${found[0]} was refused and is stored`);
+    }
+    if (request.fate === "open" && found.length > 0 && found.length < size) {
+      ledger.fault(`${found.length} events of a batch of ${size} are stored: a batch is stored whole or not at all`);
+    }
+  }
+  for (const eventId of stored.keys()) {
+    if (!known.has(eventId)) ledger.fault(`${eventId} is stored for ${account.id}, and nobody knows its payload`);
+  }
+}
+
+/** Newest ingestion first. */
+function auditOrder(account: Account, records: readonly ListedRecord[], ledger: Ledger): void {
+  const at = records.findIndex(({ eventId }, i) => i > 0 && eventId > (records[i - 1]?.eventId ?? ""));
+  if (at !== -1) ledger.fault(`the list of ${account.id} is out of order at ${records[at]?.eventId}`);
+}
+
+/** @returns its attempts that are not recorded */
+function auditRecord(record: ListedRecord, expected: keyof Ended, ledger: Ledger, hooksUrl: string): number {
+  const { eventId, state, targetWebhook, errorReason, errorCode, statusCode, attempts, payload } = record;
+  const path = targetWebhook.slice(hooksUrl.length);
+  const tally = ledger.tallies.get(tallyKey(path, eventId));
+  if (ledger.eventIdOf(Buffer.from(payload)) !== eventId) {
+    ledger.fault(`${eventId} is stored with ${payload.length} characters that were not sent as this event`);
+  }
+  const isAsExpected =
+    expected === "FAILED" ? errorCode === "http_status" && statusCode === refusal : errorCode === null;
+  if (state !== expected || !isAsExpected) {
+    ledger.fault(`${eventId} is ${state} for ${path} in the end (${errorReason})`);
+    return 0;
+  }
+  const times = timesIn(tally);
+  if (times.length === 0) ledger.fault(`LOST: ${eventId} is ${state} for ${path}, which never answered so`);
+  const unrecorded = (tally?.arrivals ?? 0) - attempts;
+  if (unrecorded < 0) ledger.fault(`${eventId} has ${-unrecorded} attempts in its record that ${path} never got`);
+  const duplicates = times.reduce((sum, n) => sum + n - 1, 0);
+  if (duplicates > Math.max(0, unrecorded)) {
+    ledger.fault(
+      `${eventId} came ${duplicates} times too often to ${path}, with ${unrecorded} attempts cut by a crash`,
+    );
+  }
+  return Math.max(0, unrecorded);
+}
+
+const timesIn = (tally: RecordTally | undefined) => [...(tally?.concluded.values() ?? [])].map(({ times }) => times);

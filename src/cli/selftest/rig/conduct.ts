@@ -1,0 +1,77 @@
+import { rmSync } from "node:fs";
+import { systemClock as clock } from "../../../lib/clock.ts";
+import { exitCode, type Io, signalExitCode } from "../../io.ts";
+import { type Faults, noteFault } from "./ledger.ts";
+import { describeMachine, describeVersions, type Pair, writeJson, writeSheet } from "./report.ts";
+
+/** One run of a self-test. */
+export interface Trial<Figures> {
+  readonly figures: Figures;
+  readonly faults: Faults;
+  run(): Promise<void>;
+  /** Ends what runs, whatever happened. */
+  end(): Promise<void>;
+}
+
+export interface Plan<Figures> {
+  readonly title: string;
+  /** What repeats it. */
+  readonly command: string;
+  readonly seed: number;
+  /** Everything of the test lies in it. */
+  readonly folder: string;
+  readonly trial: Trial<Figures>;
+  /** What was done to the server. */
+  readonly settings: object;
+  /** What all of it amounts to when nothing was wrong. */
+  verdict(figures: Figures): string;
+  /** The figures for people. */
+  pairs(figures: Figures): Pair[];
+}
+
+/**
+ * Runs a self-test to its end, prints what it found with what it was taken on, and leaves nothing behind, unless
+ * something was wrong: then the folder stays.
+ * @returns the exit code
+ */
+export async function conduct<Figures extends { sqliteVersion: string }>(
+  { title, command, seed, folder, trial, settings, verdict, pairs }: Plan<Figures>,
+  io: Io,
+  asJson: boolean,
+): Promise<number> {
+  const { figures, faults } = trial;
+  const machine = describeMachine(folder);
+  const startedAt = clock.monotonicMs();
+  const interrupted = io.nextSignal().then((signal) => signalExitCode[signal]);
+  try {
+    const code = await Promise.race([attempt(trial), interrupted]);
+    if (code !== null) return code;
+  } finally {
+    await trial.end();
+    io.progress("");
+    if (faults.count === 0) rmSync(folder, { recursive: true, force: true });
+  }
+  const result = {
+    title,
+    command,
+    verdict: verdict(figures),
+    seed,
+    tookMs: clock.monotonicMs() - startedAt,
+    machine: { ...machine, versions: describeVersions(figures.sqliteVersion) },
+    settings,
+    figures,
+    faults,
+  };
+  io.out(asJson ? writeJson(result) : writeSheet(result, pairs(figures), io));
+  return faults.count === 0 ? exitCode.ok : exitCode.failed;
+}
+
+/** A test that cannot go on is a fault like any other. */
+async function attempt({ run, faults }: Trial<unknown>): Promise<null> {
+  try {
+    await run();
+  } catch (error) {
+    noteFault(faults, `the test could not go on: ${error instanceof Error ? error.message : error}`);
+  }
+  return null;
+}

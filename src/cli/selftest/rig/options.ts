@@ -1,0 +1,56 @@
+import { mkdirSync, mkdtempSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { StartupError } from "../../../domain/errors.ts";
+import { type Flag, UsageError } from "../../arguments.ts";
+
+export const seedFlag: Flag = {
+  name: "--seed",
+  value: "N",
+  doc: "Repeats the choices of a run: moments, payloads, answers.",
+};
+
+export const dirFlag = { name: "--dir", value: "DIR" } as const;
+
+const largestSeed = 2 ** 32 - 1;
+
+/** A whole number from 1 up. @throws UsageError */
+export function readCount(flags: ReadonlyMap<string, string>, name: string, byDefault: number): number {
+  const text = flags.get(name);
+  if (text === undefined) return byDefault;
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  throw new UsageError(`${name} takes a whole number from 1 to 9999999, not "${text}". Try: ${name} ${byDefault}`);
+}
+
+/** The given seed, or one that nobody could guess. @throws UsageError */
+export function readSeed(flags: ReadonlyMap<string, string>): number {
+  const text = flags.get(seedFlag.name);
+  if (text === undefined) return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+  if (/^\d{1,10}$/.test(text) && Number(text) <= largestSeed) return Number(text);
+  throw new UsageError(
+    `${seedFlag.name} takes a whole number from 0 to ${largestSeed}, not "${text}". Try: ${seedFlag.name} 1`,
+  );
+}
+
+/** The value of a flag without which there is nothing to do. @throws UsageError */
+export function requireFlag(
+  flags: ReadonlyMap<string, string>,
+  { name, value }: Omit<Flag, "doc">,
+  example: string,
+): string {
+  const given = flags.get(name);
+  if (given !== undefined && given !== "") return given;
+  throw new UsageError(`${name} ${value} is needed. Try: ${name} ${example}`);
+}
+
+/** A new folder in the given one. @throws StartupError when none can be made there */
+export function makeFolder(parent: string): string {
+  try {
+    mkdirSync(parent, { recursive: true });
+    return mkdtempSync(join(resolve(parent), "postrider-selftest-"));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartupError(
+      `No folder can be made in ${parent} (${reason}). Try: ${dirFlag.name} with a folder that this user may write`,
+    );
+  }
+}

@@ -1,0 +1,100 @@
+import type { Socket } from "bun";
+import { type Clock, sleep } from "../../../lib/clock.ts";
+import { connect } from "./connection.ts";
+import { createMessageReader, type Message, writeMessage } from "./http-message.ts";
+
+/** The webhooks' side of a self-test: a listener on loopback that hands over every delivery with its very bytes. */
+export interface Receiver {
+  readonly url: string;
+  /**
+   * Resolves when all that a server has sent is read and all its connections are closed. To be asked when that server has
+   * ended: what is handed over from then on comes from the next one.
+   */
+  whenDrained(): Promise<void>;
+  stop(): void;
+}
+
+export interface Arrival {
+  /** `/hook/3` */
+  readonly path: string;
+  readonly headers: Message["headers"];
+  readonly body: Buffer;
+}
+
+export interface Answer {
+  readonly status: number;
+  /** Given after so long, by the clock; or when the promise is kept. */
+  readonly after: number | Promise<void>;
+}
+
+interface Peer {
+  read(chunk: Uint8Array): void;
+}
+
+const nothing = Buffer.alloc(0);
+const drainPath = "/drained";
+const answerTo = (status: number) => writeMessage(`HTTP/1.1 ${status} Self-test`, {}, nothing);
+
+export function startReceiver(clock: Clock, receive: (arrival: Arrival) => Answer): Receiver {
+  const open = new Set<Socket<Peer>>();
+  const waiting = new Set<() => void>();
+  /** Sockets that only asked whether the others are gone. */
+  const asking = new Set<Socket<Peer>>();
+
+  function take(socket: Socket<Peer>, { startLine, headers, body }: Message): void {
+    const path = startLine.split(" ", 2)[1] ?? "";
+    if (path === drainPath) {
+      asking.add(socket);
+      socket.write(answerTo(204));
+      return;
+    }
+    const { status, after } = receive({ path, headers, body });
+    if (after === 0) return void socket.write(answerTo(status));
+    const due = typeof after === "number" ? sleep(clock, after) : after;
+    void due.then(() => {
+      if (open.has(socket)) socket.write(answerTo(status));
+    });
+  }
+
+  function leave(socket: Socket<Peer>): void {
+    open.delete(socket);
+    asking.delete(socket);
+    for (const look of [...waiting]) look();
+  }
+
+  const listener = Bun.listen<Peer>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = { read: createMessageReader((message) => take(socket, message)) };
+        open.add(socket);
+      },
+      data: (socket, chunk) => socket.data.read(chunk),
+      close: leave,
+      error: leave,
+    },
+  });
+
+  /** Connections are accepted in the order in which they were made, so behind this one there is none of an ended server. */
+  async function whenDrained(): Promise<void> {
+    const last = await connect(listener.port);
+    await last?.send(writeMessage(`GET ${drainPath} HTTP/1.1`, { Host: "127.0.0.1" }, nothing));
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        if (open.size > asking.size) return;
+        waiting.delete(look);
+        resolve();
+      };
+      waiting.add(look);
+      look();
+    });
+    last?.close();
+  }
+
+  return {
+    url: `http://127.0.0.1:${listener.port}`,
+    whenDrained,
+    stop: () => listener.stop(true),
+  };
+}

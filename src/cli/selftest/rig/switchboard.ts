@@ -1,0 +1,82 @@
+import type { Clock } from "../../../lib/clock.ts";
+import type { Random } from "../../../lib/random.ts";
+import type { Account, Hook, Manner } from "./account.ts";
+import { readDelivery } from "./delivery.ts";
+import { type Faults, type Ledger, noteFault } from "./ledger.ts";
+import { type Answer, type Arrival, type Receiver, startReceiver } from "./receiver.ts";
+
+/** The receiver with all webhooks of a self-test: each delivery is checked, noted in its ledger and answered. */
+export interface Switchboard extends Pick<Receiver, "url" | "whenDrained" | "stop"> {
+  /** Webhooks with paths of their own. */
+  newHooks(manners: readonly Manner[]): Hook[];
+  /** From now on deliveries to the account's webhooks are noted in the ledger. */
+  connect(account: Account, ledger: Ledger): void;
+  /** Deliveries with a valid signature so far. */
+  readonly verified: number;
+  /** Until it is opened again, slow webhooks do not answer at all. */
+  hold(): () => void;
+}
+
+function answerOf(manner: Manner, isFirst: boolean): number {
+  if (manner === "refusing") return refusal;
+  return manner === "unsteady" && isFirst ? 503 : 204;
+}
+
+/** How late a slow webhook answers, at most. */
+const slowestMs = 80;
+
+/** The status of a webhook that wants nothing. */
+export const refusal = 410;
+
+export function startSwitchboard(clock: Clock, random: Random, faults: Faults): Switchboard {
+  const lines = new Map<string, { account: Account; hook: Hook; ledger: Ledger }>();
+  let hooks = 0;
+  let verified = 0;
+  let held: Promise<void> | null = null;
+
+  function receive(arrival: Arrival): Answer {
+    const line = lines.get(arrival.path);
+    if (!line) {
+      noteFault(faults, `a delivery came to ${arrival.path}, which nobody has registered`);
+      return { status: 404, after: 0 };
+    }
+    const { account, hook, ledger } = line;
+    const delivery = readDelivery(account, arrival);
+    if (typeof delivery === "string") {
+      noteFault(faults, delivery);
+      return { status: 400, after: 0 };
+    }
+    verified += 1;
+    const isFirst = ledger.tally(hook.path, delivery.eventId).arrivals === 0;
+    const status = answerOf(hook.manner, isFirst);
+    ledger.received(delivery, status);
+    if (hook.manner !== "slow") return { status, after: 0 };
+    return { status, after: held ?? random.between(0, slowestMs) };
+  }
+
+  const receiver = startReceiver(clock, receive);
+  return {
+    url: receiver.url,
+    whenDrained: receiver.whenDrained,
+    stop: receiver.stop,
+    newHooks: (manners) =>
+      manners.map((manner) => {
+        hooks += 1;
+        return { path: `/hook/${hooks}`, manner };
+      }),
+    connect(account, ledger) {
+      for (const hook of account.hooks) lines.set(hook.path, { account, hook, ledger });
+    },
+    get verified() {
+      return verified;
+    },
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return () => {
+        held = null;
+        resolve();
+      };
+    },
+  };
+}

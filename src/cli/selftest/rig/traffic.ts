@@ -1,0 +1,145 @@
+import { fork, type Random } from "../../../lib/random.ts";
+import type { Account } from "./account.ts";
+import { type Connection, connect } from "./connection.ts";
+import { type Message, statusIn, writeMessage } from "./http-message.ts";
+import type { Ledger, SentRequest } from "./ledger.ts";
+import { createPayload } from "./payload.ts";
+
+/** Clients that send events as long as the server answers, each over a connection of its own, one request at a time. */
+export interface Traffic {
+  /** Sends until the server goes away. */
+  run(port: number): Run;
+  /** Only repeats what was sent last under an idempotency key. */
+  repeat(port: number): Promise<void>;
+}
+
+export interface Run {
+  /** Resolves with the first answer, or when there will be none. */
+  readonly flowing: Promise<void>;
+  readonly ended: Promise<void>;
+  /**
+   * Closes the connections. A client that has not sent anything yet does not learn that the server is gone: the listener's
+   * system accepts a connection with its first bytes only, and tells nobody that it forgets the others.
+   */
+  hangUp(): void;
+}
+
+export interface TrafficOptions {
+  readonly ledger: Ledger;
+  /** One entry for each client. */
+  readonly clients: readonly { account: Account; batches: boolean }[];
+  readonly random: Random;
+  /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
+  readonly window: number;
+  /** What an answer other than 202 means. */
+  onRefusal(request: SentRequest, answer: Message): void;
+}
+
+/** Requests under an idempotency key that a client repeats when the server is back. */
+const repeatedAfterwards = 3;
+const keyedShare = 0.3;
+const batchShare = 0.2;
+const largestBatch = 50;
+
+export function createTraffic({ ledger, clients, random, window, onRefusal }: TrafficOptions): Traffic {
+  const senders = clients.map((client) => createSender(client, fork(random)));
+
+  function createSender({ account, batches }: TrafficOptions["clients"][number], random: Random) {
+    /** The last ones, the oldest first. */
+    const keyed: SentRequest[] = [];
+
+    /** False when the server has gone away. */
+    async function exchange(connection: Connection, request: SentRequest): Promise<boolean> {
+      const answer = await connection.send(request.bytes);
+      if (answer === null) return false;
+      if (statusIn(answer) === 202) ledger.acknowledged(request, eventIdsIn(answer));
+      else onRefusal(request, answer);
+      return true;
+    }
+
+    function compose(): SentRequest {
+      const isBatch = batches && random.chance(batchShare);
+      const count = isBatch ? random.between(2, largestBatch) : 1;
+      const payloads = Array.from({ length: count }, (_, i) => createPayload(random, ledger.figures.sent + i + 1));
+      const key = random.chance(keyedShare) ? `key-${ledger.figures.sent + 1}` : null;
+      return ledger.add(account, payloads, writeIngestRequest(account, payloads, isBatch, key), key);
+    }
+
+    async function repeat(connection: Connection): Promise<boolean> {
+      for (const request of [...keyed]) if (!(await exchange(connection, request))) return false;
+      return true;
+    }
+
+    return {
+      async repeat(port: number): Promise<void> {
+        const connection = await connect(port);
+        if (connection) await repeat(connection);
+        connection?.close();
+      },
+      async run(port: number, onAnswer: () => void, open: Set<Connection>): Promise<void> {
+        const connection = await connect(port);
+        if (connection === null) return;
+        open.add(connection);
+        if (!(await repeat(connection))) return;
+        let isOpen = true;
+        const closed = connection.closed.then(() => {
+          isOpen = false;
+        });
+        for (;;) {
+          await Promise.race([ledger.whenOnTheWayBelow(account, window), closed]);
+          if (!isOpen) return;
+          const request = compose();
+          if (request.idempotencyKey !== null && keyed.push(request) > repeatedAfterwards) keyed.shift();
+          if (!(await exchange(connection, request))) return;
+          onAnswer();
+        }
+      },
+    };
+  }
+
+  return {
+    run(port) {
+      const { promise: flowing, resolve } = Promise.withResolvers<void>();
+      const open = new Set<Connection>();
+      const ended = Promise.all(senders.map((sender) => sender.run(port, resolve, open))).then(() => resolve());
+      return {
+        flowing,
+        ended,
+        hangUp() {
+          for (const connection of open) connection.close();
+        },
+      };
+    },
+    async repeat(port) {
+      await Promise.all(senders.map((sender) => sender.repeat(port)));
+    },
+  };
+}
+
+const opening = Buffer.from('{"payload":');
+const comma = Buffer.from(",");
+const closing = Buffer.from("}");
+
+/** The request with the payloads in it as they are. */
+export function writeIngestRequest(
+  { apiKey }: Pick<Account, "apiKey">,
+  payloads: readonly Buffer[],
+  isBatch: boolean,
+  idempotencyKey: string | null,
+): Buffer {
+  const entries = payloads.flatMap((payload, i) => [...(i > 0 ? [comma] : []), opening, payload, closing]);
+  const body = Buffer.concat(isBatch ? [Buffer.from('{"events":['), ...entries, Buffer.from("]}")] : entries);
+  const headers = {
+    Host: "127.0.0.1",
+    Authorization: `Bearer ${apiKey}`,
+    "Content-Type": "application/json",
+    ...(idempotencyKey !== null && { "Idempotency-Key": idempotencyKey }),
+  };
+  return writeMessage(`POST /v1/ingest${isBatch ? "/batch" : ""} HTTP/1.1`, headers, body);
+}
+
+/** The ids in a 202. */
+export function eventIdsIn({ body }: Message): string[] {
+  const { eventId, eventIds } = JSON.parse(body.toString("utf8")) as { eventId?: string; eventIds?: string[] };
+  return eventIds ?? (eventId === undefined ? [] : [eventId]);
+}

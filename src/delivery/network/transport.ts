@@ -1,0 +1,168 @@
+import { isIP, type LookupFunction } from "node:net";
+import type { Clock } from "../../lib/clock.ts";
+import { type AddressPolicy, literalIn, portOf, withoutTrailingDot } from "./address.ts";
+import { createConnectionPool } from "./connection-pool.ts";
+import {
+  Exchange,
+  type Interruption,
+  type LiteralCheck,
+  type OutgoingRequest,
+  type Reply,
+  type Shared,
+  type Target,
+} from "./exchange.ts";
+import { LookupError } from "./no-response.ts";
+import { createResolver, type Resolver } from "./resolver.ts";
+
+export type { Interruption, OutgoingRequest, Reply } from "./exchange.ts";
+export type { BodyRead } from "./response-body.ts";
+
+/**
+ * The only outbound HTTP of deliveries (architecture, rule 3). One `send` is one attempt: a POST to an address that the
+ * policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing is
+ * decompressed, no proxy of the environment is used.
+ *
+ * `node:http`, not `fetch`: `fetch` has a cap of 256 requests in flight for the whole process, so that one slow receiver
+ * stops them all, and no way to say which address is dialled (hardening, sections 1.4 and 3).
+ */
+export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
+  /**
+   * Makes one attempt. A failure is a value, never a rejection; it throws only for a request that cannot be written
+   * (a line break in a header), which is a fault of the caller. Any number may be in flight.
+   */
+  send(request: Request, signal?: Interruption): Promise<Reply>;
+  /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
+  close(): void;
+}
+
+export interface TransportOptions {
+  policy: AddressPolicy;
+  clock: Clock;
+  /**
+   * For the whole attempt: DNS, connecting, TLS, sending, the head; what is left of it, for the body.
+   * @default deliveryTimeoutMs
+   */
+  timeoutMs?: number;
+  /** @default the system's */
+  dnsServers?: readonly string[];
+  /** Certificate authorities to trust beside the usual ones, PEM. */
+  extraCa?: string;
+  /** Told for each request whether it goes out on a kept connection, for the metrics. */
+  onConnection?: (reused: boolean) => void;
+}
+
+/** Specification, "Acknowledgement and retry rules", 4. */
+export const deliveryTimeoutMs = 10_000;
+const maxHeadBytes = 16 * 1024;
+/** Of a name with more, the first are tried: each one that does not answer costs half a second of the attempt. */
+const maxDialledAddresses = 6;
+/** A target is about 1 KB; the cache saves parsing and judging the URL again for every delivery (4 µs). */
+const maxCachedTargets = 4_096;
+
+export function createTransport(options: TransportOptions): Transport {
+  const { policy, clock, timeoutMs = deliveryTimeoutMs, dnsServers, extraCa, onConnection } = options;
+  const resolver = createResolver({ clock, ...(dnsServers && { dnsServers }) });
+  const pool = createConnectionPool({ clock, mayKeep: policy.mayKeep, ...(extraCa !== undefined && { extraCa }) });
+  const shared: Shared = { clock, pool, timeoutMs, onConnection, closed: false };
+  const targets = new Map<string, Target>();
+
+  function targetOf(url: string): Target {
+    let target = targets.get(url);
+    if (target === undefined) {
+      if (targets.size >= maxCachedTargets) forgetOldest(targets);
+      target = readTarget(url, policy, resolver);
+      targets.set(url, target);
+    }
+    return target;
+  }
+
+  return {
+    send(request, signal) {
+      return new Promise((resolve) => {
+        new Exchange(shared, targetOf(request.url), request, signal, resolve).start();
+      });
+    },
+    close() {
+      shared.closed = true;
+      pool.close();
+      resolver.close();
+    },
+  };
+}
+
+/** Judges the URL again: settings may have changed since it was saved. An address in it never reaches a `lookup`. */
+function readTarget(text: string, policy: AddressPolicy, resolver: Resolver): Target {
+  const verdict = policy.checkUrl(text);
+  if (!verdict.ok) return { allowed: false, refusal: refusalFor(verdict.rule) };
+  const { url } = verdict;
+  const literal = literalIn(url.hostname);
+  const host = literal ?? withoutTrailingDot(url.hostname);
+  return {
+    allowed: true,
+    protocol: url.protocol,
+    hostHeader: url.host,
+    ...(literal !== undefined && { literal: createLiteralCheck(literal, url, policy) }),
+    options: {
+      method: "POST",
+      protocol: url.protocol,
+      host,
+      port: portOf(url),
+      path: url.pathname + url.search,
+      // RFC 6066, section 3: no literal addresses and no final dot in the server name.
+      servername: literal === undefined ? host : "",
+      lookup: createCheckedLookup(url, policy, resolver),
+      maxHeaderSize: maxHeadBytes,
+    },
+  };
+}
+
+/** An address in the URL is dialled without a `lookup`, and what it means may have changed since the URL was read. */
+function createLiteralCheck(literal: string, url: URL, policy: AddressPolicy): LiteralCheck {
+  let judged: { version: number; refusal: LookupError | undefined } | undefined;
+  return {
+    learn: () => policy.learn([literal]),
+    refusal() {
+      const version = policy.version();
+      if (judged?.version !== version) {
+        const verdict = policy.checkAddress(literal, url);
+        judged = { version, refusal: verdict.ok ? undefined : refusalFor(verdict.rule) };
+      }
+      return judged.refusal;
+    },
+  };
+}
+
+/**
+ * The `lookup` of a target: every address of the answer is judged, one that is forbidden refuses the attempt, and only
+ * judged addresses are handed over. So what is dialled is what was judged, however the name changes in between.
+ */
+function createCheckedLookup(url: URL, policy: AddressPolicy, resolver: Resolver): LookupFunction {
+  async function resolve(hostname: string) {
+    const addresses = await resolver.resolve(hostname);
+    await policy.learn(addresses);
+    return addresses;
+  }
+
+  return (hostname, { all }, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        for (const address of addresses) {
+          const verdict = policy.checkAddress(address, url);
+          if (!verdict.ok) return callback(refusalFor(verdict.rule), []);
+        }
+        const dialled = addresses.slice(0, maxDialledAddresses).map((address) => ({ address, family: isIP(address) }));
+        if (all) callback(null, dialled);
+        else callback(null, dialled[0]?.address ?? "", dialled[0]?.family);
+      },
+      (error: Error) => callback(error, []),
+    );
+  };
+}
+
+const refusalFor = (rule: string) =>
+  new LookupError("address_not_public", rule === "address_not_public" ? undefined : rule.replaceAll("_", " "));
+
+function forgetOldest(targets: Map<string, Target>): void {
+  const oldest = targets.keys().next();
+  if (!oldest.done) targets.delete(oldest.value);
+}

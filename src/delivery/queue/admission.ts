@@ -1,0 +1,142 @@
+import type { Clock } from "../../lib/clock.ts";
+
+/**
+ * How many attempts may be in flight, so that receivers that hang cannot use up the places of those that answer.
+ *
+ * A model of 1,000 webhooks that never answer beside a healthy one: with one cap of 512 served in turn, the healthy one
+ * got 33 of 600 deliveries. With 512 for young attempts and a second cap for the older ones, it got all. Webhooks that have
+ * not answered may take only half of the young places, so that those that do always find one, and untried ones a quarter
+ * more, so that a crowd of silent ones does not hold up a healthy one's first delivery.
+ */
+export const youngLimit = 512;
+export const oldLimit = 4096;
+export const silentYoungLimit = youngLimit / 2;
+/** The rest of the old places is for those that may answer yet. */
+export const silentOldLimit = (oldLimit * 3) / 4;
+export const untriedYoungLimit = (youngLimit * 3) / 4;
+
+/** Those that answer leave some, or a backlog of theirs would keep every new webhook from its first delivery. */
+export const provenYoungLimit = (youngLimit * 15) / 16;
+
+/** What answers takes less. An attempt to one that has answered is young for longer, because its slot is soon free again. */
+export const provenYoungMs = 1000;
+/**
+ * A crowd of new webhooks gets through 384 in this time. With 1,000 ms, a healthy one among 1,000 dead waited up to 6 s for
+ * its first delivery after a restart.
+ */
+export const unprovenYoungMs = 250;
+
+/**
+ * What is known of a webhook. `proven`: its last attempt was answered. `untried`: it had none so far. `silent`: its last
+ * attempt got no answer, or the first one has got none yet.
+ */
+export type Standing = "proven" | "untried" | "silent";
+
+/** How many young attempts to webhooks that are not proven may be under way for one more of this standing to start. */
+const limitOf: Record<Exclude<Standing, "proven">, number> = {
+  untried: untriedYoungLimit,
+  silent: silentYoungLimit,
+};
+
+/** An attempt's place. */
+export interface Place {
+  readonly startedAt: number;
+  readonly proven: boolean;
+  isOld: boolean;
+  left: boolean;
+}
+
+export interface Admission {
+  /** Whether one more attempt may start now, to a webhook of this standing. */
+  hasRoom(standing: Standing): boolean;
+  enter(proven: boolean): Place;
+  leave(place: Place): void;
+  /** When the next young attempt becomes an old one, on the monotonic clock; null when none is young or none may. */
+  nextAgeingAt(): number | null;
+  readonly inFlight: number;
+}
+
+export function createAdmission(clock: Pick<Clock, "monotonicMs">): Admission {
+  const proven = createCohort(provenYoungMs);
+  const unproven = createCohort(unprovenYoungMs);
+  const cohortOf = (place: Pick<Place, "proven">) => (place.proven ? proven : unproven);
+  let old = 0;
+
+  function age(): void {
+    const now = clock.monotonicMs();
+    for (const cohort of [unproven, proven]) old += cohort.age(now, oldLimit - old);
+  }
+
+  const fits = (standing: Standing) =>
+    proven.young + unproven.young < youngLimit &&
+    (standing === "proven" ? proven.young < provenYoungLimit : unproven.young < limitOf[standing]) &&
+    (standing !== "silent" || old < silentOldLimit);
+
+  return {
+    hasRoom(standing) {
+      if (fits(standing)) return true;
+      age();
+      return fits(standing);
+    },
+    enter(isProven) {
+      const place: Place = { startedAt: clock.monotonicMs(), proven: isProven, isOld: false, left: false };
+      if (cohortOf(place).add(place) > 2 * youngLimit) age();
+      return place;
+    },
+    leave(place) {
+      place.left = true;
+      if (place.isOld) old -= 1;
+      else cohortOf(place).young -= 1;
+    },
+    nextAgeingAt() {
+      age();
+      if (old >= oldLimit) return null;
+      const next = Math.min(...[proven, unproven].map((cohort) => cohort.nextAgeingAt() ?? Number.POSITIVE_INFINITY));
+      return next === Number.POSITIVE_INFINITY ? null : next;
+    },
+    get inFlight() {
+      return proven.young + unproven.young + old;
+    },
+  };
+}
+
+/** Places that are young for the same time, by start; those that were left stay until they come to the front. */
+function createCohort(youngForMs: number) {
+  let places: Place[] = [];
+  let front = 0;
+
+  const cohort = {
+    young: 0,
+    /** @returns how many places it keeps */
+    add(place: Place): number {
+      places.push(place);
+      cohort.young += 1;
+      return places.length - front;
+    },
+    /** @returns how many became old, of the `most` that may */
+    age(now: number, most: number): number {
+      let aged = 0;
+      for (;;) {
+        const place = places[front];
+        if (!place) break;
+        if (!place.left) {
+          if (place.startedAt + youngForMs > now || aged >= most) break;
+          place.isOld = true;
+          aged += 1;
+        }
+        front += 1;
+      }
+      cohort.young -= aged;
+      if (front > 4096 && front * 2 > places.length) {
+        places = places.slice(front);
+        front = 0;
+      }
+      return aged;
+    },
+    nextAgeingAt(): number | null {
+      const place = places[front];
+      return place ? place.startedAt + youngForMs : null;
+    },
+  };
+  return cohort;
+}

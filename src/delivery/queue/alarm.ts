@@ -1,0 +1,67 @@
+import type { Clock } from "../../lib/clock.ts";
+import { createTimeline } from "../../lib/timeline.ts";
+import type { WebhookQueue } from "./webhook-queue.ts";
+
+/** Wakes webhooks when the table has something due for them: one timer for all, set for whichever comes first. */
+export interface Alarm {
+  /** This webhook is due at a time ahead. Only its earliest time is kept, so the memory is that of the webhooks. */
+  set(queue: WebhookQueue, at: number): void;
+  /** Sets the timer, no later than `atLatest` if something else waits for that. */
+  arm(atLatest: number | null): void;
+  stop(): void;
+}
+
+export interface AlarmOptions {
+  clock: Clock;
+  /** The time of this webhook has come. */
+  onDue(queue: WebhookQueue): void;
+  /** The timer went off; everything that is due has been told. */
+  onRing(): void;
+}
+
+/** A clock that was set ahead, or a machine that has slept, is noticed within this time: no timer knows of it. */
+const longestSleepMs = 60_000;
+
+export function createAlarm({ clock, onDue, onRing }: AlarmOptions): Alarm {
+  const timeline = createTimeline<WebhookQueue>();
+  let cancel: (() => void) | null = null;
+  let armedFor = Number.POSITIVE_INFINITY;
+
+  function set(queue: WebhookQueue, at: number): void {
+    if (queue.alarmAt !== null && queue.alarmAt <= at) return;
+    queue.alarmAt = at;
+    timeline.add(at, queue);
+  }
+
+  function ring(): void {
+    cancel = null;
+    armedFor = Number.POSITIVE_INFINITY;
+    for (;;) {
+      const next = timeline.takeDue(clock.now());
+      if (!next) break;
+      const { at, item: queue } = next;
+      // An earlier time was set meanwhile, and has been told.
+      if (queue.alarmAt !== at) continue;
+      queue.alarmAt = null;
+      if (queue.dueAt !== null && queue.dueAt > clock.now()) set(queue, queue.dueAt);
+      else onDue(queue);
+    }
+    onRing();
+  }
+
+  return {
+    set,
+    arm(atLatest) {
+      const at = Math.min(timeline.nextAt() ?? Number.POSITIVE_INFINITY, atLatest ?? Number.POSITIVE_INFINITY);
+      if (at === armedFor) return;
+      cancel?.();
+      cancel = null;
+      armedFor = at;
+      if (at === Number.POSITIVE_INFINITY) return;
+      cancel = clock.after(Math.min(longestSleepMs, Math.max(1, at - clock.now())), ring);
+    },
+    stop() {
+      cancel?.();
+    },
+  };
+}

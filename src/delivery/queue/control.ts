@@ -1,0 +1,16 @@
+import type { Tenant } from "../../domain/tenant.ts";
+
+/** What the rest of the program may tell the dispatcher; `dispatcher.ts` is the one that listens. */
+export interface DeliveryControl {
+  /** These webhooks have something due in the table. */
+  wake(webhookKeys: readonly number[]): void;
+  /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
+  removeWebhooks(webhookKeys: readonly number[]): void;
+  /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */
+  stopTenant(tenantKey: number): void;
+  /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */
+  pauseTenant(tenantKey: number): void;
+  resumeTenant(tenantKey: number): void;
+  /** The account may have another plan now; its rate holds at once. */
+  adoptPlan(tenant: Tenant): void;
+}

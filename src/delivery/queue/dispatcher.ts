@@ -1,0 +1,371 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import { tierInForce } from "../../domain/tenant.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Store } from "../../store/store.ts";
+import type { Delivered, Route } from "../deliver.ts";
+import type { AccountPace } from "./account-pace.ts";
+import { createAdmission } from "./admission.ts";
+import { createAlarm } from "./alarm.ts";
+import type { DeliveryControl } from "./control.ts";
+import { createHindsight } from "./hindsight.ts";
+import { createReadyWebhooks } from "./ready-webhooks.ts";
+import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
+import { createWindow, withoutRequest } from "./window.ts";
+
+/**
+ * Decides which delivery goes out next. The table is the truth; this is a bounded window on it:
+ *
+ *   commit ──offer──▶ fresh ─┐
+ *                            ├─▶ one queue a webhook ─▶ served in turn ─▶ deliver ─▶ settle
+ *   table ───load───▶ stored ┘         ▲                                                │
+ *     ▲                                └── dueAt: when the table has something for it ◀─┘
+ *     └── what found no room in the window stays there and is loaded when its turn comes
+ *
+ * Claiming writes nothing: what is in flight is in memory, and after a crash every pending row is due again.
+ */
+export interface Dispatcher extends DeliveryControl {
+  /** Finds out what is pending and begins. */
+  start(): Promise<void>;
+  /** Fresh deliveries, straight from their commit. */
+  offer(deliveries: readonly DueDelivery[]): void;
+  /** Starts nothing more, waits for what is in flight, at most `graceMs`. Resolves with what was left. */
+  stop(graceMs: number): Promise<number>;
+  /** The store takes no writes: nothing starts whose outcome could not be recorded. */
+  stall(stalled: boolean): void;
+  /** The operator holds deliveries back: nothing starts, and what comes waits in the table. */
+  hold(held: boolean): void;
+  /** Resolves as soon as nothing is queued, in flight or due. */
+  whenIdle(): Promise<void>;
+  readonly inFlight: number;
+  /** Deliveries held in memory, waiting or in flight. */
+  readonly held: number;
+}
+
+/** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
+const windowPerWebhook = 256;
+/** Deliveries loaded at once for a webhook that answers. */
+const loadBatch = 64;
+/** And for any other, or while memory is short: a crowd's backlogs would fill it. */
+const leastLoadBatch = 2;
+/** Reads under way of which the window does not know yet how much they bring. */
+const maxLargeLoads = 4;
+/** Webhooks that are remembered at once, those with something pending aside. */
+const maxQueues = 20_000;
+/** Of what is due by now: not the time of now, or it would wait for that again when the clock is set back. */
+const already = 0;
+/** Pause after a failed read of the table. */
+const loadRetryMs = 1000;
+
+export interface DispatcherDeps {
+  store: Store;
+  clock: Clock;
+  log: Log;
+  deliver(delivery: DueDelivery, route: Route): Promise<Delivered>;
+  /** Most attempts to one webhook at once (`POSTRIDER_WEBHOOK_CONCURRENCY`). */
+  webhookConcurrency: number;
+  pace: AccountPace;
+}
+
+export function createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace }: DispatcherDeps): Dispatcher {
+  const admission = createAdmission(clock);
+  const queues = new Map<number, WebhookQueue>();
+  const paused = new Set<number>();
+  const hindsight = createHindsight();
+  const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
+  const ready = createReadyWebhooks(clock, admission);
+  let loads = 0;
+  let stalls = 0;
+  let onHold = false;
+  let stopping = false;
+  let started = false;
+  const window = createWindow();
+  const idleWaiters: (() => void)[] = [];
+
+  function queueOf(webhookKey: number, tenantKey: number): WebhookQueue {
+    let queue = queues.get(webhookKey);
+    if (!queue) {
+      if (queues.size >= maxQueues) forgetIdle();
+      queue = createWebhookQueue(webhookKey, tenantKey, webhookConcurrency);
+      queues.set(webhookKey, queue);
+    }
+    return queue;
+  }
+
+  /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
+  function forgetIdle(): void {
+    let excess = maxQueues / 10;
+    for (const [key, queue] of queues) {
+      if (excess <= 0) return;
+      if (!queue.isIdle()) continue;
+      queues.delete(key);
+      excess -= 1;
+    }
+  }
+
+  /** The table has, or will have, something for this webhook at a time. */
+  function expect(queue: WebhookQueue, at: number): void {
+    if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
+    if (at <= clock.now()) makeReady(queue);
+    else alarm.set(queue, at);
+  }
+
+  function makeReady(queue: WebhookQueue): void {
+    if (queue.isReady || queue.removed || paused.has(queue.tenantKey)) return;
+    if (!queue.canStart(clock.now())) {
+      // Its alarm may have rung already, before the clock was set back.
+      if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
+      return;
+    }
+    if (pace.tokens(queue) > 0) ready.add(queue);
+    else pace.hold(queue);
+  }
+
+  let pumping = false;
+  function pump(): void {
+    if (pumping || stopping || !started || stalls > 0 || onHold) return;
+    pumping = true;
+    pace.release(makeReady);
+    ready.serve(serve);
+    pumping = false;
+    alarm.arm(earlier(ready.nextTurnAt(), pace.nextAt()));
+    if (idleWaiters.length > 0 && isIdle()) {
+      for (const resolve of idleWaiters.splice(0)) resolve();
+    }
+  }
+
+  /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
+  function serve(queue: WebhookQueue): boolean {
+    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && pace.tokens(queue) > 0;
+    if (starts) {
+      if (queue.wantsLoad(clock.now())) load(queue);
+      const delivery = queue.next();
+      if (delivery) begin(queue, delivery);
+    }
+    makeReady(queue);
+    return starts;
+  }
+
+  function begin(queue: WebhookQueue, delivery: DueDelivery): void {
+    window.letGo(delivery);
+    pace.take(queue.tenantKey, queue.tier);
+    queue.inFlight += 1;
+    const place = admission.enter(queue.standing === "proven");
+    deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
+      .then(
+        (result) => finish(queue, delivery, result),
+        (error: unknown) => {
+          // A defect; or a store that was closed while it had no room for the outcome, which is nobody's fault. The record
+          // is still pending in the table and will be due again.
+          log.write(stopping ? "warn" : "error", "delivery.broken", {
+            eventId: delivery.eventId,
+            error: describe(error),
+          });
+          queue.release(delivery.deliveryKey);
+          if (!stopping) expect(queue, clock.now() + loadRetryMs);
+          return null;
+        },
+      )
+      .finally(() => {
+        admission.leave(place);
+        queue.inFlight -= 1;
+        if (queue.removed && queue.inFlight === 0) queues.delete(queue.webhookKey);
+        makeReady(queue);
+        pump();
+        drained();
+      })
+      .catch(() => {});
+  }
+
+  function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
+    const isOvertaken = queue.release(delivery.deliveryKey);
+    if (result.kind === "aborted") return null;
+    hindsight.attemptSettled(delivery);
+    ready.learn(queue, result.answered);
+    if (isOvertaken || result.kind === "superseded") expect(queue, already);
+    else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
+    return result.connectionFree;
+  }
+
+  function load(queue: WebhookQueue): void {
+    queue.loading = true;
+    queue.dueAt = null;
+    loads += 1;
+    const now = clock.now();
+    const hasMemory = !window.isFull && loads <= maxLargeLoads;
+    const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
+    // What could not go out would wait in memory, where it takes the place of others.
+    const batch = Math.max(1, Math.min(most, pace.tokens(queue)));
+    store
+      .dueDeliveries(queue.webhookKey, now, queue.heldCount + batch)
+      .then(
+        (found) => {
+          for (const delivery of found.due) {
+            queue.tier = delivery.tier;
+            if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) window.hold(delivery);
+          }
+          if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
+        },
+        (error: unknown) => {
+          log.write("error", "delivery.load_failed", { error: describe(error) });
+          expect(queue, now + loadRetryMs);
+        },
+      )
+      .finally(() => {
+        loads -= 1;
+        queue.loading = false;
+        makeReady(queue);
+        pump();
+      })
+      .catch(() => {});
+  }
+
+  const isIdle = () =>
+    started && loads === 0 && admission.inFlight === 0 && window.deliveries === 0 && ready.isEmpty() && pace.isEmpty();
+
+  /** Drops what waits in memory for a webhook; the records stay in the table. */
+  function drop(queue: WebhookQueue): void {
+    for (const delivery of queue.clear()) window.letGo(delivery);
+  }
+
+  /** Starts nothing more there. It is known until what is in flight has ended: a deletion may still have to abort that. */
+  function close(queue: WebhookQueue): void {
+    queue.removed = true;
+    drop(queue);
+    if (queue.inFlight === 0) queues.delete(queue.webhookKey);
+  }
+
+  const queuesOf = (tenantKey: number) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey);
+
+  /** Finds what is pending in the table, whenever it is due. */
+  async function discover(): Promise<void> {
+    for (const { webhookKey, tenantKey, firstDueAt } of await store.dueLanes()) {
+      expect(queueOf(webhookKey, tenantKey), firstDueAt);
+    }
+    pump();
+  }
+
+  function discoverLater(): void {
+    discover().catch((error: unknown) => {
+      log.write("error", "delivery.load_failed", { error: describe(error) });
+      clock.after(loadRetryMs, discoverLater);
+    });
+  }
+
+  let drainedWaiter: (() => void) | null = null;
+  function drained(): void {
+    if (admission.inFlight === 0) drainedWaiter?.();
+  }
+
+  return {
+    async start() {
+      started = true;
+      await discover();
+    },
+
+    offer(deliveries) {
+      for (const offered of deliveries) {
+        if (hindsight.isOutdated(offered)) continue;
+        const delivery = withoutRequest(offered);
+        const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
+        queue.tier = delivery.tier;
+        const waiting = queue.heldCount - queue.inFlight;
+        // What finds no token waits in the table; here it would take the place of others.
+        const mayHold = queue.heldCount < windowPerWebhook && waiting < pace.tokens(queue);
+        // On hold, the window would keep what came last, and send it before what has waited longer.
+        const hasRoom = !onHold && mayHold && window.hasRoomFor(delivery);
+        if (hasRoom && queue.addFresh(delivery)) {
+          window.hold(delivery);
+          makeReady(queue);
+        } else {
+          expect(queue, already);
+        }
+      }
+      pump();
+    },
+
+    wake(webhookKeys) {
+      for (const key of webhookKeys) {
+        const queue = queues.get(key);
+        if (queue) expect(queue, already);
+      }
+      // A webhook without a queue has had nothing to do so far; the table knows its tenant.
+      if (webhookKeys.some((key) => !queues.has(key))) discoverLater();
+      pump();
+    },
+
+    removeWebhooks(webhookKeys) {
+      for (const key of webhookKeys) {
+        hindsight.webhookRemoved(key);
+        const queue = queues.get(key);
+        if (!queue) continue;
+        close(queue);
+      }
+      pump();
+    },
+
+    stopTenant(tenantKey) {
+      hindsight.tenantDeleted(tenantKey);
+      for (const queue of queuesOf(tenantKey)) {
+        close(queue);
+        queue.abort();
+      }
+      paused.delete(tenantKey);
+      pump();
+    },
+
+    pauseTenant(tenantKey) {
+      paused.add(tenantKey);
+      for (const queue of queuesOf(tenantKey)) drop(queue);
+      pump();
+    },
+
+    resumeTenant(tenantKey) {
+      paused.delete(tenantKey);
+      discoverLater();
+    },
+
+    adoptPlan(tenant) {
+      for (const queue of queuesOf(tenant.key)) queue.tier = tierInForce(tenant);
+      pace.releaseAccount(tenant.key, makeReady);
+      pump();
+    },
+
+    stall(stalled) {
+      stalls += stalled ? 1 : -1;
+      pump();
+    },
+
+    hold(held) {
+      onHold = held;
+      pump();
+    },
+
+    async stop(graceMs) {
+      stopping = true;
+      alarm.stop();
+      if (admission.inFlight > 0) {
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(graceMs, resolve);
+          drainedWaiter = () => {
+            cancel();
+            resolve();
+          };
+        });
+      }
+      return admission.inFlight;
+    },
+
+    whenIdle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
+    get inFlight() {
+      return admission.inFlight;
+    },
+    get held() {
+      return window.deliveries + admission.inFlight;
+    },
+  };
+}
+
+const earlier = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : Math.min(a, b));
+
+const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,48 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+
+/** How much of the table is held in memory. What finds no room stays there until its turn. */
+export interface Window {
+  readonly deliveries: number;
+  /** Backlogs are loaded in small pieces only. */
+  readonly isFull: boolean;
+  hasRoomFor(delivery: DueDelivery): boolean;
+  hold(delivery: DueDelivery): void;
+  letGo(delivery: DueDelivery): void;
+}
+
+const maxDeliveries = 8192;
+const maxBytes = 32 * 1024 * 1024;
+/** What a request may hold beside its payload without being let go of. */
+const smallRequestBytes = 1024;
+
+export function createWindow(): Window {
+  let deliveries = 0;
+  let bytes = 0;
+  return {
+    get deliveries() {
+      return deliveries;
+    },
+    get isFull() {
+      return bytes >= maxBytes;
+    },
+    hasRoomFor: ({ payload }) => deliveries < maxDeliveries && bytes + payload.length < maxBytes,
+    hold({ payload }) {
+      deliveries += 1;
+      bytes += payload.length;
+    },
+    letGo({ payload }) {
+      deliveries -= 1;
+      bytes -= payload.length;
+    },
+  };
+}
+
+/**
+ * A fresh payload is a view of the request that it came in. Waiting, it would keep all of that: 5 MiB of a batch for the
+ * shortest of its events, and the window would not know.
+ */
+export function withoutRequest(delivery: DueDelivery): DueDelivery {
+  const { payload } = delivery;
+  const isMostOfIt = payload.buffer.byteLength <= 2 * payload.length + smallRequestBytes;
+  return isMostOfIt ? delivery : { ...delivery, payload: payload.slice() };
+}

@@ -1,0 +1,74 @@
+import type { AccountPace } from "../delivery/queue/account-pace.ts";
+import { buildRequest } from "../delivery/request.ts";
+import type { Sender } from "../delivery/sender.ts";
+import type { Signers } from "../delivery/signers.ts";
+import { judge } from "../delivery/verdict.ts";
+import type { Attempt, DueDelivery } from "../domain/delivery.ts";
+import { type Tenant, tierInForce } from "../domain/tenant.ts";
+import type { Webhook } from "../domain/webhook.ts";
+import type { Clock } from "../lib/clock.ts";
+import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
+
+/** What a test event says. It is signed and sent like any other, and stored nowhere. */
+const samplePayload = Buffer.from(
+  '{"event_type":"postrider.test","message":"This is a test event. Its signature is real, its content is not."}',
+);
+
+export interface TestDeliveryDeps {
+  signers: Signers;
+  sender: Sender;
+  clock: Clock;
+  pace: Pick<AccountPace, "take">;
+}
+
+/** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
+export function createTestDelivery({ signers, sender, clock, pace }: TestDeliveryDeps) {
+  return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
+    const now = clock.now();
+    const eventSeq = nextEventSeq(0, now);
+    const delivery: DueDelivery = {
+      deliveryKey: 0,
+      tenantKey: tenant.key,
+      tenantId: tenant.id,
+      tier: tierInForce(tenant),
+      webhookKey: webhook.key,
+      url: webhook.url,
+      eventSeq,
+      eventId: encodeEventId(eventSeq, randomTail()),
+      payload: samplePayload,
+      run: 1,
+      attemptsInRun: 0,
+      attempts: 0,
+      replayKey: null,
+      replayGroupId: null,
+    };
+    const material = await signers.materialFor(tenant.key, tenant.id);
+    // A test goes at once, somebody waits for it; the account's deliveries wait for its token instead.
+    pace.take(tenant.key, delivery.tier);
+    const reply = await sender.send({ delivery, material, now });
+    const verdict = judge(reply, webhook.url);
+    const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
+    if (reply.kind === "responded") await reply.body.done;
+    return {
+      targetWebhook: webhook.url,
+      number: 1,
+      startedAt: now,
+      durationMs: Math.round(reply.durationMs),
+      statusCode: reply.kind === "responded" ? reply.status : null,
+      errorCode: failure?.code ?? null,
+      error: failure?.reason ?? null,
+      responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
+      replayGroupId: null,
+      isReplayGroupIdCut: false,
+    };
+  };
+}
+
+/** The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. */
+export function createPreview({ signers, clock }: Pick<TestDeliveryDeps, "signers" | "clock">) {
+  return async function preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }> {
+    const material = await signers.materialFor(delivery.tenantKey, delivery.tenantId);
+    const { headers, body } = buildRequest(delivery, material, clock.now());
+    return { headers: { ...headers }, body: body.toString("utf8") };
+  };
+}

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import { createAdmission, silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
+import { createReadyWebhooks } from "../../../src/delivery/queue/ready-webhooks.ts";
+import { createWebhookQueue, type WebhookQueue } from "../../../src/delivery/queue/webhook-queue.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
+
+/** Webhooks that are ready, which start nothing and are not ready again unless a test says so. */
+function setUp() {
+  const clock = createFakeClock();
+  const admission = createAdmission(clock);
+  const ready = createReadyWebhooks(clock, admission);
+  const served: number[] = [];
+  return {
+    clock,
+    admission,
+    ready,
+    served,
+    webhook(key: number, answered?: boolean): WebhookQueue {
+      const queue = createWebhookQueue(key, 1, 1);
+      if (answered !== undefined) queue.answered(answered);
+      return queue;
+    },
+    serve(start: (queue: WebhookQueue) => boolean = () => true) {
+      ready.serve((queue) => {
+        served.push(queue.webhookKey);
+        return start(queue);
+      });
+    },
+  };
+}
+
+describe("webhooks that are ready", () => {
+  test("have their turn by what is known of them, and else as they came", () => {
+    const { ready, webhook, serve, served } = setUp();
+    for (const queue of [webhook(1, false), webhook(2), webhook(3, true), webhook(4), webhook(5, true)])
+      ready.add(queue);
+    serve();
+    expect(served).toEqual([3, 5, 2, 4, 1]);
+    expect(ready.isEmpty()).toBe(true);
+  });
+
+  test("are ready once, however often they are added", () => {
+    const { ready, webhook, serve, served } = setUp();
+    const queue = webhook(1);
+    ready.add(queue);
+    ready.add(queue);
+    serve();
+    expect(served).toEqual([1]);
+  });
+
+  test("have one attempt each in turn", () => {
+    const { ready, webhook, serve, served } = setUp();
+    for (const queue of [webhook(1, true), webhook(2, true)]) ready.add(queue);
+    serve((queue) => {
+      if (served.length <= 4) ready.add(queue);
+      return true;
+    });
+    expect(served).toEqual([1, 2, 1, 2, 1, 2]);
+  });
+
+  test("go on waiting among their new like when an attempt has told more of them", () => {
+    const { ready, webhook, serve, served } = setUp();
+    const [silent, other] = [webhook(1, false), webhook(2, false)];
+    for (const queue of [silent, other, webhook(3)]) ready.add(queue);
+    ready.learn(other, true);
+    serve();
+    expect(served).toEqual([2, 3, 1]);
+  });
+
+  test("eight a millisecond have their turn when they have not answered, and what had nothing to start is not counted", () => {
+    const { clock, ready, webhook, serve, served } = setUp();
+    for (let key = 1; key <= 20; key += 1) ready.add(webhook(key));
+    serve((queue) => queue.webhookKey > 3);
+    expect(served).toHaveLength(3 + 8);
+    expect(ready.nextTurnAt()).toBe(clock.now() + 1);
+    clock.advance(1);
+    serve();
+    expect(served).toHaveLength(3 + 8 + 8);
+  });
+
+  test("wait until attempts that take up the room are no longer young", () => {
+    const { clock, admission, ready, webhook, serve, served } = setUp();
+    for (let n = 0; n < silentYoungLimit; n += 1) admission.enter(false);
+    ready.add(webhook(1, false));
+    serve();
+    expect(served).toEqual([]);
+    expect(ready.nextTurnAt()).toBe(clock.now() + unprovenYoungMs);
+    clock.advance(unprovenYoungMs);
+    serve();
+    expect(served).toEqual([1]);
+    expect(ready.nextTurnAt()).toBeNull();
+  });
+});

@@ -1,0 +1,75 @@
+import { Elysia } from "elysia";
+import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
+import { createTransport } from "../../../src/delivery/network/transport.ts";
+import { readBody } from "../../../src/http/body.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { encodeEventId, nextEventSeq, randomTail } from "../../../src/lib/id.ts";
+import { receiverPath, tenantCount } from "./event.ts";
+
+/**
+ * The bare relay that Postrider is measured against: the same listener, the same way to take a body, the same transport,
+ * and in between a queue in memory. Nothing is stored, counted, signed, tried again or shown.
+ *
+ * Usage: bun bare-relay.ts <receiver port>. Prints its own port. The API key of tenant n is "bare_<n>".
+ */
+const maxBodyBytes = 256 * 1024;
+/** With 64 connections that wait for their answers, seldom more than 64 are needed; 128 and 2,000 deliver the same. */
+const maxInFlight = 128;
+
+const receiverPort = Number(process.argv[2]);
+const webhooks = new Map<string, string>();
+for (let n = 0; n < tenantCount; n++) {
+  webhooks.set(`Bearer bare_${n}`, `http://127.0.0.1:${receiverPort}${receiverPath(n)}`);
+}
+
+const policy = createAddressPolicy({ localMode: true, allowTargets: [], ownListeners: [] });
+const transport = createTransport({ policy, clock: systemClock });
+const headers = { "Content-Type": "application/json" };
+
+interface Waiting {
+  url: string;
+  body: Uint8Array;
+}
+
+/** First in, first out; the array is cut when half of it has gone. */
+let queue: Waiting[] = [];
+let first = 0;
+let inFlight = 0;
+
+function dispatch(): void {
+  while (inFlight < maxInFlight && first < queue.length) {
+    const { url, body } = queue[first++] as Waiting;
+    inFlight++;
+    void transport.send({ url, headers, body }).then(() => {
+      inFlight--;
+      dispatch();
+    });
+  }
+  if (first > 1024 && first * 2 > queue.length) {
+    queue = queue.slice(first);
+    first = 0;
+  }
+}
+
+const wrapperBytes = '{"payload":'.length;
+let lastSeq = 0;
+
+const app = new Elysia()
+  .post(
+    "/v1/ingest",
+    async ({ request }) => {
+      const url = webhooks.get(request.headers.get("authorization") ?? "");
+      if (url === undefined) return Response.json({ message: "Unknown API key." }, { status: 401 });
+      const body = await readBody(request, maxBodyBytes, { grow: () => {} });
+      queue.push({ url, body: body.subarray(wrapperBytes, body.length - 1) });
+      dispatch();
+      lastSeq = nextEventSeq(lastSeq, Date.now());
+      return Response.json({ status: "accepted", eventId: encodeEventId(lastSeq, randomTail()) }, { status: 202 });
+    },
+    { parse: "none" },
+  )
+  .listen({ hostname: "127.0.0.1", port: 0 });
+
+process.stdout.write(`${app.server?.port}\n`);
+// The bench holds the other end: when it is gone, so is this.
+process.stdin.on("end", () => process.exit(0)).resume();
