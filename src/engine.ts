@@ -81,7 +81,7 @@ export function createEngine(deps: EngineDeps): Engine {
     metrics,
     log,
     failureLog: createFailureLog({ clock, log, store }),
-    replayProgress: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }),
+    onReplayedRunEnded: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }).runEnded,
   });
   const deliver = createDeliver({
     clock,

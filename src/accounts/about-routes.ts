@@ -4,8 +4,8 @@ import { type Pauses, pausable } from "../domain/pauses.ts";
 import { plans, tiersAscending } from "../domain/plans.ts";
 import type { Tier } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { anyTier } from "../http/fields.ts";
 import { version } from "../version.ts";
-import { anyTier } from "./model.ts";
 
 export interface AboutRouteDeps {
   config: Pick<Config, "localMode" | "signup" | "payments">;

@@ -1,11 +1,12 @@
 import type { ErasedEndpoint } from "../http/endpoint.ts";
 import { created, endpoint, ok } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import * as c from "./credential-model.ts";
-import { failure, invalidRequest, tenantNotFound, tenantPath } from "./model.ts";
+import { tenantNotFound, tenantPath } from "./model.ts";
 import type { ShownSecret, SigningKeys } from "./signing-keys.ts";
 
 export interface CredentialRouteDeps {

@@ -1,17 +1,14 @@
 import * as v from "valibot";
-import type { Tenant, Tier } from "../domain/tenant.ts";
-import type { ResponseDescription } from "../http/endpoint.ts";
+import type { Tenant } from "../domain/tenant.ts";
+import { failure } from "../http/error-models.ts";
+import { anyTier, emailAddress, tenantStatus } from "../http/fields.ts";
 import { jsonObject, text } from "../http/validation.ts";
 import { webhookEntries } from "../webhooks/model.ts";
-import { maxPasswordBytes, passwordRules } from "./password.ts";
+import { maxPasswordBytes, passwordRules, passwordSchema } from "./password.ts";
 
 /** Bodies of the accounts endpoints. The descriptions here check requests, type the handlers and make the document. */
 
 // ---------------------------------------------------------------- fields
-
-const tierOrder = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
-
-export const anyTier = v.picklist(tierOrder, 'must be "free", "pro", "business" or "enterprise"');
 
 /** What a tenant may choose; the operator assigns enterprise. */
 const selfServiceTier = v.picklist(
@@ -26,21 +23,8 @@ const upgradeTier = v.picklist(
 
 const displayName = v.pipe(text(200), v.regex(/\S/, "must not be blank"));
 
-/**
- * What nobody sees, or what turns the text around it: control and format characters (soft hyphen, zero-width space and
- * joiners, marks of direction, byte order mark, tags) and fillers. Two addresses that look alike would be two logins.
- */
-const unseen = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
-
-const emailAddress = v.pipe(
-  v.string("must be a string"),
-  v.maxLength(254, "must have at most 254 characters"),
-  v.regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, "must be an e-mail address such as ada@example.com"),
-  v.check((text) => !unseen.test(text), "must not contain invisible characters or marks of direction"),
-);
-
 /** Its rules are checked by `checkPassword`, which names all that are missed. */
-const newPassword = v.pipe(v.string("must be a string"), v.description(passwordRules));
+const newPassword = v.pipe(v.string("must be a string"), v.metadata({ description: passwordRules, ...passwordSchema }));
 
 const givenPassword = v.pipe(
   v.string("must be a string"),
@@ -48,23 +32,9 @@ const givenPassword = v.pipe(
   v.maxBytes(maxPasswordBytes, "must have at most 1,024 bytes"),
 );
 
-const status = v.picklist(["active", "pending_verification", "past_due", "suspended"]);
-
 export const tenantPath = v.object({ tenantId: v.string() });
 
 // ---------------------------------------------------------------- errors
-
-const errorBody = v.object({ message: v.string(), code: v.string() });
-
-/** An error that an endpoint of its own can answer, with an example. */
-export const failure = (description: string, code: string, message: string): ResponseDescription => ({
-  description,
-  schema: errorBody,
-  example: { message, code },
-});
-
-export const invalidRequest = (message: string, code = "invalid_request") =>
-  failure("The request breaks a rule; `message` names the field and the rule.", code, message);
 
 export const tenantNotFound = failure("There is no such tenant.", "tenant_not_found", "The tenant does not exist.");
 
@@ -117,7 +87,7 @@ export const accountInfo = v.object({
   ),
   enforced_webhooks: v.pipe(v.number(), v.integer()),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
-  status,
+  status: tenantStatus,
   created_at: v.string(),
 });
 
@@ -168,19 +138,6 @@ export const upgradedExample = {
   payment_status: "pending",
   message: "Open payment_url to verify a card; the upgrade is complete then.",
   payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
-};
-
-/** Accompanies `payment_url`. */
-export const paymentNote =
-  "Open payment_url to verify a card. The verification charges 100 NGN once; the subscription is charged at the end of the month.";
-
-export const paymentMethodBody = jsonObject({ email: v.optional(emailAddress) });
-
-export const paymentMethod = v.object({ payment_url: v.string(), payment_note: v.string() });
-
-export const paymentMethodExample = {
-  payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
-  payment_note: paymentNote,
 };
 
 // ---------------------------------------------------------------- sessions

@@ -1,6 +1,8 @@
+import { paymentNote } from "../billing/model.ts";
 import { plans } from "../domain/plans.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Store } from "../store/store.ts";
@@ -17,7 +19,7 @@ export interface AccountRouteDeps {
 
 const tag = "Accounts";
 
-const paymentsUnavailable = m.failure(
+const paymentsUnavailable = failure(
   "Paid plans are not available at the moment; nothing was changed.",
   "payments_unavailable",
   "This server takes no payments; paid plans are not available.",
@@ -46,13 +48,13 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             schema: m.createdTenant,
             example: m.createdTenantExample,
           },
-          400: m.invalidRequest("password must have at least one digit.", "weak_password"),
-          403: m.failure(
+          400: invalidRequest("password must have at least one digit.", "weak_password"),
+          403: failure(
             "Sign-up is closed on this server.",
             "signup_closed",
             "Sign-up is closed on this server; ask its operator for an account.",
           ),
-          429: m.failure(
+          429: failure(
             "Too many accounts were made for this address.",
             "too_many_accounts",
             "At most 60 accounts an hour are made for one address; wait for the seconds in Retry-After.",
@@ -63,7 +65,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
       async ({ body, address }) => {
         const { tenant, password, paymentUrl } = await accounts.signUp(body, address);
         const { id, tier, name, email } = tenant;
-        const shown = paymentUrl === null ? { password } : { payment_url: paymentUrl, payment_note: m.paymentNote };
+        const shown = paymentUrl === null ? { password } : { payment_url: paymentUrl, payment_note: paymentNote };
         return created({ tenant_id: id, tier, name, email, ...shown });
       },
     ),
@@ -144,26 +146,26 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             schema: m.upgraded,
             example: m.upgradedExample,
           },
-          400: m.invalidRequest(
+          400: invalidRequest(
             'tier must be higher than "business", which the account has; downgrades are not supported.',
             "not_an_upgrade",
           ),
-          402: m.failure(
+          402: failure(
             "The saved card was declined, or an earlier charge is outstanding.",
             "payment_declined",
             "The saved card was declined (Insufficient funds); verify another one with POST /v1/tenants/payment-method and repeat the request.",
           ),
-          403: m.failure(
+          403: failure(
             "The account is suspended by the operator.",
             "account_suspended",
             "The account is suspended by the operator of this server; ask them to resume it.",
           ),
-          429: m.failure(
+          429: failure(
             "Too many upgrades were tried.",
             "too_many_upgrades",
             "At most 10 upgrades a minute are tried for one account; wait for the seconds in Retry-After.",
           ),
-          503: m.failure(
+          503: failure(
             "No answer from the payment processor; a repetition charges nothing twice.",
             "payment_unknown",
             "The payment processor has not said whether the card was charged; repeat the request, nothing is charged twice.",

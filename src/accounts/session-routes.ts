@@ -1,4 +1,5 @@
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
 import type { Store } from "../store/store.ts";
 import type { AccountHub } from "../stream/account-change.ts";
@@ -20,7 +21,7 @@ const authenticated = {
   example: m.authenticatedExample,
 };
 
-const tooManyLogins = m.failure(
+const tooManyLogins = failure(
   "Too many failed logins, for this account or from this address; or too many logins in a minute.",
   "too_many_logins",
   "Too many failed logins; wait for the seconds in Retry-After and try again.",
@@ -42,8 +43,8 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         limit: ({ address }) => login.checkAddress(address),
         responses: {
           200: authenticated,
-          400: m.invalidRequest("loginId is required.", "field_required"),
-          401: m.failure(
+          400: invalidRequest("loginId is required.", "field_required"),
+          401: failure(
             "There is no such account, or the password is another one.",
             "wrong_credentials",
             "loginId or password is wrong.",
@@ -82,7 +83,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         bodyExample: { all: true },
         responses: {
           204: { description: "The token, or with `all` every token of the account, is refused from now on." },
-          400: m.invalidRequest("all must be true or false."),
+          400: invalidRequest("all must be true or false."),
         },
       },
       async ({ tenant, session, body }) => {
@@ -110,7 +111,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         bodyExample: m.changePasswordExample,
         responses: {
           200: authenticated,
-          400: m.invalidRequest("current_password is not the password of this account.", "wrong_password"),
+          400: invalidRequest("current_password is not the password of this account.", "wrong_password"),
           429: tooManyLogins,
         },
       },

@@ -2,6 +2,8 @@ import * as v from "valibot";
 import type { BillingAccount, Charge, SavedCard } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { statusOf } from "../domain/tenant.ts";
+import { anyTier, emailAddress, tenantStatus } from "../http/fields.ts";
+import { jsonObject } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Books } from "../store/billing.ts";
 import type { MonthSoFar } from "./invoicing.ts";
@@ -9,13 +11,12 @@ import type { Prices } from "./usage.ts";
 
 /** The payment state of an account, as its owner sees it. Amounts are whole kobo: 100 are one naira. */
 
-const tier = v.picklist(["free", "pro", "business", "enterprise"]);
 const kobo = v.pipe(v.number(), v.integer());
 const time = v.nullable(v.string());
 
 export const billing = v.object({
-  tier,
-  status: v.picklist(["active", "pending_verification", "past_due", "suspended"]),
+  tier: anyTier,
+  status: tenantStatus,
   currency: v.literal("NGN"),
   price_kobo: v.pipe(kobo, v.description("A month of the plan in force.")),
   card: v.nullable(v.object({ brand: v.string(), last4: v.string(), exp_month: v.string(), exp_year: v.string() })),
@@ -23,7 +24,7 @@ export const billing = v.object({
     amount_kobo: v.pipe(kobo, v.description("What the days used so far cost, as far as they are not charged yet.")),
     credit_kobo: v.pipe(kobo, v.description("Paid in advance; taken off at the month's end.")),
     due_at: time,
-    lines: v.array(v.object({ month: v.string(), tier, days: kobo, days_in_month: kobo, amount_kobo: kobo })),
+    lines: v.array(v.object({ month: v.string(), tier: anyTier, days: kobo, days_in_month: kobo, amount_kobo: kobo })),
   }),
   payment_url: v.pipe(
     v.nullable(v.string()),
@@ -147,3 +148,16 @@ function shownState({ state, refund, pageUrl, kind }: Charge) {
 }
 
 const iso = (at: number | null): string | null => (at === null ? null : formatIso(at));
+
+/** Accompanies `payment_url`. */
+export const paymentNote =
+  "Open payment_url to verify a card. The verification charges 100 NGN once; the subscription is charged at the end of the month.";
+
+export const paymentMethodBody = jsonObject({ email: v.optional(emailAddress) });
+
+export const paymentMethod = v.object({ payment_url: v.string(), payment_note: v.string() });
+
+export const paymentMethodExample = {
+  payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
+  payment_note: paymentNote,
+};

@@ -1,16 +1,9 @@
 import * as v from "valibot";
-import {
-  failure,
-  invalidRequest,
-  paymentMethod,
-  paymentMethodBody,
-  paymentMethodExample,
-  paymentNote,
-} from "../accounts/model.ts";
 import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
 import { paymentsUnavailable } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";
@@ -94,11 +87,11 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
           "For paid tiers: the first card, or another one. The address stays the same until a card is verified. With `email`, " +
           "which becomes the account's e-mail and login: the one that it has may be one that the payment processor refuses.",
         access: "session",
-        body: paymentMethodBody,
+        body: m.paymentMethodBody,
         bodyOptional: true,
         bodyExample: { email: "ada@example.com" },
         responses: {
-          200: { description: "The page.", schema: paymentMethod, example: paymentMethodExample },
+          200: { description: "The page.", schema: m.paymentMethod, example: m.paymentMethodExample },
           400: invalidRequest(
             "A free account has nothing to pay; POST /v1/tenants/upgrade changes the plan.",
             "no_paid_plan",
@@ -118,7 +111,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       async ({ tenant, body }) => {
         if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
         if (!payments) throw paymentsUnavailable();
-        return ok({ payment_url: await payments.requestCard(tenant, body.email), payment_note: paymentNote });
+        return ok({ payment_url: await payments.requestCard(tenant, body.email), payment_note: m.paymentNote });
       },
     ),
 

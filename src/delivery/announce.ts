@@ -4,7 +4,6 @@ import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
-import type { ReplayProgress } from "../replays/progress.ts";
 import type { AcceptedEvents, Settlement } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import type { FailureLog } from "./failure-log.ts";
@@ -15,13 +14,14 @@ export interface AnnounceDeps {
   metrics: Metrics;
   log: Log;
   failureLog: FailureLog;
-  replayProgress: ReplayProgress;
+  /** A run that a replay began has ended. */
+  onReplayedRunEnded(replayKey: number, tenantId: string): void;
 }
 
 /**
  * Tells everybody who wants to know, after it is on disk: the tenant's streams, the statistics, the metrics, the log.
  */
-export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayProgress }: AnnounceDeps) {
+export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplayedRunEnded }: AnnounceDeps) {
   return {
     accepted(tenant: Tenant, { eventIds, ingestedAt, deliveries }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
@@ -45,7 +45,7 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, replayPr
       }
       hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
       if (kind === "settled" && next.kind !== "retry") {
-        if (delivery.replayKey !== null) replayProgress.runEnded(delivery.replayKey, delivery.tenantId);
+        if (delivery.replayKey !== null) onReplayedRunEnded(delivery.replayKey, delivery.tenantId);
         hub.publish(delivery.tenantId, "delivery.finished", () => ({
           eventId: delivery.eventId,
           targetWebhook: delivery.url,

@@ -1,12 +1,12 @@
 import * as v from "valibot";
-import { failure, invalidRequest } from "../accounts/model.ts";
 import { deliveryStates } from "../domain/delivery.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/store.ts";
-import { attemptBody, errorCode } from "../webhooks/model.ts";
+import { attemptBody, errorCode } from "./attempt-model.ts";
 
 /** Bodies, queries and answers of ingestion and of the events endpoints. */
 

@@ -1,13 +1,13 @@
-import { invalidRequest } from "../accounts/model.ts";
 import type { DeliveryState, DueDelivery } from "../domain/delivery.ts";
 import { invalid, notFound } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
+import { invalidRequest } from "../http/error-models.ts";
 import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { keptAttempts, type Store } from "../store/store.ts";
-import { attemptExample, toAttemptBody } from "../webhooks/model.ts";
+import { attemptExample, toAttemptBody } from "./attempt-model.ts";
 import * as m from "./model.ts";
 import { pageList, recordList } from "./record.ts";
 

@@ -1,7 +1,6 @@
 import { openapi } from "@elysiajs/openapi";
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { type DocumentDecoration, Elysia } from "elysia";
-import { passwordRules, passwordSchema } from "../accounts/password.ts";
 import { isoTimeForm } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
 import { documentPath } from "./document-path.ts";
@@ -398,9 +397,7 @@ function nameForm(name: string, property: JsonSchema): void {
   const texts = [property, ...((property.anyOf as JsonSchema[] | undefined) ?? [])].filter(
     ({ type }) => type === "string",
   );
-  // A password that is given need not be one that would be taken today.
-  const rules = property.description === passwordRules ? passwordSchema : {};
-  if (form) for (const text of texts) Object.assign(text, { ...form, ...rules, ...text });
+  if (form) for (const text of texts) Object.assign(text, { ...form, ...text });
 }
 
 function refuse(errors: readonly string[] | undefined): void {

@@ -1,5 +1,5 @@
-import { invalidRequest } from "../accounts/model.ts";
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { invalidRequest } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
 import type { Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";

@@ -6,6 +6,8 @@ import type { SigningKeys } from "../accounts/signing-keys.ts";
 import { plans } from "../domain/plans.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
+import { invalidRequest } from "../http/error-models.ts";
+import { anyTier } from "../http/fields.ts";
 import { jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
@@ -35,8 +37,8 @@ const record = v.object({
   tenant_id: v.string(),
   tenant_name: v.string(),
   email: v.string(),
-  tier: m.anyTier,
-  enforced_tier: v.nullable(m.anyTier),
+  tier: anyTier,
+  enforced_tier: v.nullable(anyTier),
   status: v.string(),
   suspended_by: v.array(v.picklist(["operator", "payment"])),
   created_at: v.string(),
@@ -105,7 +107,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
             schema: v.object({ tenants: v.array(record), total: v.number() }),
             example: { tenants: [exampleRecord], total: 1 },
           },
-          400: m.invalidRequest("size must be at most 1000."),
+          400: invalidRequest("size must be at most 1000."),
         },
       },
       async ({ query: { page, size } }) => {
@@ -131,7 +133,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
             schema: m.createdTenant,
             example: m.createdTenantExample,
           },
-          400: m.invalidRequest("email is required on paid tiers.", "field_required"),
+          400: invalidRequest("email is required on paid tiers.", "field_required"),
         },
       },
       async ({ body }) => {
@@ -182,7 +184,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         bodyExample: { tier: "enterprise" },
         responses: {
           200: changed,
-          400: m.invalidRequest('tier must be "free", "pro", "business" or "enterprise".'),
+          400: invalidRequest('tier must be "free", "pro", "business" or "enterprise".'),
           404: m.tenantNotFound,
         },
       },
@@ -241,7 +243,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
             }),
             example: { tenant_id: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw#Tz5Hb2v", ended: [...ended] },
           },
-          400: m.invalidRequest("end_keys must be true or false."),
+          400: invalidRequest("end_keys must be true or false."),
           404: m.tenantNotFound,
         },
       },

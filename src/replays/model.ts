@@ -1,8 +1,8 @@
 import * as v from "valibot";
-import { failure, invalidRequest } from "../accounts/model.ts";
 import type { ListedReplay, Replay } from "../domain/replay.ts";
 import { isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, rule } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 

@@ -38,5 +38,3 @@ export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayP
     },
   };
 }
-
-export type ReplayProgress = ReturnType<typeof createReplayProgress>;

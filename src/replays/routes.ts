@@ -1,8 +1,8 @@
-import { invalidRequest } from "../accounts/model.ts";
 import { rateLimited } from "../domain/errors.ts";
 import type { Replay } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { invalidRequest } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter } from "../lib/limiter.ts";

@@ -1,6 +1,6 @@
-import { failure } from "../accounts/model.ts";
 import { DomainError } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import { failure } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
 import type { Hub } from "./hub.ts";
 

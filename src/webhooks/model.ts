@@ -1,10 +1,8 @@
 import * as v from "valibot";
-import type { Attempt } from "../domain/delivery.ts";
-import { failureCodes } from "../domain/failure.ts";
-import { listedLabelCharacters } from "../domain/replay.ts";
 import type { Webhook } from "../domain/webhook.ts";
+import { errorCode } from "../events/attempt-model.ts";
 import { jsonObject } from "../http/validation.ts";
-import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
+import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
 
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
@@ -31,17 +29,6 @@ export const webhookListExample = [
 ];
 
 export const webhookPath = v.object({ id: v.string() });
-
-const failureMeanings = Object.entries(failureCodes).map(([code, meaning]) => `\`${code}\`: ${meaning}`);
-
-/** Open: a client must not break when another code joins these (README, "Beyond the specification"). */
-export const errorCode = v.pipe(
-  v.nullable(v.string()),
-  v.metadata({
-    description: `Why it failed, for programs; null without a failure, and for those that a version before the codes stored. ${failureMeanings.join("; ")}. Other values may come.`,
-    "x-extensible-enum": Object.keys(failureCodes),
-  }),
-);
 
 const records = v.pipe(v.number(), v.integer());
 const lastTime = v.nullable(v.string());
@@ -83,42 +70,6 @@ export const webhookHealthExample = [
   },
 ];
 
-/** One attempt, in the fields of `GET /v1/events/{id}/attempts`. */
-export const attemptBody = v.object({
-  targetWebhook: v.string(),
-  number: v.pipe(v.number(), v.integer()),
-  startedAt: v.string(),
-  durationMs: v.pipe(v.number(), v.integer()),
-  statusCode: v.nullable(v.pipe(v.number(), v.integer())),
-  error: v.nullable(v.string()),
-  errorCode,
-  responseBody: v.string(),
-  replayGroupId: v.pipe(
-    v.nullable(v.string()),
-    v.description(
-      `At most ${listedLabelCharacters} characters of the label; its records and its replay have it whole.`,
-    ),
-  ),
-  replayGroupIdIsCut: v.optional(
-    v.pipe(
-      v.literal(true),
-      v.description("Only when the label is longer; `replayGroupId` then ends with an ellipsis."),
-    ),
-  ),
-});
-
-export const attemptExample = {
-  targetWebhook: "https://example.com/hooks",
-  number: 1,
-  startedAt: "2026-03-01T12:34:56.789Z",
-  durationMs: 48,
-  statusCode: 200,
-  error: null,
-  errorCode: null,
-  responseBody: "ok",
-  replayGroupId: null,
-};
-
 export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, name });
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
@@ -135,17 +86,4 @@ export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookH
   lastError: health.lastError,
   lastErrorCode: health.lastErrorCode,
   ...(lastStatusCode !== null && { lastStatusCode }),
-});
-
-export const toAttemptBody = (attempt: Attempt) => ({
-  targetWebhook: attempt.targetWebhook,
-  number: attempt.number,
-  startedAt: formatIso(attempt.startedAt),
-  durationMs: attempt.durationMs,
-  statusCode: attempt.statusCode,
-  error: attempt.error,
-  errorCode: attempt.errorCode,
-  responseBody: attempt.responseBody,
-  replayGroupId: attempt.replayGroupId,
-  ...(attempt.isReplayGroupIdCut && { replayGroupIdIsCut: true as const }),
 });

@@ -1,4 +1,3 @@
-import { failure, invalidRequest } from "../accounts/model.ts";
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
@@ -6,7 +5,9 @@ import { plans } from "../domain/plans.ts";
 import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
+import { attemptBody, attemptExample, toAttemptBody } from "../events/attempt-model.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createLimiter, type Turn } from "../lib/limiter.ts";
 import type { Store } from "../store/store.ts";
@@ -142,7 +143,7 @@ export function webhookRoutes({
           );
         },
         responses: {
-          200: { description: "The attempt, failed or not.", schema: m.attemptBody, example: m.attemptExample },
+          200: { description: "The attempt, failed or not.", schema: attemptBody, example: attemptExample },
           402: failure(
             "The account is suspended for an outstanding charge.",
             "account_suspended",
@@ -173,7 +174,7 @@ export function webhookRoutes({
         if (!webhook) {
           throw notFound("The webhook does not exist; GET /v1/tenants/webhooks lists them.", "webhook_not_found");
         }
-        return ok(m.toAttemptBody(await sendTest(tenant, webhook)));
+        return ok(toAttemptBody(await sendTest(tenant, webhook)));
       },
     ),
   ];

@@ -1,12 +1,13 @@
 import type * as v from "valibot";
 import type { about } from "../../src/accounts/about-routes.ts";
 import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/credential-model.ts";
-import type { accountInfo, authenticated, createdTenant, paymentMethod, upgraded } from "../../src/accounts/model.ts";
-import type { billing } from "../../src/billing/model.ts";
+import type { accountInfo, authenticated, createdTenant, upgraded } from "../../src/accounts/model.ts";
+import type { billing, paymentMethod } from "../../src/billing/model.ts";
+import type { attemptBody } from "../../src/events/attempt-model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
 import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
-import type { attemptBody, savedWebhooks, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
+import type { savedWebhooks, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
 
 /** What the server answers, in the types that it checks and documents its answers by. */
 

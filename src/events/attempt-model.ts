@@ -1,0 +1,65 @@
+import * as v from "valibot";
+import type { Attempt } from "../domain/delivery.ts";
+import { failureCodes } from "../domain/failure.ts";
+import { listedLabelCharacters } from "../domain/replay.ts";
+import { formatIso } from "../lib/iso-time.ts";
+
+const failureMeanings = Object.entries(failureCodes).map(([code, meaning]) => `\`${code}\`: ${meaning}`);
+
+/** Open: a client must not break when another code joins these (README, "Beyond the specification"). */
+export const errorCode = v.pipe(
+  v.nullable(v.string()),
+  v.metadata({
+    description: `Why it failed, for programs; null without a failure, and for those that a version before the codes stored. ${failureMeanings.join("; ")}. Other values may come.`,
+    "x-extensible-enum": Object.keys(failureCodes),
+  }),
+);
+
+/** One attempt, in the fields of `GET /v1/events/{id}/attempts`. */
+export const attemptBody = v.object({
+  targetWebhook: v.string(),
+  number: v.pipe(v.number(), v.integer()),
+  startedAt: v.string(),
+  durationMs: v.pipe(v.number(), v.integer()),
+  statusCode: v.nullable(v.pipe(v.number(), v.integer())),
+  error: v.nullable(v.string()),
+  errorCode,
+  responseBody: v.string(),
+  replayGroupId: v.pipe(
+    v.nullable(v.string()),
+    v.description(
+      `At most ${listedLabelCharacters} characters of the label; its records and its replay have it whole.`,
+    ),
+  ),
+  replayGroupIdIsCut: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description("Only when the label is longer; `replayGroupId` then ends with an ellipsis."),
+    ),
+  ),
+});
+
+export const attemptExample = {
+  targetWebhook: "https://example.com/hooks",
+  number: 1,
+  startedAt: "2026-03-01T12:34:56.789Z",
+  durationMs: 48,
+  statusCode: 200,
+  error: null,
+  errorCode: null,
+  responseBody: "ok",
+  replayGroupId: null,
+};
+
+export const toAttemptBody = (attempt: Attempt) => ({
+  targetWebhook: attempt.targetWebhook,
+  number: attempt.number,
+  startedAt: formatIso(attempt.startedAt),
+  durationMs: attempt.durationMs,
+  statusCode: attempt.statusCode,
+  error: attempt.error,
+  errorCode: attempt.errorCode,
+  responseBody: attempt.responseBody,
+  replayGroupId: attempt.replayGroupId,
+  ...(attempt.isReplayGroupIdCut && { replayGroupIdIsCut: true as const }),
+});

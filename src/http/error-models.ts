@@ -1,0 +1,15 @@
+import * as v from "valibot";
+import type { ResponseDescription } from "./endpoint.ts";
+
+/** What every error is answered with (specification, "Errors"). */
+const errorBody = v.object({ message: v.string(), code: v.string() });
+
+/** An error that an endpoint of its own can answer, with an example. */
+export const failure = (description: string, code: string, message: string): ResponseDescription => ({
+  description,
+  schema: errorBody,
+  example: { message, code },
+});
+
+export const invalidRequest = (message: string, code = "invalid_request") =>
+  failure("The request breaks a rule; `message` names the field and the rule.", code, message);

@@ -1,0 +1,28 @@
+import * as v from "valibot";
+import type { TenantStatus, Tier } from "../domain/tenant.ts";
+
+/** Fields that the bodies of several features share. */
+
+const tierOrder = ["free", "pro", "business", "enterprise"] as const satisfies readonly Tier[];
+
+export const anyTier = v.picklist(tierOrder, 'must be "free", "pro", "business" or "enterprise"');
+
+export const tenantStatus = v.picklist([
+  "active",
+  "pending_verification",
+  "past_due",
+  "suspended",
+] as const satisfies readonly TenantStatus[]);
+
+/**
+ * What nobody sees, or what turns the text around it: control and format characters (soft hyphen, zero-width space and
+ * joiners, marks of direction, byte order mark, tags) and fillers. Two addresses that look alike would be two logins.
+ */
+const unseen = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u;
+
+export const emailAddress = v.pipe(
+  v.string("must be a string"),
+  v.maxLength(254, "must have at most 254 characters"),
+  v.regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, "must be an e-mail address such as ada@example.com"),
+  v.check((text) => !unseen.test(text), "must not contain invisible characters or marks of direction"),
+);
