@@ -9,7 +9,6 @@ import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
 import { refuseMalformed } from "./http/malformed.ts";
 import type { IncomingCall } from "./http/run-endpoint.ts";
-import { inboxPath } from "./inbox/addresses.ts";
 import type { Log } from "./lib/log.ts";
 
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
@@ -30,6 +29,11 @@ const catchAll = Array.from({ length: 8 }, (_, depth) => "/:a/:b/:c/:d/:e/:f/:g/
 export interface ApiOptions {
   endpoints: readonly ErasedEndpoint[];
   run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
+  /**
+   * Beginnings of paths that take nothing from outside. Whatever is or is not below them, a request that no endpoint takes
+   * is answered alike, so it learns of no method either.
+   */
+  sealedPaths: readonly string[];
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
@@ -48,7 +52,7 @@ export interface ApiOptions {
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
-  const { publicUrl, transportHeaders = {}, onRefusal } = options;
+  const { sealedPaths, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -75,8 +79,7 @@ export function createApi(options: ApiOptions) {
   api.onError(({ code, error, request }) => {
     if (code !== "NOT_FOUND") return failed(error);
     const path = new URL(request.url).pathname;
-    // From outside an inbox takes nothing, whether it is there or not, so it has no methods to name.
-    const allow = path.startsWith(inboxPath) ? [] : methodsOf(path);
+    const allow = sealedPaths.some((sealed) => path.startsWith(sealed)) ? [] : methodsOf(path);
     return refuse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
   });
 

@@ -10,6 +10,7 @@ import type { Metrics } from "./http/metrics.ts";
 import { createRunner, type RunnerDeps } from "./http/run-endpoint.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
 import { createProxyWarning } from "./http/untrusted-proxy.ts";
+import { inboxPath } from "./inbox/addresses.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createListener, type Listener } from "./listener.ts";
@@ -62,6 +63,7 @@ export function createServer(deps: ServerDeps): Server {
   const api = createApi({
     endpoints,
     run,
+    sealedPaths: [inboxPath],
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),
     log,

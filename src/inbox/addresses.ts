@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { encodeBase32 } from "../lib/id.ts";
 
-/** Where inboxes are, below the public URL. From outside they take no request (`api.ts`). */
+/** Where inboxes are, below the public URL. From outside they take no request (`sealedPaths` in `api.ts`). */
 export const inboxPath = "/inbox/";
 
 /** 128 bits: nobody guesses the inbox of another account. */

@@ -3,6 +3,7 @@ import { createAnswers } from "../../src/http/answers.ts";
 import { createBodyRoom } from "../../src/http/body-room.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
 import { createRunner } from "../../src/http/run-endpoint.ts";
+import { inboxPath } from "../../src/inbox/addresses.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 
@@ -20,6 +21,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
   const api = createApi({
     endpoints,
     run,
+    sealedPaths: [inboxPath],
     localMode: true,
     refuseCrossSite: () => null,
     log,
