@@ -3,7 +3,7 @@ import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
 import type { Settlement, Store } from "../store/store.ts";
-import type { Reply } from "./network/transport.ts";
+import type { Outcome } from "./network/transport.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
@@ -58,30 +58,30 @@ export function createDeliver(deps: DeliverDeps) {
     const startedAt = clock.now();
     // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
-    const reply = await sender.send({ delivery, material, now: startedAt }, route.signal);
-    if (reply.kind === "no-response" && reply.cause === "interrupted") return broken;
-    const verdict = judge(reply, delivery.url);
+    const outcome = await sender.send({ delivery, material, now: startedAt }, route.signal);
+    if (outcome.kind === "no-response" && outcome.cause === "interrupted") return broken;
+    const verdict = judge(outcome, delivery.url);
     const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());
-    const body = reply.kind === "responded" ? reply.body : null;
+    const body = outcome.kind === "responded" ? outcome.body : null;
     if (body && !body.ended) await Promise.race([body.done, sleep(clock, bodyGraceMs)]);
-    const settlement: Settlement = { delivery, attempt: toAttempt(reply, verdict, startedAt), next };
+    const settlement: Settlement = { delivery, attempt: toAttempt(outcome, verdict, startedAt), next };
     const settled = await settleSurely(deps, settlement);
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
     if (settled.attemptKey !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
-    return { kind: settled.kind, answered: reply.kind === "responded", next, connectionFree };
+    return { kind: settled.kind, answered: outcome.kind === "responded", next, connectionFree };
   };
 }
 
 const broken: Delivered = { kind: "aborted", answered: false, next: null, connectionFree: null };
 
-function toAttempt(reply: Reply, verdict: Verdict, startedAt: number): Settlement["attempt"] {
-  const received = reply.kind === "responded" ? reply.body.received() : null;
+function toAttempt(outcome: Outcome, verdict: Verdict, startedAt: number): Settlement["attempt"] {
+  const received = outcome.kind === "responded" ? outcome.body.received() : null;
   const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
   return {
     startedAt,
-    durationMs: Math.round(reply.durationMs),
-    statusCode: reply.kind === "responded" ? reply.status : null,
+    durationMs: Math.round(outcome.durationMs),
+    statusCode: outcome.kind === "responded" ? outcome.status : null,
     errorCode: failure?.code ?? null,
     error: failure?.reason ?? null,
     responseBody: received && received.length > 0 ? received : null,

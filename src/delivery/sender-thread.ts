@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { BodyRead, Reply } from "./network/transport.ts";
+import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
 import type {
   PackedAnswer,
@@ -157,7 +157,7 @@ class Attempt {
   private body: LateBody | undefined;
 
   constructor(
-    private readonly resolve: (reply: Reply) => void,
+    private readonly resolve: (outcome: Outcome) => void,
     private readonly reject: (error: Error) => void,
     private readonly signal: AbortSignal | undefined,
     private readonly elapsedMs: () => number,

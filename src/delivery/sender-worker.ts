@@ -2,7 +2,7 @@ import { createPrivateKey } from "node:crypto";
 import { systemClock } from "../lib/clock.ts";
 import { createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
-import { createTransport, type Interruption, type Reply, type Transport } from "./network/transport.ts";
+import { createTransport, type Interruption, type Outcome, type Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type {
   PackedAnswer,
@@ -41,7 +41,7 @@ class Recall implements Interruption {
 }
 
 /** Replies since the last news; their bodies are looked at when the news goes out: most have ended by then. */
-let replies: { id: number; reply: Reply }[] = [];
+let outcomes: { id: number; outcome: Outcome }[] = [];
 let failures: PackedAnswer[] = [];
 let bodies: { id: number; body: Uint8Array }[] = [];
 let connections = { fresh: 0, kept: 0 };
@@ -90,8 +90,8 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
   try {
     const material = signers.get(order.signer);
     if (!material || !transport) throw new Error("The sender was not told what to sign with");
-    const reply = await transport.send(buildRequest({ ...order, payload }, material, order.now), recall);
-    replies.push({ id, reply });
+    const outcome = await transport.send(buildRequest({ ...order, payload }, material, order.now), recall);
+    outcomes.push({ id, outcome });
   } catch (error) {
     failures.push({ id, kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
@@ -108,10 +108,10 @@ function tellSoon(): void {
 function tell(): void {
   isTelling = false;
   const answers: PackedAnswer[] = failures;
-  for (const { id, reply } of replies) answers.push(pack(id, reply));
+  for (const { id, outcome } of outcomes) answers.push(pack(id, outcome));
   for (const { id } of answers) if (!waiting.has(id)) underWay.delete(id);
   const news: SenderNews = { answers, bodies, connections };
-  replies = [];
+  outcomes = [];
   failures = [];
   bodies = [];
   connections = { fresh: 0, kept: 0 };
@@ -121,12 +121,12 @@ function tell(): void {
 /** Attempts whose body is still coming. */
 const waiting = new Set<number>();
 
-function pack(id: number, reply: Reply): PackedAnswer {
-  const { durationMs } = reply;
-  if (reply.kind === "no-response") {
-    return { id, kind: "no-response", cause: reply.cause, detail: reply.detail, durationMs };
+function pack(id: number, outcome: Outcome): PackedAnswer {
+  const { durationMs } = outcome;
+  if (outcome.kind === "no-response") {
+    return { id, kind: "no-response", cause: outcome.cause, detail: outcome.detail, durationMs };
   }
-  const { status, retryAfter, body } = reply;
+  const { status, retryAfter, body } = outcome;
   if (!body.ended) {
     waiting.add(id);
     void body.done.then(() => {

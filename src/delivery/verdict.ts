@@ -1,5 +1,5 @@
 import { type Failure, refusedWith, unanswered } from "../domain/failure.ts";
-import type { Reply } from "./network/transport.ts";
+import type { Outcome } from "./network/transport.ts";
 
 /** What one attempt means for its delivery (specification, "Acknowledgement and retry rules"). */
 export type Verdict =
@@ -12,9 +12,10 @@ export type Verdict =
  * everything else that is not a 2xx may pass with time, a redirect too: receivers redirect to a maintenance page and come
  * back.
  */
-export function judge(reply: Reply, url: string): Verdict {
-  if (reply.kind === "no-response") return { kind: "retryable", failure: unanswered(reply.cause, reply.detail, url) };
-  const { status, retryAfter } = reply;
+export function judge(outcome: Outcome, url: string): Verdict {
+  if (outcome.kind === "no-response")
+    return { kind: "retryable", failure: unanswered(outcome.cause, outcome.detail, url) };
+  const { status, retryAfter } = outcome;
   if (status >= 200 && status < 300) return { kind: "acknowledged" };
   const failure = refusedWith(status, url);
   if (status >= 400 && status < 500 && status !== 429) return { kind: "permanent", failure };

@@ -1,4 +1,4 @@
-import { type BodyRead, deliveryTimeoutMs, type Reply } from "../delivery/network/transport.ts";
+import { type BodyRead, deliveryTimeoutMs, type Outcome } from "../delivery/network/transport.ts";
 import type { DeliveryRequest } from "../delivery/request.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { NoResponseCause } from "../domain/failure.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 /** A receiver inside the server: it answers an attempt as one at the other end of a connection would. */
 export interface Inbox {
   /** Takes one delivery. A failure is a value, never a rejection, as with every transport. */
-  receive(request: DeliveryRequest, signal?: AbortSignal): Promise<Reply>;
+  receive(request: DeliveryRequest, signal?: AbortSignal): Promise<Outcome>;
   /** Attempts under way, and later ones, come back as `aborted`. */
   close(): void;
 }
@@ -30,8 +30,8 @@ export const maxKeptDeliveries = 100;
 
 export const defaultAnswer: InboxAnswer = { status: 204, delayMs: 0, silent: false };
 
-/** What comes back: an answer, or the reason why there is none. */
-type Outcome = { status: number; text: string } | NoResponseCause;
+/** An answer, or the reason why there is none. */
+type Answered = { status: number; text: string } | NoResponseCause;
 
 /** The time that one attempt has. */
 interface Visit {
@@ -69,7 +69,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
   }
 
   /** Keeps the delivery, and only then answers it. */
-  async function answer(request: DeliveryRequest, visit: Visit): Promise<Outcome> {
+  async function answer(request: DeliveryRequest, visit: Visit): Promise<Answered> {
     const { tenantKey, deliveryKey } = request.delivery;
     const told = (await store.inboxAnswer(tenantKey)) ?? defaultAnswer;
     const received = toInboxDelivery(request, told, clock.now());
@@ -82,7 +82,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
   }
 
   /** What a receiver answers that could not keep what it got. */
-  function explain(error: unknown, { eventId, tenantId }: DeliveryRequest["delivery"]): Outcome {
+  function explain(error: unknown, { eventId, tenantId }: DeliveryRequest["delivery"]): Answered {
     if (!(error instanceof DomainError)) {
       log.write("error", "inbox.failed", { eventId, tenantId, error: String(error) });
       return { status: 500, text: "" };
@@ -97,11 +97,11 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
       const startedAtMs = clock.monotonicMs();
       const visit = begin(signal);
       const answered = answer(request, visit).catch((error: unknown) => explain(error, request.delivery));
-      const outcome = await Promise.race([visit.over, answered]);
+      const ended = await Promise.race([visit.over, answered]);
       visit.end();
       const durationMs = clock.monotonicMs() - startedAtMs;
-      if (typeof outcome === "string") return { kind: "no-response", cause: outcome, durationMs };
-      const { status, text } = outcome;
+      if (typeof ended === "string") return { kind: "no-response", cause: ended, durationMs };
+      const { status, text } = ended;
       return { kind: "responded", status, retryAfter: undefined, durationMs, body: wholeBody(text) };
     },
 

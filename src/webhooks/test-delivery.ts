@@ -45,19 +45,19 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
     const material = await signers.materialFor(tenant.key, tenant.id);
     // A test goes at once, somebody waits for it; the account's deliveries wait for its token instead.
     pace.take(tenant.key, delivery.tier);
-    const reply = await sender.send({ delivery, material, now });
-    const verdict = judge(reply, webhook.url);
+    const outcome = await sender.send({ delivery, material, now });
+    const verdict = judge(outcome, webhook.url);
     const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
-    if (reply.kind === "responded") await reply.body.done;
+    if (outcome.kind === "responded") await outcome.body.done;
     return {
       targetWebhook: webhook.url,
       number: 1,
       startedAt: now,
-      durationMs: Math.round(reply.durationMs),
-      statusCode: reply.kind === "responded" ? reply.status : null,
+      durationMs: Math.round(outcome.durationMs),
+      statusCode: outcome.kind === "responded" ? outcome.status : null,
       errorCode: failure?.code ?? null,
       error: failure?.reason ?? null,
-      responseBody: reply.kind === "responded" ? new TextDecoder().decode(reply.body.received()) : "",
+      responseBody: outcome.kind === "responded" ? new TextDecoder().decode(outcome.body.received()) : "",
       replayGroupId: null,
       isReplayGroupIdCut: false,
     };

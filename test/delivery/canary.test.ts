@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { type AddressPolicyOptions, createAddressPolicy } from "../../src/delivery/network/address.ts";
 import { createTransport, type Transport } from "../../src/delivery/network/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { expectReply } from "../support/expect-reply.ts";
-import { noResponse, responded } from "../support/expected-reply.ts";
+import { expectOutcome } from "../support/expect-outcome.ts";
+import { noResponse, responded } from "../support/expected-outcome.ts";
 import { type HostileReceiver, head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { type NameAnswer, type NameServer, startNameServer } from "../support/name-server.ts";
 
@@ -72,8 +72,8 @@ describe("nothing is dialled", () => {
     ["https://127.0.0.1:PORT\\@example.com/"],
     ["https:127.0.0.1:PORT/"],
   ])("for %s, saved before the rule was there", async (url) => {
-    const reply = await newTransport().send(requestTo(url.replace("PORT", String(canary.port))));
-    expect(reply).toMatchObject({ kind: "no-response", cause: "address_not_public" });
+    const outcome = await newTransport().send(requestTo(url.replace("PORT", String(canary.port))));
+    expect(outcome).toMatchObject({ kind: "no-response", cause: "address_not_public" });
   });
 
   test.each([
@@ -85,8 +85,8 @@ describe("nothing is dialled", () => {
     ["metadata.example"],
   ])("for the public name %s that resolves to the inside, in either mode", async (name) => {
     for (const localMode of [false, true]) {
-      const reply = await newTransport({ localMode }).send(requestTo(`https://${name}:${canary.port}/`));
-      expectReply(reply, noResponse("address_not_public"));
+      const outcome = await newTransport({ localMode }).send(requestTo(`https://${name}:${canary.port}/`));
+      expectOutcome(outcome, noResponse("address_not_public"));
     }
   });
 
@@ -98,8 +98,8 @@ describe("nothing is dialled", () => {
       [[good], ["::1"]],
     ] as const) {
       answers = { A: [[...mixed[0]]], AAAA: [[...mixed[1]]] };
-      const reply = await newTransport().send(requestTo(`https://rebinding.example:${canary.port}/`));
-      expectReply(reply, noResponse("address_not_public"));
+      const outcome = await newTransport().send(requestTo(`https://rebinding.example:${canary.port}/`));
+      expectOutcome(outcome, noResponse("address_not_public"));
     }
   });
 
@@ -113,9 +113,9 @@ describe("nothing is dialled", () => {
     const send = () => transport.send(requestTo(`http://rebinding.example:${receiver.port}/`));
 
     answers = { A: [["127.0.0.1"], "NXDOMAIN", ["127.0.0.1"]], AAAA: ["NXDOMAIN", ["::1"], ["::1"]] };
-    expectReply(await send(), responded(200));
-    expectReply(await send(), noResponse("address_not_public", "http not allowed"));
-    expectReply(await send(), noResponse("address_not_public", "http not allowed"));
+    expectOutcome(await send(), responded(200));
+    expectOutcome(await send(), noResponse("address_not_public", "http not allowed"));
+    expectOutcome(await send(), noResponse("address_not_public", "http not allowed"));
     expect(receiver.connections()).toBe(1);
     expect(forbidden.connections()).toBe(0);
     receiver.close();
@@ -126,7 +126,7 @@ describe("nothing is dialled", () => {
     const location = `Location: http://127.0.0.1:${canary.port}/`;
     const receiver = await startHostileReceiver({ onRequest: write(head(307, location, "Content-Length: 0")) });
     const transport = newTransport({ localMode: true });
-    expectReply(await transport.send(requestTo(`http://localhost:${receiver.port}/`)), responded(307));
+    expectOutcome(await transport.send(requestTo(`http://localhost:${receiver.port}/`)), responded(307));
     receiver.close();
   });
 
@@ -135,15 +135,15 @@ describe("nothing is dialled", () => {
       allowTargets: ["127.0.0.0/8"],
       ownListeners: [{ host: "127.0.0.1", port: canary.port }],
     });
-    const reply = await transport.send(requestTo(`http://loopback.example:${canary.port}/`));
-    expectReply(reply, noResponse("address_not_public", "own listener"));
+    const outcome = await transport.send(requestTo(`http://loopback.example:${canary.port}/`));
+    expectOutcome(outcome, noResponse("address_not_public", "own listener"));
   });
 });
 
 test("the canary sings: where it may be reached, the same transport reaches such a listener", async () => {
   const receiver = await startHostileReceiver({});
   const transport = newTransport({ allowTargets: ["127.0.0.0/8"] });
-  expectReply(await transport.send(requestTo(`http://loopback.example:${receiver.port}/`)), responded(200));
+  expectOutcome(await transport.send(requestTo(`http://loopback.example:${receiver.port}/`)), responded(200));
   expect(receiver.connections()).toBe(1);
   receiver.close();
 });

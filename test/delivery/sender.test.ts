@@ -7,8 +7,8 @@ import { createSenderThread } from "../../src/delivery/sender-thread.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
-import { bodyOf, expectReply } from "../support/expect-reply.ts";
-import { noResponse, responded } from "../support/expected-reply.ts";
+import { bodyOf, expectOutcome } from "../support/expect-outcome.ts";
+import { noResponse, responded } from "../support/expected-outcome.ts";
 import { head, startHostileReceiver, write } from "../support/hostile-receiver.ts";
 import { startReceiver } from "../support/receiver.ts";
 
@@ -65,8 +65,8 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const receiver = startReceiver();
     const { sender } = open();
     const payload = Buffer.from('xx{ "a" : 1.0, "a":12345678901234567890, "ä":"\\u0000" }xx').subarray(2, -2);
-    const reply = await sender.send(orderTo(receiver.url, payload));
-    expectReply(reply, responded(204));
+    const outcome = await sender.send(orderTo(receiver.url, payload));
+    expectOutcome(outcome, responded(204));
     const [got] = receiver.requests;
     expect(got?.body.toString()).toEndWith(`"payload":${payload.toString()}}`);
     const { headers } = got ?? { headers: new Headers() };
@@ -89,8 +89,8 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const { sender, connections } = open();
     const payloads = Array.from({ length: 50 }, (_, i) => Buffer.from(JSON.stringify({ i, text: "x".repeat(i * 37) })));
     const sendAll = () => Promise.all(payloads.map((payload) => sender.send(orderTo(receiver.url, payload))));
-    const replies = [...(await sendAll()), ...(await sendAll())];
-    for (const reply of replies) expectReply(reply, responded(204));
+    const outcomes = [...(await sendAll()), ...(await sendAll())];
+    for (const outcome of outcomes) expectOutcome(outcome, responded(204));
     const got = receiver.requests.map(({ body }) => JSON.parse(body.toString()).payload.i).toSorted((a, b) => a - b);
     expect(got).toEqual(payloads.flatMap((_, i) => [i, i]));
     expect(connections).toHaveLength(100);
@@ -102,9 +102,9 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const receiver = await startHostileReceiver({
       onRequest: write(`${head(503, "Retry-After: 7", "Content-Length: 4")}late`),
     });
-    const reply = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
-    expect(reply).toMatchObject({ kind: "responded", status: 503, retryAfter: "7" });
-    expect(await bodyOf(reply)).toBe("late");
+    const outcome = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
+    expect(outcome).toMatchObject({ kind: "responded", status: 503, retryAfter: "7" });
+    expect(await bodyOf(outcome)).toBe("late");
     receiver.close();
   });
 
@@ -116,16 +116,16 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
         void rest.promise.then(() => peer.write("end"));
       },
     });
-    const reply = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
-    expect(reply).toMatchObject({ kind: "responded", status: 200, body: { ended: false } });
+    const outcome = await open().sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`));
+    expect(outcome).toMatchObject({ kind: "responded", status: 200, body: { ended: false } });
     rest.resolve();
-    expect(await bodyOf(reply)).toBe("earlyend");
+    expect(await bodyOf(outcome)).toBe("earlyend");
     receiver.close();
   });
 
   test("refuses what the policy forbids, without dialling", async () => {
     const { sender, connections } = open();
-    expectReply(await sender.send(orderTo("http://10.0.0.1/")), noResponse("address_not_public", "http not allowed"));
+    expectOutcome(await sender.send(orderTo("http://10.0.0.1/")), noResponse("address_not_public", "http not allowed"));
     expect(connections).toEqual([]);
   });
 
@@ -137,9 +137,9 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const sending = sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal);
     await arrived.promise;
     controller.abort();
-    expectReply(await sending, noResponse("interrupted"));
+    expectOutcome(await sending, noResponse("interrupted"));
     await receiver.disconnected;
-    expectReply(
+    expectOutcome(
       await sender.send(orderTo(`http://127.0.0.1:${receiver.port}/`), controller.signal),
       noResponse("interrupted"),
     );
@@ -154,8 +154,8 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const sending = sender.send(orderTo(receiver.url), controller.signal);
     const other = sender.send(orderTo(receiver.url, Buffer.from('"other"')));
     controller.abort();
-    expectReply(await sending, noResponse("interrupted"));
-    expectReply(await other, responded(204));
+    expectOutcome(await sending, noResponse("interrupted"));
+    expectOutcome(await other, responded(204));
     expect(receiver.requests.filter(({ body }) => !body.includes('"other"')).length).toBeLessThanOrEqual(1);
     await receiver.stop();
   });
@@ -171,9 +171,9 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const half = await sender.send(orderTo(`http://127.0.0.1:${endless.port}/`));
     await arrived.promise;
     sender.close();
-    expectReply(await sending, noResponse("interrupted"));
+    expectOutcome(await sending, noResponse("interrupted"));
     expect(await bodyOf(half)).toBe("a");
-    expectReply(await sender.send(orderTo(`http://127.0.0.1:${silent.port}/`)), noResponse("interrupted"));
+    expectOutcome(await sender.send(orderTo(`http://127.0.0.1:${silent.port}/`)), noResponse("interrupted"));
     await Promise.all([silent.disconnected, endless.disconnected]);
     silent.close();
     endless.close();
@@ -184,7 +184,7 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const { sender } = open();
     const broken = { ...material, keyId: "a\r\nEvil: b" };
     await expect(sender.send({ ...orderTo(receiver.url), material: broken })).rejects.toThrow();
-    expectReply(await sender.send(orderTo(receiver.url)), responded(204));
+    expectOutcome(await sender.send(orderTo(receiver.url)), responded(204));
     await receiver.stop();
   });
 });
@@ -201,8 +201,8 @@ test("a thread that a defect ends is replaced, and its attempts are to be made a
   });
   opened.push(sender);
   const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), now: 0 };
-  expectReply(await sender.send(order), noResponse("connection_reset", "this server broke the attempt off"));
+  expectOutcome(await sender.send(order), noResponse("connection_reset", "this server broke the attempt off"));
   expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "sender.failed" }]);
-  expectReply(await sender.send(order), responded(204));
+  expectOutcome(await sender.send(order), responded(204));
   await receiver.stop();
 });

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "bun:test";
-import type { Reply } from "../../src/delivery/network/transport.ts";
+import type { Outcome } from "../../src/delivery/network/transport.ts";
 import { judge } from "../../src/delivery/verdict.ts";
 import type { NoResponseCause } from "../../src/domain/failure.ts";
 
 const url = "https://shop.example/hook";
 const body = { ended: true, received: () => new Uint8Array(), done: Promise.resolve() };
-const responded = (status: number, retryAfter?: string): Reply => ({
+const responded = (status: number, retryAfter?: string): Outcome => ({
   kind: "responded",
   status,
   retryAfter,
   durationMs: 1,
   body,
 });
-const silent = (cause: NoResponseCause, detail?: string): Reply => ({
+const silent = (cause: NoResponseCause, detail?: string): Outcome => ({
   kind: "no-response",
   cause,
   durationMs: 1,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Reply } from "../../src/delivery/network/transport.ts";
+import type { Outcome } from "../../src/delivery/network/transport.ts";
 import { createInboxAddresses } from "../../src/inbox/addresses.ts";
 import { createInboxSender } from "../../src/inbox/sender.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
@@ -54,7 +54,7 @@ test.each(Object.entries(others))("%s is not the inbox", (_, url) => {
 });
 
 describe("the sender", () => {
-  const reply = (cause: "interrupted" | "timeout"): Reply => ({ kind: "no-response", cause, durationMs: 0 });
+  const outcome = (cause: "interrupted" | "timeout"): Outcome => ({ kind: "no-response", cause, durationMs: 0 });
 
   function setUp() {
     const calls: string[] = [];
@@ -65,7 +65,7 @@ describe("the sender", () => {
         async receive({ url }, signal) {
           calls.push(`inbox ${url}`);
           signals.push(signal);
-          return reply("timeout");
+          return outcome("timeout");
         },
         close: () => void calls.push("inbox closed"),
       },
@@ -73,7 +73,7 @@ describe("the sender", () => {
         async send({ delivery }, signal) {
           calls.push(`network ${delivery.url}`);
           signals.push(signal);
-          return reply("interrupted");
+          return outcome("interrupted");
         },
         close: () => void calls.push("network closed"),
       },
@@ -87,8 +87,8 @@ describe("the sender", () => {
   test("hands what goes to the account's own inbox to the inbox, and the rest to the network", async () => {
     const { sender, calls, signals } = setUp();
     const { signal } = new AbortController();
-    expect(await sender.send(order(own), signal)).toEqual(reply("timeout"));
-    expect(await sender.send(order(own, "t0000000000002"), signal)).toEqual(reply("interrupted"));
+    expect(await sender.send(order(own), signal)).toEqual(outcome("timeout"));
+    expect(await sender.send(order(own, "t0000000000002"), signal)).toEqual(outcome("interrupted"));
     for (const url of Object.values(others)) await sender.send(order(url));
     expect(calls).toEqual([`inbox ${own}`, `network ${own}`, ...Object.values(others).map((url) => `network ${url}`)]);
     expect(signals.slice(0, 2)).toEqual([signal, signal]);

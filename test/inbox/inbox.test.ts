@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Reply } from "../../src/delivery/network/transport.ts";
+import type { Outcome } from "../../src/delivery/network/transport.ts";
 import { buildRequest } from "../../src/delivery/request.ts";
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
 import type { DueDelivery } from "../../src/domain/delivery.ts";
@@ -79,7 +79,8 @@ function setUp(told: Partial<InboxAnswer> | null = null, deps: Partial<InboxDeps
 /** Lets everything run that waits for nothing but its turn. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-const textOf = (reply: Reply) => (reply.kind === "responded" ? Buffer.from(reply.body.received()).toString() : null);
+const textOf = (outcome: Outcome) =>
+  outcome.kind === "responded" ? Buffer.from(outcome.body.received()).toString() : null;
 
 /** A signal that counts who listens to it. */
 function countingSignal() {
@@ -138,11 +139,11 @@ describe("what an inbox keeps", () => {
   test("is kept before it is answered", async () => {
     const stored = Promise.withResolvers<Tenant>();
     const { inbox } = setUp(null, { keepInboxDelivery: () => stored.promise });
-    const reply = inbox.receive(requestOf());
+    const outcome = inbox.receive(requestOf());
     await settle();
-    expect(Bun.peek.status(reply)).toBe("pending");
+    expect(Bun.peek.status(outcome)).toBe("pending");
     stored.resolve(tenant);
-    expect((await reply).kind).toBe("responded");
+    expect((await outcome).kind).toBe("responded");
   });
 });
 
@@ -156,21 +157,21 @@ describe("an answer", () => {
     [599, true],
   ])("%i has a body that names the delivery: %p", async (status, hasBody) => {
     const { inbox, kept } = setUp({ status });
-    const reply = await inbox.receive(requestOf());
-    expect(reply).toMatchObject({ kind: "responded", status, retryAfter: undefined, durationMs: 0 });
-    expect(textOf(reply)).toBe(hasBody ? JSON.stringify({ inbox: kept[0]?.id }) : "");
-    if (reply.kind === "responded") await reply.body.done;
+    const outcome = await inbox.receive(requestOf());
+    expect(outcome).toMatchObject({ kind: "responded", status, retryAfter: undefined, durationMs: 0 });
+    expect(textOf(outcome)).toBe(hasBody ? JSON.stringify({ inbox: kept[0]?.id }) : "");
+    if (outcome.kind === "responded") await outcome.body.done;
   });
 
   test("comes after its delay, by the clock, and leaves no timer", async () => {
     const { inbox, clock } = setUp({ status: 201, delayMs: 9_999 });
-    const reply = inbox.receive(requestOf());
+    const outcome = inbox.receive(requestOf());
     await settle();
     clock.advance(9_998);
     await settle();
-    expect(Bun.peek.status(reply)).toBe("pending");
+    expect(Bun.peek.status(outcome)).toBe("pending");
     clock.advance(1);
-    expect(await reply).toMatchObject({ kind: "responded", status: 201, durationMs: 9_999 });
+    expect(await outcome).toMatchObject({ kind: "responded", status: 201, durationMs: 9_999 });
     expect(clock.timers).toBe(0);
   });
 
@@ -178,13 +179,13 @@ describe("an answer", () => {
     "that is told to be %j is none within 10 s",
     async (told) => {
       const { inbox, clock, kept } = setUp({ status: 200, ...told });
-      const reply = inbox.receive(requestOf());
+      const outcome = inbox.receive(requestOf());
       await settle();
       clock.advance(9_999);
       await settle();
-      expect(Bun.peek.status(reply)).toBe("pending");
+      expect(Bun.peek.status(outcome)).toBe("pending");
       clock.advance(1);
-      expect(await reply).toEqual({ kind: "no-response", cause: "timeout", durationMs: 10_000 });
+      expect(await outcome).toEqual({ kind: "no-response", cause: "timeout", durationMs: 10_000 });
       expect([kept.length, clock.timers]).toEqual([1, 0]);
     },
   );
@@ -192,10 +193,10 @@ describe("an answer", () => {
   test("that waits for a store that does not answer is none within 10 s, and nothing comes after it", async () => {
     const stored = Promise.withResolvers<Tenant>();
     const { inbox, clock } = setUp({ delayMs: 50 }, { keepInboxDelivery: () => stored.promise });
-    const reply = inbox.receive(requestOf());
+    const outcome = inbox.receive(requestOf());
     await settle();
     clock.advance(10_000);
-    expect(await reply).toMatchObject({ kind: "no-response", cause: "timeout" });
+    expect(await outcome).toMatchObject({ kind: "no-response", cause: "timeout" });
     stored.resolve(tenant);
     await settle();
     expect(clock.timers).toBe(0);
@@ -206,21 +207,21 @@ describe("an attempt that is broken off", () => {
   test.each([{ silent: true }, { delayMs: 500 }])("by its signal ends at once (%j)", async (told) => {
     const { inbox, clock } = setUp(told);
     const { signal, abort, listeners } = countingSignal();
-    const reply = inbox.receive(requestOf(), signal);
+    const outcome = inbox.receive(requestOf(), signal);
     await settle();
     clock.advance(20);
     abort();
-    expect(await reply).toEqual({ kind: "no-response", cause: "interrupted", durationMs: 20 });
+    expect(await outcome).toEqual({ kind: "no-response", cause: "interrupted", durationMs: 20 });
     expect([clock.timers, listeners()]).toEqual([0, 0]);
   });
 
   test("by the close ends at once, and so do later ones, of which nothing is kept", async () => {
     const { inbox, clock, kept } = setUp({ silent: true });
-    const replies = [inbox.receive(requestOf()), inbox.receive(requestOf())];
+    const outcomes = [inbox.receive(requestOf()), inbox.receive(requestOf())];
     await settle();
     inbox.close();
     const aborted = { kind: "no-response", cause: "interrupted" };
-    expect(await Promise.all(replies)).toMatchObject([aborted, aborted]);
+    expect(await Promise.all(outcomes)).toMatchObject([aborted, aborted]);
     expect(await inbox.receive(requestOf())).toMatchObject(aborted);
     expect([kept.length, clock.timers]).toEqual([2, 0]);
   });
@@ -245,9 +246,9 @@ describe("a store that refuses", () => {
   test("for want of room is answered 503 at once, with what the store says", async () => {
     const full = unavailable("The disk of the server is full; repeat the request later.", "storage_full", 5);
     const { inbox, announced, clock } = setUp({ status: 204, delayMs: 500 }, refusing(full));
-    const reply = await inbox.receive(requestOf());
-    expect(reply).toMatchObject({ kind: "responded", status: 503 });
-    expect(JSON.parse(textOf(reply) ?? "")).toEqual({ message: full.message, code: "storage_full" });
+    const outcome = await inbox.receive(requestOf());
+    expect(outcome).toMatchObject({ kind: "responded", status: 503 });
+    expect(JSON.parse(textOf(outcome) ?? "")).toEqual({ message: full.message, code: "storage_full" });
     expect([announced.length, clock.timers]).toEqual([0, 0]);
   });
 

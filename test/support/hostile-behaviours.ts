@@ -1,5 +1,5 @@
 import type net from "node:net";
-import { type Expected, noResponse, responded } from "./expected-reply.ts";
+import { type Expected, noResponse, responded } from "./expected-outcome.ts";
 import {
   type Behaviour,
   flood,

@@ -1,7 +1,7 @@
 import type net from "node:net";
 import tls from "node:tls";
 import { type Authority, createAuthority, createSelfSigned } from "./certificates.ts";
-import { type Expected, noResponse, responded } from "./expected-reply.ts";
+import { type Expected, noResponse, responded } from "./expected-outcome.ts";
 import { head } from "./hostile-receiver.ts";
 
 const hosts = ["127.0.0.1"];

@@ -1,5 +1,5 @@
 import type { Certificate } from "./certificates.ts";
-import { type Expected, noResponse, responded } from "./expected-reply.ts";
+import { type Expected, noResponse, responded } from "./expected-outcome.ts";
 
 /** What a receiver does that wants TLS negotiated anew in the middle of a request, and what an attempt must come to. */
 export type RenegotiationRow = [title: string, how: "once" | "without end", expected: Expected];

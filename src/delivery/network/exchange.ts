@@ -13,7 +13,7 @@ export interface OutgoingRequest {
   body: Uint8Array;
 }
 
-export type Reply =
+export type Outcome =
   | {
       kind: "no-response";
       cause: NoResponseCause;
@@ -83,7 +83,7 @@ export class Exchange {
     private readonly target: Target,
     private readonly outgoing: OutgoingRequest,
     private readonly signal: Interruption | undefined,
-    private readonly resolve: (reply: Reply) => void,
+    private readonly resolve: (outcome: Outcome) => void,
   ) {}
 
   start(): void {
@@ -202,9 +202,9 @@ export class Exchange {
     this.settle({ kind: "no-response", cause, ...(detail !== undefined && { detail }), durationMs: this.elapsedMs() });
   }
 
-  private settle(reply: Reply): void {
+  private settle(outcome: Outcome): void {
     this.settled = true;
-    this.resolve(reply);
+    this.resolve(outcome);
   }
 
   /** Nothing of the exchange outlives it: no timer, no listener on a signal that many share. */

@@ -6,15 +6,15 @@ import {
   Exchange,
   type Interruption,
   type LiteralCheck,
+  type Outcome,
   type OutgoingRequest,
-  type Reply,
   type Shared,
   type Target,
 } from "./exchange.ts";
 import { LookupError } from "./no-response.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 
-export type { Interruption, OutgoingRequest, Reply } from "./exchange.ts";
+export type { Interruption, Outcome, OutgoingRequest } from "./exchange.ts";
 export type { BodyRead } from "./response-body.ts";
 
 /**
@@ -30,7 +30,7 @@ export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
    * Makes one attempt. A failure is a value, never a rejection; it throws only for a request that cannot be written
    * (a line break in a header), which is a fault of the caller. Any number may be in flight.
    */
-  send(request: Request, signal?: Interruption): Promise<Reply>;
+  send(request: Request, signal?: Interruption): Promise<Outcome>;
   /** Ends every connection at once; attempts in flight, and later ones, come back as `aborted`. */
   close(): void;
 }

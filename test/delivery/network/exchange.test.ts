@@ -3,8 +3,8 @@ import type net from "node:net";
 import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../../src/delivery/network/transport.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { bodyOf, expectReply } from "../../support/expect-reply.ts";
-import { noResponse, responded } from "../../support/expected-reply.ts";
+import { bodyOf, expectOutcome } from "../../support/expect-outcome.ts";
+import { noResponse, responded } from "../../support/expected-outcome.ts";
 import { answerOk, head, startHostileReceiver, write } from "../../support/hostile-receiver.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 
@@ -26,9 +26,9 @@ const requestTo = (url: string) => ({ url, headers: {}, body: Buffer.from("{}") 
 describe("an answer", () => {
   async function answered(text: string) {
     const receiver = await startHostileReceiver({ onRequest: write(text) });
-    const reply = await newTransport().send(requestTo(`http://127.0.0.1:${receiver.port}/`));
+    const outcome = await newTransport().send(requestTo(`http://127.0.0.1:${receiver.port}/`));
     receiver.close();
-    return reply;
+    return outcome;
   }
 
   test.each([
@@ -43,7 +43,7 @@ describe("an answer", () => {
     const target = await startHostileReceiver({});
     const location = `Location: http://127.0.0.1:${target.port}/`;
     for (const status of [301, 302, 303, 307, 308]) {
-      expectReply(await answered(head(status, location, "Content-Length: 0")), responded(status));
+      expectOutcome(await answered(head(status, location, "Content-Length: 0")), responded(status));
     }
     expect(target.connections()).toBe(0);
     target.close();
@@ -57,16 +57,16 @@ describe("an answer", () => {
         peer.write(head(200, "Content-Length: 6000"));
       },
     });
-    const reply = await newTransport().send(requestTo(`http://127.0.0.1:${receiver.port}/`));
-    if (reply.kind !== "responded") throw new Error("no response");
-    expect(reply.body.ended).toBe(false);
-    expect(reply.body.received()).toHaveLength(0);
+    const outcome = await newTransport().send(requestTo(`http://127.0.0.1:${receiver.port}/`));
+    if (outcome.kind !== "responded") throw new Error("no response");
+    expect(outcome.body.ended).toBe(false);
+    expect(outcome.body.received()).toHaveLength(0);
 
     peer?.write("a".repeat(3000));
     peer?.write("b".repeat(3000));
-    await reply.body.done;
-    expect(reply.body.ended).toBe(true);
-    expect(new TextDecoder().decode(reply.body.received())).toBe("a".repeat(3000) + "b".repeat(1096));
+    await outcome.body.done;
+    expect(outcome.body.ended).toBe(true);
+    expect(new TextDecoder().decode(outcome.body.received())).toBe("a".repeat(3000) + "b".repeat(1096));
     receiver.close();
   });
 
@@ -94,8 +94,8 @@ describe("a body in crumbs", () => {
     const receiver = await startHostileReceiver({ onRequest: write(inChunks(crumbs(sent))) });
     const transport = newTransport();
     for (let n = 0; n < 2; n += 1) {
-      const reply = await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`));
-      expect(await bodyOf(reply)).toBe(crumbs(kept).join(""));
+      const outcome = await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`));
+      expect(await bodyOf(outcome)).toBe(crumbs(kept).join(""));
     }
     expect(receiver.connections()).toBe(connections);
     receiver.close();
@@ -135,7 +135,7 @@ describe("ending an attempt", () => {
 
   test("by the signal before it starts sends nothing", async () => {
     const { receiver, url } = await startWaiting();
-    expectReply(await newTransport().send(requestTo(url), AbortSignal.abort()), noResponse("interrupted"));
+    expectOutcome(await newTransport().send(requestTo(url), AbortSignal.abort()), noResponse("interrupted"));
     expect(receiver.connections()).toBe(0);
     receiver.close();
   });
@@ -143,10 +143,10 @@ describe("ending an attempt", () => {
   test("by the signal while it waits ends the connection", async () => {
     const { receiver, asked, url } = await startWaiting();
     const { controller, signal, listeners } = createCountingSignal();
-    const reply = newTransport().send(requestTo(url), signal);
+    const outcome = newTransport().send(requestTo(url), signal);
     await asked;
     controller.abort();
-    expectReply(await reply, noResponse("interrupted"));
+    expectOutcome(await outcome, noResponse("interrupted"));
     await receiver.disconnected;
     expect(listeners()).toBeLessThanOrEqual(0);
     receiver.close();
@@ -155,9 +155,9 @@ describe("ending an attempt", () => {
   test("by the signal within the body keeps what has come", async () => {
     const { receiver, url } = await startWaiting((peer) => peer.write(`${head(200, "Content-Length: 9")}part`));
     const controller = new AbortController();
-    const reply = await newTransport().send(requestTo(url), controller.signal);
+    const outcome = await newTransport().send(requestTo(url), controller.signal);
     controller.abort();
-    expect(await bodyOf(reply)).toBe("part");
+    expect(await bodyOf(outcome)).toBe("part");
     await receiver.disconnected;
     receiver.close();
   });
@@ -179,7 +179,7 @@ describe("ending an attempt", () => {
     const receiver = await startHostileReceiver({});
     receiver.close();
     const transport = newTransport({ clock });
-    expectReply(
+    expectOutcome(
       await transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`), signal),
       noResponse("connection_refused"),
     );
@@ -190,12 +190,12 @@ describe("ending an attempt", () => {
     const { receiver, asked, url } = await startWaiting();
     const { clock, advance } = createManualClock();
     const transport = createTransport({ policy, clock });
-    const reply = transport.send(requestTo(url));
+    const outcome = transport.send(requestTo(url));
     await asked;
     advance(9_999);
-    expect(Bun.peek.status(reply)).toBe("pending");
+    expect(Bun.peek.status(outcome)).toBe("pending");
     advance(1);
-    expect(await reply).toEqual({ kind: "no-response", cause: "timeout", durationMs: 10_000 });
+    expect(await outcome).toEqual({ kind: "no-response", cause: "timeout", durationMs: 10_000 });
     transport.close();
     receiver.close();
   });
@@ -206,8 +206,8 @@ describe("ending an attempt", () => {
     const inFlight = transport.send(requestTo(url));
     await asked;
     transport.close();
-    expectReply(await inFlight, noResponse("interrupted"));
-    expectReply(await transport.send(requestTo(url)), noResponse("interrupted"));
+    expectOutcome(await inFlight, noResponse("interrupted"));
+    expectOutcome(await transport.send(requestTo(url)), noResponse("interrupted"));
     expect(receiver.connections()).toBe(1);
     receiver.close();
   });
@@ -225,11 +225,11 @@ describe("an address in the URL", () => {
       },
     });
     const send = () => transport.send(requestTo(`http://127.0.0.1:${receiver.port}/`));
-    expectReply(await send(), responded(200));
+    expectOutcome(await send(), responded(200));
     isOwn = true;
-    expectReply(await send(), noResponse("address_not_public", "own machine"));
+    expectOutcome(await send(), noResponse("address_not_public", "own machine"));
     isOwn = false;
-    expectReply(await send(), responded(200));
+    expectOutcome(await send(), responded(200));
     receiver.close();
   });
 
@@ -244,16 +244,16 @@ describe("an address in the URL", () => {
 
     const aborted = transport.send(requestTo(url), controller.signal);
     controller.abort();
-    expectReply(await aborted, noResponse("interrupted"));
+    expectOutcome(await aborted, noResponse("interrupted"));
     const late = transport.send(requestTo(url));
     advance(5_000);
-    expectReply(await late, noResponse("timeout"));
+    expectOutcome(await late, noResponse("timeout"));
     const closed = closing.send(requestTo(url));
     closing.close();
     const patient = transport.send(requestTo(url));
     learning.resolve();
-    expectReply(await closed, noResponse("interrupted"));
-    expectReply(await patient, responded(200));
+    expectOutcome(await closed, noResponse("interrupted"));
+    expectOutcome(await patient, responded(200));
     expect(receiver.connections()).toBe(1);
     transport.close();
     expect(timers.size).toBe(0);

@@ -4,8 +4,8 @@ import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport } from "../../../src/delivery/network/transport.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { createAuthority } from "../../support/certificates.ts";
-import { bodyOf, expectElapsed, expectReply, testTimeoutMs } from "../../support/expect-reply.ts";
-import { noResponse, responded } from "../../support/expected-reply.ts";
+import { bodyOf, expectElapsed, expectOutcome, testTimeoutMs } from "../../support/expect-outcome.ts";
+import { noResponse, responded } from "../../support/expected-outcome.ts";
 import { type HostileRow, quickBehaviours, slowBehaviours } from "../../support/hostile-behaviours.ts";
 import {
   answerOk,
@@ -53,17 +53,17 @@ function checkOver(scheme: "http" | "https") {
     const receiver = await start(scheme, { onRequest, ...rest });
     const started = performance.now();
     const url = `${scheme}://127.0.0.1:${receiver.port}/hook`;
-    const reply = await transport.send({ url, headers: {}, body: sent });
+    const outcome = await transport.send({ url, headers: {}, body: sent });
     const elapsedMs = performance.now() - started;
 
-    expectReply(reply, expected);
+    expectOutcome(outcome, expected);
     const usesUpTheTime = expected.kind === "no-response" && expected.cause === "timeout";
     expectElapsed(elapsedMs, usesUpTheTime);
-    expect(Math.abs(reply.durationMs - elapsedMs)).toBeLessThan(100);
-    if (reply.kind === "responded" && expected.kind === "responded") {
-      await reply.body.done;
-      expect(reply.body.ended).toBe(true);
-      expectBody(reply.body.received(), expected.kept);
+    expect(Math.abs(outcome.durationMs - elapsedMs)).toBeLessThan(100);
+    if (outcome.kind === "responded" && expected.kind === "responded") {
+      await outcome.body.done;
+      expect(outcome.body.ended).toBe(true);
+      expectBody(outcome.body.received(), expected.kept);
       if (expected.bodyEnds !== undefined) {
         expectElapsed(performance.now() - started, expected.bodyEnds === "with the time");
       }
@@ -90,36 +90,36 @@ for (const scheme of ["http", "https"] as const) {
       });
       const request = { url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body };
       await bodyOf(await transport.send(request));
-      const reply = await transport.send(request);
+      const outcome = await transport.send(request);
       receiver.close();
-      return { reply, connections: receiver.connections(), requests: receiver.requests() };
+      return { outcome, connections: receiver.connections(), requests: receiver.requests() };
     };
 
     test.each<[string, Behaviour]>([
       ["resets it", (peer) => void peer.resetAndDestroy()],
       ["ends it", (peer) => void peer.end()],
     ])("%s as the next request comes is asked again, on a new one", async (_title, second) => {
-      const { reply, connections, requests } = await sendTwice(second);
-      expectReply(reply, responded(200));
+      const { outcome, connections, requests } = await sendTwice(second);
+      expectOutcome(outcome, responded(200));
       expect({ connections, requests }).toEqual({ connections: 2, requests: 3 });
     });
 
     test("ends it again and again is asked only once more", async () => {
       const hangUp: Behaviour = (peer) => void peer.end();
-      const { reply, connections, requests } = await sendTwice(hangUp, hangUp);
-      expectReply(reply, noResponse("connection_reset"));
+      const { outcome, connections, requests } = await sendTwice(hangUp, hangUp);
+      expectOutcome(outcome, noResponse("connection_reset"));
       expect({ connections, requests }).toEqual({ connections: 2, requests: 3 });
     });
 
     test("ends it after the first byte of the answer is not asked again", async () => {
-      const { reply, connections, requests } = await sendTwice(writeAndEnd("H"));
-      expectReply(reply, noResponse("connection_reset"));
+      const { outcome, connections, requests } = await sendTwice(writeAndEnd("H"));
+      expectOutcome(outcome, noResponse("connection_reset"));
       expect({ connections, requests }).toEqual({ connections: 1, requests: 2 });
     });
 
     test("does not answer on it in time is not asked again", async () => {
-      const { reply, connections, requests } = await sendTwice(never);
-      expectReply(reply, noResponse("timeout"));
+      const { outcome, connections, requests } = await sendTwice(never);
+      expectOutcome(outcome, noResponse("timeout"));
       expect({ connections, requests }).toEqual({ connections: 1, requests: 2 });
     });
 
@@ -135,7 +135,7 @@ for (const scheme of ["http", "https"] as const) {
       await bodyOf(await transport.send(request));
       kept?.write(head(500, "Content-Length: 0"));
       await receiver.disconnected;
-      expectReply(await transport.send(request), responded(200));
+      expectOutcome(await transport.send(request), responded(200));
       expect(receiver.connections()).toBe(2);
       receiver.close();
     });
@@ -146,15 +146,15 @@ test("a receiver where nothing listens refuses the connection", async () => {
   const receiver = await startHostileReceiver({});
   receiver.close();
   for (const scheme of ["http", "https"]) {
-    const reply = await transport.send({ url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
-    expectReply(reply, noResponse("connection_refused"));
+    const outcome = await transport.send({ url: `${scheme}://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
+    expectOutcome(outcome, noResponse("connection_refused"));
   }
 });
 
 test("after all of them the process still delivers, and nothing was thrown unseen", async () => {
   const receiver = await startHostileReceiver({});
-  const reply = await transport.send({ url: `http://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
-  expect(await bodyOf(reply)).toBe("ok");
+  const outcome = await transport.send({ url: `http://127.0.0.1:${receiver.port}/hook`, headers: {}, body });
+  expect(await bodyOf(outcome)).toBe("ok");
   expect(unseen).toEqual([]);
   receiver.close();
 });

@@ -4,8 +4,8 @@ import { createAddressPolicy } from "../../../src/delivery/network/address.ts";
 import { createTransport, type Transport, type TransportOptions } from "../../../src/delivery/network/transport.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { createAuthority } from "../../support/certificates.ts";
-import { bodyOf, expectElapsed, expectReply, testTimeoutMs } from "../../support/expect-reply.ts";
-import { noResponse, responded } from "../../support/expected-reply.ts";
+import { bodyOf, expectElapsed, expectOutcome, testTimeoutMs } from "../../support/expect-outcome.ts";
+import { noResponse, responded } from "../../support/expected-outcome.ts";
 import { answerOk, head, startDeafReceiver, startHostileReceiver, write } from "../../support/hostile-receiver.ts";
 import { startNameServer } from "../../support/name-server.ts";
 
@@ -52,20 +52,20 @@ describe("a request", () => {
         });
       },
     });
-    const reply = await transport.send(request(receiver.port));
+    const outcome = await transport.send(request(receiver.port));
     receiver.close();
-    return { text, reply, port: receiver.port };
+    return { text, outcome, port: receiver.port };
   }
 
   test("is a POST of the very bytes, with the headers as given", async () => {
-    const { text, reply, port } = await capture(newTransport(), (port) =>
+    const { text, outcome, port } = await capture(newTransport(), (port) =>
       requestTo(`http://127.0.0.1:${port}/hook/%C3%A4?b=c&d=%20`, {
         "Content-Type": "application/json",
         "Service-Event-Id": "evt_1",
         "webhook-id": "evt_1",
       }),
     );
-    expectReply(reply, responded(200));
+    expectOutcome(outcome, responded(200));
     expect(text).toBe(
       [
         "POST /hook/%C3%A4?b=c&d=%20 HTTP/1.1",
@@ -101,8 +101,8 @@ describe("a request", () => {
     for (const name of names)
       process.env[name] = name === "NODE_USE_ENV_PROXY" ? "1" : `http://127.0.0.1:${proxy.port}`;
     try {
-      const { reply } = await capture(newTransport(), (port) => requestTo(`http://127.0.0.1:${port}/`));
-      expectReply(reply, responded(200));
+      const { outcome } = await capture(newTransport(), (port) => requestTo(`http://127.0.0.1:${port}/`));
+      expectOutcome(outcome, responded(200));
     } finally {
       for (const [i, name] of names.entries()) {
         if (before[i] === undefined) delete process.env[name];
@@ -128,10 +128,10 @@ describe("an address", () => {
       host: host === "[::1]" ? "::1" : "127.0.0.1",
       tls: scheme === "https" ? certificate : undefined,
     });
-    const reply = await newTransport({ extraCa: authority.cert }).send(
+    const outcome = await newTransport({ extraCa: authority.cert }).send(
       requestTo(`${scheme}://${host}:${receiver.port}/`),
     );
-    expect(await bodyOf(reply)).toBe("ok");
+    expect(await bodyOf(outcome)).toBe("ok");
     receiver.close();
   });
 
@@ -154,8 +154,8 @@ describe("an address", () => {
     });
     const transport = newTransport({ policy: lanPolicy, dnsServers: [names.address], extraCa: authority.cert });
     for (const host of ["receiver.example", "receiver.example."]) {
-      const reply = await transport.send(requestTo(`https://${host}:${receiver.port}/`));
-      expect(await bodyOf(reply)).toBe(`Host: ${host}:${receiver.port}`);
+      const outcome = await transport.send(requestTo(`https://${host}:${receiver.port}/`));
+      expect(await bodyOf(outcome)).toBe(`Host: ${host}:${receiver.port}`);
     }
     expect(servernames).toEqual(["receiver.example", "receiver.example"]);
     names.close();
@@ -167,7 +167,7 @@ describe("an address", () => {
     const names = await startNameServer((_name, type) => (type === "A" ? ["127.0.0.1"] : ["::1"]));
     const policy = createAddressPolicy({ localMode: false, allowTargets: ["127.0.0.1", "::1"], ownListeners: [] });
     const transport = newTransport({ policy, dnsServers: [names.address] });
-    expectReply(await transport.send(requestTo(`http://receiver.lan:${receiver.port}/`)), responded(200));
+    expectOutcome(await transport.send(requestTo(`http://receiver.lan:${receiver.port}/`)), responded(200));
     names.close();
     receiver.close();
   });
@@ -175,8 +175,8 @@ describe("an address", () => {
   test("of a name that does not exist is a failure of DNS", async () => {
     const names = await startNameServer(() => "NXDOMAIN");
     const transport = newTransport({ policy: lanPolicy, dnsServers: [names.address] });
-    const reply = await transport.send(requestTo("http://receiver.example/"));
-    expectReply(reply, noResponse("dns_failed", "name does not exist"));
+    const outcome = await transport.send(requestTo("http://receiver.example/"));
+    expectOutcome(outcome, noResponse("dns_failed", "name does not exist"));
     names.close();
   });
 });
@@ -191,16 +191,16 @@ describe.if(process.platform === "linux")("an address that does not take the con
 
   test.concurrent.each(["http", "https"])("uses up the time over %s", async (scheme) => {
     const transport = newTransport({ timeoutMs: testTimeoutMs });
-    const reply = await transport.send(requestTo(`${scheme}://127.0.0.1:${deaf.port}/hook`));
-    expectReply(reply, noResponse("timeout"));
-    expectElapsed(reply.durationMs, true);
+    const outcome = await transport.send(requestTo(`${scheme}://127.0.0.1:${deaf.port}/hook`));
+    expectOutcome(outcome, noResponse("timeout"));
+    expectElapsed(outcome.durationMs, true);
   });
 
   test("leaves the answer to the next address of its name, after half a second", async () => {
     const receiver = await startHostileReceiver({ host: "::1", port: deaf.port });
-    const reply = await newTransport().send(requestTo(`http://localhost:${deaf.port}/hook`));
-    expectReply(reply, responded(200));
-    expect(reply.durationMs).toBeWithin(450, 1_500);
+    const outcome = await newTransport().send(requestTo(`http://localhost:${deaf.port}/hook`));
+    expectOutcome(outcome, responded(200));
+    expect(outcome.durationMs).toBeWithin(450, 1_500);
     receiver.close();
   });
 });
@@ -209,8 +209,8 @@ describe("certificates", () => {
   test("are checked although the environment says otherwise, and with no extra authority", async () => {
     const receiver = await startHostileReceiver({ tls: authority.issue({ hosts: ["127.0.0.1"] }) });
     await withEnvironment({ NODE_TLS_REJECT_UNAUTHORIZED: "0" }, async () => {
-      const reply = await newTransport().send(requestTo(`https://127.0.0.1:${receiver.port}/`));
-      expectReply(reply, noResponse("tls_failed", "certificate chain is incomplete or its authority is unknown"));
+      const outcome = await newTransport().send(requestTo(`https://127.0.0.1:${receiver.port}/`));
+      expectOutcome(outcome, noResponse("tls_failed", "certificate chain is incomplete or its authority is unknown"));
     });
     expect(receiver.requests()).toBe(0);
     receiver.close();
@@ -241,8 +241,8 @@ describe("connections", () => {
     });
     const transport = newTransport();
     const url = `http://127.0.0.1:${receiver.port}/`;
-    const replies = await Promise.all(Array.from({ length: 500 }, () => transport.send(requestTo(url))));
-    expect(replies.every((reply) => reply.kind === "responded")).toBe(true);
+    const outcomes = await Promise.all(Array.from({ length: 500 }, () => transport.send(requestTo(url))));
+    expect(outcomes.every((outcome) => outcome.kind === "responded")).toBe(true);
     receiver.close();
   });
 });

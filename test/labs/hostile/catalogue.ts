@@ -1,6 +1,6 @@
 import tls from "node:tls";
 import type { Authority } from "../../support/certificates.ts";
-import { type Expected, noResponse, responded } from "../../support/expected-reply.ts";
+import { type Expected, noResponse, responded } from "../../support/expected-outcome.ts";
 import { quickBehaviours, slowBehaviours } from "../../support/hostile-behaviours.ts";
 import {
   answerOk,

@@ -1,5 +1,5 @@
 import type { RecordBody } from "../../api/support.ts";
-import type { Expected } from "../../support/expected-reply.ts";
+import type { Expected } from "../../support/expected-outcome.ts";
 import type { Group } from "./catalogue.ts";
 
 /** What the record of a webhook with a hostile receiver must say; the words are those of decisions, section 7. */

@@ -1,4 +1,4 @@
-import type { Reply, Transport } from "../../../../src/delivery/network/transport.ts";
+import type { Outcome, Transport } from "../../../../src/delivery/network/transport.ts";
 import type { DeliveryRequest } from "../../../../src/delivery/request.ts";
 import type { DueDelivery } from "../../../../src/domain/delivery.ts";
 import type { NoResponseCause } from "../../../../src/domain/failure.ts";
@@ -48,7 +48,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
   let forgotten = 0;
   const underWay = new Map<Sent, { breakOff(): void; forget(): void }>();
 
-  function send(request: DeliveryRequest, signal?: AbortSignal): Promise<Reply> {
+  function send(request: DeliveryRequest, signal?: AbortSignal): Promise<Outcome> {
     const sent: Sent = {
       delivery: request.delivery,
       at: clock.now(),
@@ -71,10 +71,10 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
         signal?.removeEventListener("abort", breakOff);
         underWay.delete(sent);
       };
-      const end = (fate: Sent["fate"], reply: Reply) => {
+      const end = (fate: Sent["fate"], outcome: Outcome) => {
         sent.fate = fate;
         sent.endedAt = clock.now();
-        resolve(reply);
+        resolve(outcome);
         onOutcome(sent);
       };
       function breakOff(): void {
@@ -82,7 +82,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
         if (sent.fate === "under way") end("broken off", unanswered("interrupted"));
         else endBody();
       }
-      const unanswered = (cause: NoResponseCause): Reply => ({
+      const unanswered = (cause: NoResponseCause): Outcome => ({
         kind: "no-response",
         cause,
         durationMs: clock.monotonicMs() - startedAt,

@@ -1,11 +1,11 @@
 import { expect } from "bun:test";
-import type { Reply } from "../../src/delivery/network/transport.ts";
-import type { Expected } from "./expected-reply.ts";
+import type { Outcome } from "../../src/delivery/network/transport.ts";
+import type { Expected } from "./expected-outcome.ts";
 
 /** Compares the outcome; a failure whole, so that no detail comes unexpected. */
-export function expectReply(reply: Reply, expected: Expected): void {
-  if (expected.kind === "responded") expect(reply).toMatchObject({ kind: "responded", status: expected.status });
-  else expect(reply).toEqual({ ...expected, durationMs: expect.any(Number) });
+export function expectOutcome(outcome: Outcome, expected: Expected): void {
+  if (expected.kind === "responded") expect(outcome).toMatchObject({ kind: "responded", status: expected.status });
+  else expect(outcome).toEqual({ ...expected, durationMs: expect.any(Number) });
 }
 
 /** What hostile receivers may cost in tests; everything that is not to use it up has to be much faster. */
@@ -18,8 +18,8 @@ export function expectElapsed(elapsedMs: number, usesUpTheTime: boolean): void {
 }
 
 /** The body as text, once it has been read. */
-export async function bodyOf(reply: Reply): Promise<string> {
-  if (reply.kind === "no-response") throw new Error(`no response: ${reply.cause}`);
-  await reply.body.done;
-  return new TextDecoder().decode(reply.body.received());
+export async function bodyOf(outcome: Outcome): Promise<string> {
+  if (outcome.kind === "no-response") throw new Error(`no response: ${outcome.cause}`);
+  await outcome.body.done;
+  return new TextDecoder().decode(outcome.body.received());
 }
