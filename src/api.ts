@@ -8,7 +8,7 @@ import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
 import { refuseMalformed } from "./http/malformed.ts";
-import type { IncomingCall } from "./http/run-endpoint.ts";
+import type { IncomingCall } from "./http/respond.ts";
 import type { Log } from "./lib/log.ts";
 
 /** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
@@ -28,7 +28,7 @@ const catchAll = Array.from({ length: 8 }, (_, depth) => "/:a/:b/:c/:d/:e/:f/:g/
 
 export interface ApiOptions {
   endpoints: readonly ErasedEndpoint[];
-  run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
+  respond(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response>;
   /**
    * Beginnings of paths that take nothing from outside. Whatever is or is not below them, a request that no endpoint takes
    * is answered alike, so it learns of no method either.
@@ -51,7 +51,7 @@ export interface ApiOptions {
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
-  const { endpoints, run, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
+  const { endpoints, respond, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
   const { sealedPaths, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
@@ -91,7 +91,7 @@ export function createApi(options: ApiOptions) {
       ({ request, params, server }) => {
         if (quietSeconds !== undefined) server?.timeout(request, quietSeconds);
         const socketAddress = server?.requestIP(request)?.address ?? "";
-        return run(endpoint, { request, params, socketAddress }).then(withTransport);
+        return respond(endpoint, { request, params, socketAddress }).then(withTransport);
       },
       { config: {}, parse: "none" },
     );
@@ -105,7 +105,7 @@ export function createApi(options: ApiOptions) {
   });
   return api;
 
-  /** What neither an endpoint nor the runner has caught is a defect. */
+  /** What neither an endpoint nor `respond` has caught is a defect. */
   function failed(error: unknown): Response {
     log.write("error", "request.failed", {
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),

@@ -7,7 +7,7 @@ import { type ConnectionShedder, createConnectionShedder } from "./http/connecti
 import { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import type { Metrics } from "./http/metrics.ts";
-import { createRunner, type RunnerDeps } from "./http/run-endpoint.ts";
+import { createResponder, type ResponderDeps } from "./http/respond.ts";
 import { transportHeadersOf } from "./http/transport-security.ts";
 import { createProxyWarning } from "./http/untrusted-proxy.ts";
 import { inboxPath } from "./inbox/addresses.ts";
@@ -25,7 +25,7 @@ export interface Server extends Pick<Listener, "reloadCertificate" | "stop">, Co
 
 export interface ServerDeps {
   endpoints: readonly ErasedEndpoint[];
-  authenticate: RunnerDeps["authenticate"];
+  authenticate: ResponderDeps["authenticate"];
   answers: Answers;
   config: Pick<Config, "host" | "port" | "tls" | "publicUrl" | "localMode" | "trustedProxies">;
   /** Where others reach it; see `ServerAddress`. */
@@ -47,7 +47,7 @@ export function createServer(deps: ServerDeps): Server {
   let draining = false;
 
   metrics.expect(endpoints);
-  const run = createRunner({
+  const respond = createResponder({
     authenticate,
     clientAddress(socketAddress, headers) {
       warnOfProxy(socketAddress, headers);
@@ -62,7 +62,7 @@ export function createServer(deps: ServerDeps): Server {
   });
   const api = createApi({
     endpoints,
-    run,
+    respond,
     sealedPaths: [inboxPath],
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),

@@ -99,7 +99,7 @@ describe("imports point one way", () => {
     expect(ownImportsOf(file).filter((path) => features.includes(path.split("/")[0] ?? ""))).toEqual([]);
   });
 
-  test.each(["api.ts", "listener.ts", "http/cross-site-guard.ts", "http/run-endpoint.ts"])(
+  test.each(["api.ts", "listener.ts", "http/cross-site-guard.ts", "http/respond.ts"])(
     "%s recognises no route by its path: endpoints say what is special about them",
     (file) => {
       expect(readFileSync(join(src, file), "utf8")).not.toMatch(/["'`]\/(v1|pay|operator|events)\b/);

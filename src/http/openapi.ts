@@ -63,7 +63,7 @@ const errorSchema = { $ref: "#/components/schemas/Error" };
  * The document as JSON, which @elysiajs/openapi makes of the `detail` of every route: here of a copy of the interface that
  * answers nothing else, because describing all routes is a tenth of a start, and few servers are ever asked. One thing is
  * put right: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
- * itself checks them (it does not: `run-endpoint.ts` does).
+ * itself checks them (it does not: `respond.ts` does).
  */
 export async function writeDocument(endpoints: readonly ErasedEndpoint[], publicUrl: string): Promise<string> {
   const copy = new Elysia({ normalize: false });

@@ -2,7 +2,7 @@ import { type ApiOptions, createApi } from "../../src/api.ts";
 import { createAnswers } from "../../src/http/answers.ts";
 import { createBodyRoom } from "../../src/http/body-room.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
-import { createRunner } from "../../src/http/run-endpoint.ts";
+import { createResponder } from "../../src/http/respond.ts";
 import { inboxPath } from "../../src/inbox/addresses.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -11,7 +11,7 @@ import { createLog } from "../../src/lib/log.ts";
 export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Partial<ApiOptions> = {}) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", format: "json", now: () => 0, out: (line) => void lines.push(line) });
-  const run = createRunner({
+  const respond = createResponder({
     authenticate: async () => ({ tenant: undefined, session: undefined }),
     clientAddress: (socketAddress) => socketAddress,
     bodyRoom: createBodyRoom(),
@@ -20,7 +20,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
   });
   const api = createApi({
     endpoints,
-    run,
+    respond,
     sealedPaths: [inboxPath],
     localMode: true,
     refuseCrossSite: () => null,

@@ -9,7 +9,7 @@ import { clientRequestId, createRequestIds } from "./request-id.ts";
 import type { Place, Room } from "./room.ts";
 import { check } from "./validation.ts";
 
-export interface RunnerDeps {
+export interface ResponderDeps {
   authenticate(access: Access, headers: Headers, address: string): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
   bodyRoom: Room;
@@ -40,14 +40,14 @@ interface Trace {
 }
 
 /**
- * Runs one request through its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
+ * Answers one request by its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
  * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
  */
-export function createRunner(deps: RunnerDeps) {
+export function createResponder(deps: ResponderDeps) {
   const { authenticate, clientAddress, bodyRoom, answers, log, onAnswer, onRefusal, monotonicMs = () => 0 } = deps;
   const nextRequestId = createRequestIds();
 
-  return async function run(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
+  return async function respond(endpoint: ErasedEndpoint, call: IncomingCall): Promise<Response> {
     const trace: Trace = { id: nextRequestId(), code: null, tenantId: null, bytes: null, address: call.socketAddress };
     const isLogged = log.enabled("debug");
     const startedAt = isLogged ? monotonicMs() : 0;
