@@ -2,7 +2,7 @@ import { isatty } from "node:tty";
 import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
 
-/** Older ones ignore agent-based address filters, newer ones are not tested (README, "Requirements"). */
+/** Older ones ignore agent-based address filters, newer ones are not tested (hazards, section 3). */
 const requiredBun = "1.4.5";
 
 /** argv → command → exit code. The only place that ends the process. */

@@ -101,7 +101,7 @@ const largestBody = 4 * 2 ** 20;
 
 const setting = <T>(s: Setting<T>) => s;
 
-/** Every setting, in the order in which help and README list them. */
+/** Every setting, in the order in which help and documents list them. */
 export const settings = {
   host: setting({
     env: "POSTRIDER_HOST",

@@ -150,8 +150,8 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
   }
 
   /**
-   * For programs that ban addresses (README), so the address comes first. What was given as a login id may be a password
-   * in the wrong field: only the id of an account that there is gets into the log.
+   * For programs that ban addresses (operating, "The log"), so the address comes first. What was given as a login id may be a
+   * password in the wrong field: only the id of an account that there is gets into the log.
    */
   function tellFailure(tenant: Tenant | null, address: string): void {
     onFailure();

@@ -167,7 +167,7 @@ export const recordBody = v.object({
   tenantId: v.string(),
   state: v.pipe(
     v.string(),
-    // Open: a client must not break when another state joins these (README, "Beyond the specification").
+    // Open: a client must not break when another state joins these (rules, section 7).
     v.metadata({
       description:
         "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. Other values may come.",

@@ -32,10 +32,10 @@ describe("failed logins and wrong operator tokens", () => {
   });
   const from = (address: string) => ({ "X-Forwarded-For": address });
 
-  /** As fail2ban reads the filter of the README. */
+  /** As fail2ban reads the filter of the page for operators. */
   const banned = (line: string): string | null => {
-    const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-    const [, failregex = ""] = /^failregex = (.*)$/m.exec(readme) ?? [];
+    const page = readFileSync(join(import.meta.dir, "../../docs/operating.md"), "utf8");
+    const [, failregex = ""] = /^failregex = (.*)$/m.exec(page) ?? [];
     expect(failregex).toContain("<HOST>");
     return new RegExp(failregex.replace("<HOST>", "(?<host>[\\w.:]+)")).exec(line)?.groups?.host ?? null;
   };

@@ -23,8 +23,8 @@ export interface SnippetValues {
 }
 
 /**
- * The receivers of the README (their text is in the files beside this one) with the values of a tenant in place of the
- * environment, so that they run as they are pasted. Without the secret, the one that takes it reads it from the environment.
+ * The receivers of `docs/receivers.md` (their text is in the files beside this one) with the values of a tenant in place of
+ * the environment, so that they run as they are pasted. Without the secret, the one that takes it reads it from there.
  */
 export function snippets({ jwksUrl, publicKeys, keyId, signingSecret, port = 9000 }: SnippetValues): Snippet[] {
   const comment = `${describeKey(keyId, publicKeys)} Keys rotate, so the set is fetched.`;

@@ -50,7 +50,7 @@ async function send(method: string, path: string, token: string, { fields, bytes
 }
 
 describe.each(Object.entries(strays))("%s", (name, stray) => {
-  /** As of Bun 1.4.5. Where this fails the runtime has changed: see whether it takes now what HTTP allows (README, "Behind a proxy"). */
+  /** As of Bun 1.4.5. Where this fails the runtime has changed: see whether it takes now what HTTP allows (operating, "Behind a proxy"). */
   const listenersOwn = name === "the next request" ? "" : "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
 
   test("after an event: the listener's own answer, and nothing is stored", async () => {

@@ -1,7 +1,7 @@
 import type { DeliveryRates } from "../../../../src/delivery/queue/account-pace.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 
-/** Ten seconds' worth, as the README promises. */
+/** Ten seconds' worth, as the rules promise. */
 const burstSeconds = 10;
 /** An account that has used up its tokens gets the next ones together. */
 const refillSeconds = 0.1;

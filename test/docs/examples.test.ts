@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { failureCodes } from "../src/domain/failure.ts";
-import { clientSettings, settings } from "../src/settings.ts";
-import { until } from "./api/support.ts";
+import { until } from "../api/support.ts";
 import {
   freePort,
   isMissing,
@@ -13,71 +11,18 @@ import {
   type Program,
   receiverPrograms,
   sendForgery,
-} from "./support/receiver-programs.ts";
-import { startTestApp, type TestApp } from "./support/test-app.ts";
+} from "../support/receiver-programs.ts";
+import { startTestApp, type TestApp } from "../support/test-app.ts";
+import { example, root } from "./documents.ts";
 
-const readme = readFileSync(join(import.meta.dir, "..", "README.md"), "utf8");
-
-/** The code block under `<!-- example: name -->`, as written. */
-function example(name: string): string {
-  const block = readme.split(`<!-- example: ${name} -->`)[1]?.match(/```\w+\n([\s\S]*?)```/)?.[1];
-  if (block === undefined) throw new Error(`README.md has no example "${name}"`);
-  return block;
-}
-
-describe("the README", () => {
-  test.each([
-    ["settings", settings],
-    ["client settings", clientSettings],
-  ])("lists all %s, as settings.ts describes them", (name, described) => {
-    const rows = Object.values(described).map(({ env, default: value, doc, ...rest }) => {
-      const flag = "flag" in rest && rest.flag !== undefined ? `, \`${rest.flag}\`` : "";
-      return `| \`${env}\`${flag} | ${value === "" ? "" : `\`${value}\``} | ${doc} |`;
-    });
-    const table = ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
-    const written = readme.split(`<!-- ${name} -->`)[1]?.split(`<!-- /${name} -->`)[0]?.trim();
-    expect(written).toBe(table);
-  });
-
-  test("names every dependency and says what it is for", () => {
-    const { dependencies, devDependencies } = JSON.parse(
-      readFileSync(join(import.meta.dir, "..", "package.json"), "utf8"),
-    );
-    const table = readme.split("## Dependencies")[1] ?? "";
-    for (const name of [...Object.keys(dependencies), ...Object.keys(devDependencies)]) {
-      expect(table).toContain(`\`${name}\``);
-    }
-  });
-
-  test("names every code of a failure", () => {
-    const [, listed = ""] = readme.match(/(- Every failure has a word[\s\S]*?)\n- /) ?? [];
-    for (const code of Object.keys(failureCodes)) expect(listed).toContain(`\`${code}\``);
-  });
-
-  test.each(receiverPrograms.map(({ file }) => file))("has the same %s as the dashboard", (file) => {
-    expect(readFileSync(join(import.meta.dir, "..", "web", "verify", `${file}.txt`), "utf8")).toBe(example(file));
-  });
-
-  test("every file in its map of src exists", async () => {
-    const map = readme.split("## The journey of an event")[1]?.split("## Configuration")[0] ?? "";
-    for (const [, name] of map.matchAll(/[├└]─ ([a-z.]+(?:\.ts|\/))/g)) {
-      const path = join(import.meta.dir, "..", "src", name ?? "");
-      const exists = name?.endsWith("/") ? readdirExists(path) : await Bun.file(path).exists();
-      expect({ name, exists }).toEqual({ name, exists: true });
-    }
-  });
-});
-
-const readdirExists = (path: string) => [...new Bun.Glob("*").scanSync({ cwd: path, onlyFiles: false })].length > 0;
-
-describe("the README's examples, as written", () => {
+describe("the examples of the documents, as written", () => {
   let server: TestApp;
   let folder: string;
   const processes: Bun.Subprocess[] = [];
 
   beforeAll(async () => {
     server = await startTestApp({ env: { POSTRIDER_PAYMENTS: "sandbox" } });
-    folder = mkdtempSync(join(tmpdir(), "postrider-readme-"));
+    folder = mkdtempSync(join(tmpdir(), "postrider-docs-"));
   });
 
   afterAll(async () => {
@@ -86,7 +31,7 @@ describe("the README's examples, as written", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A program of the README; only addresses are this run's own. */
+  /** A program of the documents; only addresses are this run's own. */
   function run(command: string[], env: Record<string, string> = {}): Program {
     const child = Bun.spawn(command, {
       cwd: folder,
@@ -149,7 +94,7 @@ describe("the README's examples, as written", () => {
   });
 
   test("the two commands of the sandbox verify a card", async () => {
-    const paid = { tier: "pro", name: "Ada", email: "readme@example.com", password: "Corr3ct#Horse" };
+    const paid = { tier: "pro", name: "Ada", email: "docs@example.com", password: "Corr3ct#Horse" };
     const { body } = await server.request("POST", "/v1/tenants", { body: paid });
     const shell = run(["bash", "-euo", "pipefail", "-c", example("payment")], {
       URL: body.payment_url.replace("localhost", "127.0.0.1"),
@@ -168,7 +113,7 @@ describe("the README's examples, as written", () => {
     writeFileSync(join(folder, "account.json"), JSON.stringify({ tenant_id: id, password }));
     writeFileSync(join(folder, "event.json"), '{"event_type": "order.paid"}\n');
     writeFileSync(join(folder, "events.ndjson"), '{"n": 1}\n{"n": 2}\n');
-    const main = join(import.meta.dir, "..", "src", "main.ts");
+    const main = join(root, "src/main.ts");
     const shell = (...examples: string[]) =>
       run(
         [
