@@ -24,10 +24,7 @@ const pendingWebhooks = `
   select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
   from lane where lane.webhook_key is not null`;
 
-/**
- * The queue. These statements run for every delivery, so they are prepared SQL with positional parameters; the rest of
- * the store goes through the query builder.
- */
+/** The queue. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
 export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): DeliveryVerbs {
   const { client, lane, pages, rowKeys, reportDamage } = connection;
 
