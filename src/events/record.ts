@@ -1,7 +1,8 @@
 import type { EventRecord } from "../domain/event.ts";
 import type { JsonList } from "../http/list-reply.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
-import type { Cursor, RecordPage } from "../store/store.ts";
+import type { Cursor } from "../store/cursor.ts";
+import type { RecordPage } from "../store/store.ts";
 
 /**
  * The JSON text of a record, in pieces: the specified fields in the order of the specification, then ours. It is put

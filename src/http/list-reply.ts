@@ -1,4 +1,4 @@
-import type { Cursor } from "../store/store.ts";
+import type { Cursor } from "../store/cursor.ts";
 import { answerStepBytes, type Chunks, chunkBytes, smallAnswerBytes } from "./answers.ts";
 import type { Reply } from "./endpoint.ts";
 

@@ -1,6 +1,6 @@
 import type { InboxAnswer, InboxDelivery, ListedDelivery } from "../domain/inbox.ts";
 import type { Tenant } from "../domain/tenant.ts";
-import type { Cursor } from "./store.ts";
+import type { Cursor } from "./cursor.ts";
 
 /** A part of a list whose newest entry comes first. */
 export interface InboxRange {

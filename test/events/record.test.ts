@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { EventRecord } from "../../src/domain/event.ts";
 import { pageList, recordList, recordPieces } from "../../src/events/record.ts";
 import { listReply } from "../../src/http/list-reply.ts";
-import type { Cursor } from "../../src/store/store.ts";
+import type { Cursor } from "../../src/store/cursor.ts";
 
 const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e",

@@ -1,5 +1,6 @@
 import type { Attempt } from "../../src/domain/delivery.ts";
-import type { Cursor, Store } from "../../src/store/store.ts";
+import type { Cursor } from "../../src/store/cursor.ts";
+import type { Store } from "../../src/store/store.ts";
 
 /** The whole of a list, in steps of so many bytes. */
 export async function readAll<Entry>(list: Cursor<Entry>, bytes = 2 ** 20): Promise<Entry[]> {

@@ -7,15 +7,17 @@ import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { countEvent } from "../../domain/tenant-state.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
-import type { AcceptedEvents, Cursor, EventVerbs, PageQuery } from "../store.ts";
+import type { Cursor } from "../cursor.ts";
+import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
-import { type RecordFilter, type RecordPlace, stateNames, stateNumber, walkedRows } from "./queries.ts";
-import type { RecordRow } from "./record-steps.ts";
+import type { AttemptRow } from "./list-steps.ts";
+import { type RecordFilter, stateNames, stateNumber, walkedRows } from "./queries.ts";
+import type { RecordPlace, RecordRow, RecordStepParams } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
-import { type AttemptRow, cursorOver } from "./steps.ts";
+import { cursorOver, type StepList } from "./step-cursor.ts";
 import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 
@@ -180,8 +182,8 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
         const offset = query.page * query.size;
         const { tenantKey, withPayload = true } = query;
         const listOf = (keys: RecordPlace[], isNear: boolean) => {
-          const params = { keys, isNear, tenantKey, withPayload, state: filter.state ?? null };
-          return cursorOver(connection, "records", params, toRecord);
+          const list = recordList(keys, isNear, { tenantKey, withPayload, state: filter.state ?? null });
+          return cursorOver(connection, list, toRecord);
         };
         const isFiltered =
           filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
@@ -219,10 +221,10 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
           .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
           .orderBy(asc(t.delivery.key))
           .all();
-        const all = { keys, isNear: true, tenantKey, withPayload: true, state: null };
+        const all = recordList(keys, true, { tenantKey, withPayload: true, state: null });
         // The very id that was asked for, should its end be lost.
         const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
-        return keys.length === 0 ? null : cursorOver(connection, "records", all, toOwn);
+        return keys.length === 0 ? null : cursorOver(connection, all, toOwn);
       }),
 
     async eventOwner(eventId) {
@@ -243,7 +245,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
         const paged = { eventSeq: found.seq, ...range };
         const isNear = total <= shallowRows;
         const keys = isNear ? queries.attemptKeys(paged) : await reader.run("attemptKeys", paged);
-        const list = cursorOver(connection, "attempts", { keys, isNear }, toAttempt);
+        const list = cursorOver(connection, { keys, isNear, read: (run, step) => run("attempts", step) }, toAttempt);
         return { attempts: refuseDamage(eventDamaged(eventId), list), total };
       }),
 
@@ -310,6 +312,12 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
     return found ?? { events: 0, pending: 0, delivered: 0, failed: 0 };
   }
 }
+
+const recordList = (
+  keys: readonly RecordPlace[],
+  isNear: boolean,
+  which: Pick<RecordStepParams, "tenantKey" | "state" | "withPayload">,
+): StepList<RecordPlace, RecordRow> => ({ keys, isNear, read: (run, step) => run("records", { ...step, ...which }) });
 
 /** The ingestion time that the first of these ids carries. */
 function ingestedAtOf([first = ""]: readonly string[]): number {

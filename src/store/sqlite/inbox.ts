@@ -6,7 +6,8 @@ import type { InboxVerbs } from "../inbox.ts";
 import type { Connection } from "./connection.ts";
 import { inboxDelivery, inboxSetting } from "./inbox-schema.ts";
 import { type Job, type LaneTransaction, refuse } from "./lane.ts";
-import { cursorOver, type InboxRow } from "./steps.ts";
+import type { InboxRow } from "./list-steps.ts";
+import { cursorOver } from "./step-cursor.ts";
 
 const value = sql.placeholder;
 
@@ -89,7 +90,11 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
         limit,
       });
       const keys = found.map(({ key }) => key);
-      const deliveries = cursorOver(connection, "inboxDeliveries", { keys, isNear: true }, toDelivery);
+      const deliveries = cursorOver(
+        connection,
+        { keys, isNear: true, read: (run, step) => run("inboxDeliveries", step) },
+        toDelivery,
+      );
       return { deliveries, total: countOf.get({ tenantKey })?.n ?? 0 };
     },
 

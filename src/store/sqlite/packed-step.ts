@@ -1,4 +1,4 @@
-import type { Step, StepRow } from "./steps.ts";
+import type { Step, StepRow } from "./step.ts";
 
 /**
  * A step on its way from thread to thread: what is large is handed over as it is, other bytes together in one buffer, and

@@ -2,8 +2,9 @@ import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
+import { stepQueries } from "./list-steps.ts";
+import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
-import { stepQueries } from "./steps.ts";
 import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
@@ -11,7 +12,21 @@ import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
  * The reads whose cost grows with the history. They are plain functions of one connection, so that the same ones run on
  * the event loop, where they are known to be quick, and in the Worker, where they may be slow.
  */
-export type Queries = ReturnType<typeof createQueries>;
+export type Queries = { [Name in QueryName]: (params: QueryParams[Name]) => QueryResults[Name] };
+
+type Created = ReturnType<typeof createQueries>;
+export type QueryName = keyof Created;
+type QueryParams = { [Name in QueryName]: Parameters<Created[Name]>[0] };
+type QueryResults = { [Name in QueryName]: ReturnType<Created[Name]> };
+
+/** Runs a query by its name, on whichever thread. */
+export type QueryRun = <Name extends QueryName>(name: Name, params: QueryParams[Name]) => Promise<QueryResults[Name]>;
+
+/** On this one. */
+export const runHere =
+  (queries: Queries): QueryRun =>
+  async (name, params) =>
+    queries[name](params);
 
 export interface RecordFilter {
   tenantKey: number;
@@ -48,12 +63,6 @@ export const stateNumber: Record<DeliveryState, number> = {
 };
 
 export const stateNames: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
-
-/** Where a record lies; both are in every index that a list walks along. */
-export interface RecordPlace {
-  key: number;
-  eventSeq: number;
-}
 
 export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   const matching = (filter: RecordFilter): SQL | undefined =>

@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
 import { shuttingDown } from "../../domain/errors.ts";
 import { type PackedStep, unpackStep } from "./packed-step.ts";
-import type { Queries } from "./queries.ts";
+import { type Queries, type QueryName, type QueryRun, runHere } from "./queries.ts";
 
 /** A second thread on the same database: the queries of `queries.ts` on a read-only connection, and checkpoints. */
 export interface Reader {
-  run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]): Promise<ReturnType<Queries[Name]>>;
+  readonly run: QueryRun;
   /** Copies what has been committed from the log into the database file. */
   checkpoint(): Promise<void>;
   /** Ends the thread and its connections; what it has not answered by then is `unavailable`. */
@@ -13,7 +13,7 @@ export interface Reader {
 }
 
 export type ReaderRequest =
-  | { id: number; kind: "query"; name: keyof Queries; params: unknown }
+  | { id: number; kind: "query"; name: QueryName; params: unknown }
   | { id: number; kind: "checkpoint" };
 
 export type ReaderMessage = { kind: "open"; databasePath: string } | { kind: "close" } | ReaderRequest;
@@ -61,7 +61,7 @@ export function createReader(databasePath: string): Reader {
     waiting.clear();
   }
 
-  function ask(request: Unnumbered<ReaderRequest>): Promise<unknown> {
+  function ask<Answer>(request: Unnumbered<ReaderRequest>): Promise<Answer> {
     if (closing !== null) return Promise.reject(shuttingDown());
     if (!worker) {
       worker = start();
@@ -70,7 +70,9 @@ export function createReader(databasePath: string): Reader {
     worker.ref();
     lastId += 1;
     const id = lastId;
-    const answer = new Promise<unknown>((resolve, reject) => waiting.set(id, { resolve, reject }));
+    const answer = new Promise<Answer>((resolve, reject) =>
+      waiting.set(id, { resolve: resolve as (value: unknown) => void, reject }),
+    );
     send({ ...request, id });
     return answer;
   }
@@ -92,9 +94,7 @@ export function createReader(databasePath: string): Reader {
   }
 
   return {
-    run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]) {
-      return ask({ kind: "query", name, params }) as Promise<ReturnType<Queries[Name]>>;
-    },
+    run: (name, params) => ask({ kind: "query", name, params }),
     async checkpoint() {
       await ask({ kind: "checkpoint" });
     },
@@ -108,10 +108,7 @@ export function createReader(databasePath: string): Reader {
 /** The same without the second thread: an answer comes at a moment that repeats, and nothing else happens meanwhile. */
 export function createSameThreadReader(client: Database, queries: Queries): Reader {
   return {
-    async run<Name extends keyof Queries>(name: Name, params: Parameters<Queries[Name]>[0]) {
-      const query = queries[name] as (params: Parameters<Queries[Name]>[0]) => ReturnType<Queries[Name]>;
-      return query(params);
-    },
+    run: runHere(queries),
     checkpoint: async () => void client.run("pragma wal_checkpoint(passive)"),
     close: async () => {},
   };

@@ -13,7 +13,7 @@ import { type LaneTransaction, refuse } from "./lane.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
-import { cursorOver } from "./steps.ts";
+import { cursorOver } from "./step-cursor.ts";
 import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 
@@ -280,7 +280,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
     async replays(tenantKey, { offset, limit }) {
       const total = counted.get(tenantKey)?.n ?? 0;
       const keys = listed.all(tenantKey, limit, offset).map(({ key }) => key);
-      return { replays: cursorOver(connection, "replays", { keys, isNear: true }, toListedReplay), total };
+      const list = cursorOver(
+        connection,
+        { keys, isNear: true, read: (run, step) => run("replays", step) },
+        toListedReplay,
+      );
+      return { replays: list, total };
     },
 
     async findReplay(tenantKey, replayId) {

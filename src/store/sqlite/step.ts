@@ -1,0 +1,46 @@
+import type { Database } from "bun:sqlite";
+
+/** Which rows of a list come next, and how much of them. */
+export interface StepParams<Key = number> {
+  keys: readonly Key[];
+  bytes: number;
+}
+
+/** Rows in the order of their keys. */
+export interface Step<Row> {
+  rows: Row[];
+  /** Keys that were looked at, those that are gone among them. */
+  taken: number;
+}
+
+/** A row of a step, whose columns go from thread to thread. */
+export type StepRow = Record<string, string | number | Uint8Array | null>;
+
+/** What a row takes beside its texts and bytes. */
+export const bytesBeside = 300;
+
+function sizeOf(row: StepRow): number {
+  let size = bytesBeside;
+  for (const value of Object.values(row)) if (value !== null && typeof value !== "number") size += value.length;
+  return size;
+}
+
+/**
+ * Reads rows one by one, by their keys, until they are as large as was asked for: in one statement for all of them SQLite
+ * would hold every row for sorting, with its payload.
+ */
+export function readStep<Row>(client: Database, sql: string, { keys, bytes }: StepParams) {
+  const statement = client.query<Row & StepRow, [number]>(sql);
+  const rows: Row[] = [];
+  let size = 0;
+  let taken = 0;
+  for (const key of keys) {
+    taken += 1;
+    const row = statement.get(key);
+    if (row === null) continue;
+    rows.push(row);
+    size += sizeOf(row);
+    if (size >= bytes) break;
+  }
+  return { rows, taken } satisfies Step<Row>;
+}
