@@ -102,7 +102,7 @@ const drainMs = 8000;
  * puts them together itself, and is built here alone.
  * @throws StartupError with what to do
  */
-export function createApp(config: Config, deps: AppDeps): App {
+export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true, readerPatienceMs } = deps;
   const log = createBoundedLog({
@@ -139,7 +139,7 @@ export function createApp(config: Config, deps: AppDeps): App {
     storage: () => storageSizes(dataDir.path),
     descriptors: machine.descriptors.count,
   });
-  const store = openStoreIn(dataDir);
+  const store = await openStoreIn(dataDir);
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -317,9 +317,9 @@ export function createApp(config: Config, deps: AppDeps): App {
     },
   };
 
-  function openStoreIn({ path, release }: DataDir): Store {
+  async function openStoreIn({ path, release }: DataDir): Promise<Store> {
     try {
-      const opened = openStore({
+      const opened = await openStore({
         dataDir: path,
         clock,
         vault,

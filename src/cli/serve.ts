@@ -43,7 +43,7 @@ accepted is lost. SIGHUP reads the TLS certificate and key anew.`,
     const preparation = { clock, log, io, isWatched: greets, signal: ended.signal };
     const dataDir = await prepareData(config.dataDir, preparation);
     if (dataDir === null) return exitCode.ok;
-    const app = createApp(config, { clock, log, enteredDataDir: dataDir });
+    const app = await createApp(config, { clock, log, enteredDataDir: dataDir });
     const { url } = await app.start();
     running = app;
     if (greets) io.out(welcome(url, config, io));

@@ -39,7 +39,7 @@ beforeAll(async () => {
     POSTRIDER_TLS_CERT: file("cert.pem", cert),
     POSTRIDER_TLS_KEY: file("key.pem", key),
   };
-  app = createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
+  app = await createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
   ({ port } = await app.start());
   proxy = await startConnectProxy(port);
   receiver = startReceiver();

@@ -25,7 +25,7 @@ beforeAll(async () => {
     POSTRIDER_TLS_KEY: join(folder, "key.pem"),
     POSTRIDER_SIGNUP: "closed",
   };
-  app = createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
+  app = await createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
   await app.start();
 });
 

@@ -47,8 +47,8 @@ const declined = { reason: "Declined", cardRefused: false, refund: false, card: 
 export function billingStoreContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} keeps the books:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

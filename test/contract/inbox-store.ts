@@ -15,7 +15,7 @@ export function inboxStoreContract(name: string, newBackend: () => TestBackend):
     let world: World;
     let tenant: Tenant;
     beforeEach(async () => {
-      world = createWorld(newBackend());
+      world = await createWorld(newBackend());
       tenant = await world.tenant();
     });
     afterEach(() => world.end());

@@ -18,8 +18,8 @@ const textOf = (json: Uint8Array | null) =>
 export function listsContract(name: string, makeBackend: () => TestBackend): void {
   describe(`${name} reads lists as they are needed:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(makeBackend());
+    beforeEach(async () => {
+      world = await createWorld(makeBackend());
     });
     afterEach(() => world.end());
 

@@ -21,8 +21,8 @@ const hourMs = 60 * 60 * 1000;
 export function meteringContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} meters replays and attempts:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

@@ -37,8 +37,8 @@ const paid = { state: "paid", cardToken: "SBX_AUTH_1", reason: null, paidAt: 2_0
 export function sandboxStoreContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} remembers for the sandbox:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
     const find = (reference = "ver-1") => world.store.findSandboxTransaction({ reference });

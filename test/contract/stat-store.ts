@@ -13,8 +13,8 @@ const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p
 export function statStoreContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} keeps statistics:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

@@ -32,8 +32,8 @@ const ofNoTenant =
 export function storeContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} is a store:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

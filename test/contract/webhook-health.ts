@@ -14,8 +14,8 @@ const unused = { records: 0, ...none, lastStatusCode: null };
 export function webhookHealthContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} tells how deliveries to a webhook went:`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

@@ -9,8 +9,8 @@ const b = "https://b.example/hook";
 export function webhookRowsContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} remembers a removed webhook`, () => {
     let world: World;
-    beforeEach(() => {
-      world = createWorld(newBackend());
+    beforeEach(async () => {
+      world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
 

@@ -31,6 +31,7 @@ import * as schema from "../../src/store/sqlite/schema.ts";
 import { statVerbs } from "../../src/store/sqlite/stats.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
 import { webhookVerbs } from "../../src/store/sqlite/webhooks.ts";
+import type { Store } from "../../src/store/store.ts";
 import { billingStoreContract } from "../contract/billing-store.ts";
 import { inboxStoreContract } from "../contract/inbox-store.ts";
 import { listsContract } from "../contract/lists.ts";
@@ -73,10 +74,10 @@ inboxStoreContract("SQLite", sqliteBackend);
 listsContract("SQLite", sqliteBackend);
 
 /** An open database in a folder of its own, with the store on top of it when a test asks for one. */
-function sqliteStore(options: Partial<StoreOptions> = {}) {
+async function sqliteStore(options: Partial<StoreOptions> = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-"));
   const path = join(dataDir, databaseFile);
-  const store = openStore({ dataDir, clock: systemClock, ...options });
+  const store = await openStore({ dataDir, clock: systemClock, ...options });
   cleanups.push(async () => {
     await store.close();
     rmSync(dataDir, { recursive: true });
@@ -266,7 +267,7 @@ describe("the migration that makes events lean", () => {
 describe("a database from before webhooks were forgotten", () => {
   test("loses the rows of removed webhooks that nothing names, in steps, and keeps the others", async () => {
     const clock = createFakeClock();
-    const { store, path } = sqliteStore({ clock });
+    const { store, path } = await sqliteStore({ clock });
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example/kept"] }), clock.now());
     const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
     for (let event = 0; event < 2_100; event += 700) {
@@ -302,7 +303,7 @@ describe("a database from before webhooks were forgotten", () => {
 describe("a database from before failures had codes", () => {
   test("shows their sentence alone until the next attempt", async () => {
     const clock = createFakeClock();
-    const { store, path } = sqliteStore({ clock });
+    const { store, path } = await sqliteStore({ clock });
     const url = "https://a.example/hook";
     const tenant = await store.createTenant(newTenant({ urls: [url] }), clock.now());
     const accepted = await store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
@@ -565,7 +566,7 @@ describe("group commit", () => {
 
   test("jobs that arrive together share a commit", async () => {
     const commits: number[] = [];
-    const { store } = sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const { store } = await sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
     commits.length = 0;
     await Promise.all(Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, payloads })));
@@ -575,7 +576,7 @@ describe("group commit", () => {
 
   test("what arrives during a commit goes into the next one", async () => {
     const commits: number[] = [];
-    const { store } = sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const { store } = await sqliteStore({ onCommit: ({ jobs }) => commits.push(jobs) });
     const tenant = await store.createTenant(newTenant(), 1);
     commits.length = 0;
     const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
@@ -584,7 +585,7 @@ describe("group commit", () => {
   });
 
   test("a rest after a commit ends as soon as 64 wait", async () => {
-    const { store } = sqliteStore();
+    const { store } = await sqliteStore();
     const tenant = await store.createTenant(newTenant(), 1);
     const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
     await accept();
@@ -598,7 +599,7 @@ describe("group commit", () => {
   });
 
   test("a failing job fails alone", async () => {
-    const { store } = sqliteStore();
+    const { store } = await sqliteStore();
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
     const broken = newTenant({ apiKey: newApiKeyRow() });
     await store.createTenant(broken, 1);
@@ -614,7 +615,7 @@ describe("group commit", () => {
   });
 
   test("two changes of one tenant that cannot both be fail only the second", async () => {
-    const { store } = sqliteStore();
+    const { store } = await sqliteStore();
     const [one, two] = [newTenant({ loginEmail: "me@x.io" }), newTenant({ loginEmail: "me@x.io" })];
     const outcomes = await Promise.all([one, two].map((tenant) => refusalOf(store.createTenant(tenant, 1))));
     expect(outcomes).toEqual(["fulfilled", "invalid email_taken"]);
@@ -623,7 +624,7 @@ describe("group commit", () => {
 
 test("a batch gets a commit of its own, and what others send goes between two of them", async () => {
   const commits: number[] = [];
-  const { store } = sqliteStore({ onCommit: ({ jobs }) => void commits.push(jobs) });
+  const { store } = await sqliteStore({ onCommit: ({ jobs }) => void commits.push(jobs) });
   const [greedy, small] = [await store.createTenant(newTenant(), 1), await store.createTenant(newTenant(), 1)];
   commits.length = 0;
   const answers: string[] = [];
@@ -640,7 +641,7 @@ test("a batch gets a commit of its own, and what others send goes between two of
 describe("a full disk", () => {
   test("is said, leaves nothing half written, and ends when there is room again", async () => {
     const run = spyOn(Database.prototype, "run");
-    const { store, path } = sqliteStore({ maxPageCount: 150 });
+    const { store, path } = await sqliteStore({ maxPageCount: 150 });
     const [client] = run.mock.contexts as unknown as Database[];
     run.mockRestore();
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example", "https://b.example"] }), 1);
@@ -675,7 +676,7 @@ describe("an I/O error in a commit", () => {
   async function failingStore() {
     const control: { failing: "before" | "after" | null } = { failing: null };
     const clock = createFakeClock();
-    const opened = sqliteStore({
+    const opened = await sqliteStore({
       clock,
       commit(commit) {
         if (control.failing === "before") throw ioError();
@@ -742,7 +743,7 @@ describe("an I/O error in a commit", () => {
 
 describe("the log", () => {
   /** Commits until `pages` pages have been written, one batch after the other. */
-  async function write(store: ReturnType<typeof sqliteStore>["store"], batches: number) {
+  async function write(store: Store, batches: number) {
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
     for (let i = 0; i < batches; i++) {
       const payloads = Array.from({ length: 100 }, () => new Uint8Array(4_000).fill(97));
@@ -751,7 +752,7 @@ describe("the log", () => {
   }
 
   test("stays short while it is written, and is empty at the end", async () => {
-    const { store, path } = sqliteStore();
+    const { store, path } = await sqliteStore();
     await write(store, 200);
     expect(statSync(`${path}-wal`).size).toBeLessThan(70 * 1024 * 1024);
     const reading = new Database(path, { readonly: true });
@@ -762,7 +763,7 @@ describe("the log", () => {
   });
 
   test("grows while a reader from outside holds it, and is copied when that has gone", async () => {
-    const { store, path } = sqliteStore();
+    const { store, path } = await sqliteStore();
     const holding = new Database(path, { readonly: true });
     holding.run("begin");
     holding.query("select 1 from event").get();
@@ -782,7 +783,7 @@ describe("the reader", () => {
     reader.run("countEvents", { tenantKey: 1, fromSeq: 0, toSeq: 1 });
 
   test("answers, and says what went wrong", async () => {
-    const { path } = sqliteStore();
+    const { path } = await sqliteStore();
     const reader = createReader(path);
     cleanups.unshift(() => reader.close());
     expect(await Promise.all([ask(reader), ask(reader)])).toEqual([0, 0]);
@@ -804,7 +805,7 @@ describe("the reader", () => {
   });
 
   test("ends with the store; what it is asked from then on is unavailable", async () => {
-    const { path } = sqliteStore();
+    const { path } = await sqliteStore();
     const reader = createReader(path);
     const last = ask(reader);
     await Promise.all([reader.close(), reader.close()]);

@@ -16,10 +16,13 @@ export const cards = {
 } as const;
 
 /** The sandbox on a real database, with what it would have posted in a list. */
-export function createTestSandbox({ secret = new Uint8Array(32).fill(7), publicUrl = "https://relay.example" } = {}) {
+export async function createTestSandbox({
+  secret = new Uint8Array(32).fill(7),
+  publicUrl = "https://relay.example",
+} = {}) {
   const clock = createFakeClock();
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-sandbox-"));
-  const store = openStore({ dataDir, clock });
+  const store = await openStore({ dataDir, clock });
   const callbacks: { body: Uint8Array; headers: Headers }[] = [];
   const sandbox = createSandbox({
     store,
@@ -83,4 +86,4 @@ export function createTestSandbox({ secret = new Uint8Array(32).fill(7), publicU
   };
 }
 
-export type TestSandbox = ReturnType<typeof createTestSandbox>;
+export type TestSandbox = Awaited<ReturnType<typeof createTestSandbox>>;

@@ -12,7 +12,7 @@ import { readAll } from "./read-all.ts";
 
 /** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
 export interface TestBackend {
-  open(options: { clock: FakeClock; hasRoom(): boolean }): Store;
+  open(options: { clock: FakeClock; hasRoom(): boolean }): Promise<Store>;
   /** Rows of each table, whoever they belong to. */
   countRows(): Record<string, number>;
   remove(): void;
@@ -102,11 +102,11 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /** A store under test with the verbs shortened to what a test has to say. */
-export function createWorld(backend: TestBackend) {
+export async function createWorld(backend: TestBackend) {
   const clock = createFakeClock();
   const disk = { hasRoom: true };
   const open = () => backend.open({ clock, hasRoom: () => disk.hasRoom });
-  let store = open();
+  let store = await open();
 
   const world = {
     clock,
@@ -118,7 +118,7 @@ export function createWorld(backend: TestBackend) {
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      store = open();
+      store = await open();
     },
     async end() {
       await store.close();
@@ -224,4 +224,4 @@ export function createWorld(backend: TestBackend) {
   return world;
 }
 
-export type World = ReturnType<typeof createWorld>;
+export type World = Awaited<ReturnType<typeof createWorld>>;

@@ -82,7 +82,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     },
     new Map(),
   );
-  const app = createApp(config, { senderThread: clock === systemClock, ...deps, clock, log });
+  const app = await createApp(config, { senderThread: clock === systemClock, ...deps, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;
   const operatorToken = (await Bun.file(join(folder, operatorTokenFile)).text()).trim();

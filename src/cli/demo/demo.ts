@@ -50,7 +50,7 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
   );
   const log = createLog({ level: "warn", format: "text", now: clock.now, out: io.err });
   const receiver = startDemoReceiver(statusFor);
-  const app = createApp(config, { clock, log });
+  const app = await createApp(config, { clock, log });
   try {
     narrator.chapter("Postrider on this machine");
     const { url } = await narrator.step("Server", async () => {

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
@@ -53,6 +53,16 @@ export interface OpenOptions {
 }
 
 export const databaseFile = "postrider.db";
+
+export interface StorageSizes {
+  readonly databaseBytes: number;
+  readonly logBytes: number;
+}
+
+export function databaseSizes(dataDir: string): StorageSizes {
+  const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
+  return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };
+}
 
 /**
  * Opens the database, or creates it, and brings its schema to today's.
@@ -124,7 +134,7 @@ function checkVersion(client: Database, warn?: (message: string) => void): void 
   warn?.(message);
 }
 
-const sqliteVersion = (client: Database) =>
+export const sqliteVersion = (client: Database): string =>
   client.query<{ version: string }, []>("select sqlite_version() as version").get()?.version ?? "0";
 
 function applyPragmas(client: Database): void {

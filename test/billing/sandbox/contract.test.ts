@@ -2,7 +2,7 @@ import { processorContract } from "../../contract/processor.ts";
 import { cards, createTestSandbox } from "../../support/sandbox.ts";
 
 processorContract("The sandbox", async () => {
-  const world = createTestSandbox();
+  const world = await createTestSandbox();
   const { sandbox, store, callbacks } = world;
   const codeOf = (page: string) =>
     page

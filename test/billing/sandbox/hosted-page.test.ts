@@ -6,8 +6,8 @@ import { testCards } from "../../../src/billing/sandbox/cards.ts";
 import { cards, createTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 let world: TestSandbox;
-beforeEach(() => {
-  world = createTestSandbox();
+beforeEach(async () => {
+  world = await createTestSandbox();
 });
 afterEach(() => world.end());
 
@@ -118,7 +118,7 @@ describe("a hosted page", () => {
     expect(again.token).not.toBe(mine.token);
     expect(again.signature).toBe(mine.signature);
     expect(other.signature).not.toBe(mine.signature);
-    const elsewhere = createTestSandbox({ secret: new Uint8Array(32).fill(8) });
+    const elsewhere = await createTestSandbox({ secret: new Uint8Array(32).fill(8) });
     expect((await elsewhere.saveCard(cards.good)).signature).not.toBe(mine.signature);
     await elsewhere.end();
   });

@@ -8,8 +8,8 @@ import { serveEndpoints } from "../../support/serve-endpoints.ts";
 
 let world: TestSandbox;
 let server: ReturnType<typeof serveEndpoints>;
-beforeEach(() => {
-  world = createTestSandbox();
+beforeEach(async () => {
+  world = await createTestSandbox();
   server = serveEndpoints(sandboxRoutes({ sandbox: world.sandbox }));
 });
 afterEach(async () => {

@@ -5,8 +5,8 @@ import { createSandbox } from "../../../src/billing/sandbox/sandbox.ts";
 import { cards, createTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 let world: TestSandbox;
-beforeEach(() => {
-  world = createTestSandbox();
+beforeEach(async () => {
+  world = await createTestSandbox();
 });
 afterEach(() => world.end());
 

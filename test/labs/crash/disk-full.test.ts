@@ -6,7 +6,7 @@ import { createFaults } from "../../../src/cli/selftest/rig/ledger.ts";
 import { startSwitchboard } from "../../../src/cli/selftest/rig/switchboard.ts";
 import { systemClock as clock } from "../../../src/lib/clock.ts";
 import { createRandom, fork } from "../../../src/lib/random.ts";
-import { examineDatabase } from "../../../src/store/examine.ts";
+import { examineStore } from "../../../src/store/open.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
 import { startTestApp } from "../../support/test-app.ts";
 import { program } from "./program.ts";
@@ -60,7 +60,7 @@ test.concurrent("a disk that is full twenty times: 503, nothing lost, nothing tw
     switchboard.stop();
   }
   expect(faults.told).toEqual([]);
-  expect(examineDatabase(server.dataDir).faults).toEqual([]);
+  expect((await examineStore(server.dataDir)).faults).toEqual([]);
   rmSync(server.dataDir, { recursive: true });
   // In every cycle the disk was met, outcomes had to wait for room, and it went on.
   expect([figures.cycles, figures.resumedMs.length, figures.duplicates]).toEqual([cycles, cycles, 0]);

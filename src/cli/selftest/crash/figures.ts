@@ -24,7 +24,7 @@ export interface CrashFigures extends LedgerFigures, Cast {
   replays: ReplayFigures;
   /** From the start of a process to its listening. */
   restartMs: number[];
-  sqliteVersion: string;
+  backend: string;
 }
 
 /** Who takes part in a round. */
@@ -51,7 +51,7 @@ export function createCrashFigures(cast: Cast, webhookConcurrency: number): Cras
     mostInFlight: cast.webhooks * webhookConcurrency,
     replays: createReplayFigures(),
     restartMs: [],
-    sqliteVersion: "",
+    backend: "",
   };
 }
 

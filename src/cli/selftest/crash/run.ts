@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { operatorTokenFile } from "../../../data-dir.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
-import { examineDatabase } from "../../../store/examine.ts";
+import { examineStore } from "../../../store/open.ts";
 import { type Account, type Api, createApi, logIn, type Manner, openAccount } from "../rig/account.ts";
 import { auditAccount, countEnded, countIn, type Ended, whenSettled } from "../rig/audit.ts";
 import type { Trial } from "../rig/conduct.ts";
@@ -220,9 +220,9 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
 
   /** The files must be whole as the last kill has left them, and what earlier rounds have left must still be there. */
   async function auditTheWhole(): Promise<void> {
-    const { faults: found, sqliteVersion } = examineDatabase(dataDir);
+    const { faults: found, backend } = await examineStore(dataDir);
     for (const fault of found) noteFault(faults, fault);
-    figures.sqliteVersion = sqliteVersion;
+    figures.backend = backend;
     const { api, server: last } = await start(null);
     for (const { account, ended } of settled) {
       account.session = await logIn(api, account);

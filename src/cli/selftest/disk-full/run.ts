@@ -23,7 +23,7 @@ export interface DiskFullFigures extends LedgerFigures {
   verifiedSignatures: number;
   /** From the moment that there was room to the next event that was accepted. */
   resumedMs: number[];
-  sqliteVersion: string;
+  backend: string;
 }
 
 export const createDiskFullFigures = (): DiskFullFigures => ({
@@ -36,7 +36,7 @@ export const createDiskFullFigures = (): DiskFullFigures => ({
   records: 0,
   verifiedSignatures: 0,
   resumedMs: [],
-  sqliteVersion: "",
+  backend: "",
 });
 
 /** The disk under the server: something fills it, somebody makes room. */

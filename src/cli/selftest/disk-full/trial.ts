@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { operatorTokenFile } from "../../../data-dir.ts";
 import { systemClock as clock } from "../../../lib/clock.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
-import { examineDatabase } from "../../../store/examine.ts";
+import { examineStore } from "../../../store/open.ts";
 import type { Trial } from "../rig/conduct.ts";
 import { createFaults, noteFault } from "../rig/ledger.ts";
 import { type Server, startServer } from "../rig/server.ts";
@@ -86,9 +86,9 @@ export function createDiskFullTrial({
       });
       await run();
       await stop();
-      const examined = examineDatabase(dataDir);
+      const examined = await examineStore(dataDir);
       for (const fault of examined.faults) noteFault(faults, fault);
-      figures.sqliteVersion = examined.sqliteVersion;
+      figures.backend = examined.backend;
     },
     async end() {
       await server?.kill();

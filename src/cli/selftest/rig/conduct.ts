@@ -34,7 +34,7 @@ export interface Plan<Figures> {
  * something was wrong: then the folder stays.
  * @returns the exit code
  */
-export async function conduct<Figures extends { sqliteVersion: string }>(
+export async function conduct<Figures extends { backend: string }>(
   { title, command, seed, folder, trial, settings, verdict, pairs }: Plan<Figures>,
   io: Io,
   asJson: boolean,
@@ -57,7 +57,7 @@ export async function conduct<Figures extends { sqliteVersion: string }>(
     verdict: verdict(figures),
     seed,
     tookMs: clock.monotonicMs() - startedAt,
-    machine: { ...machine, versions: describeVersions(figures.sqliteVersion) },
+    machine: { ...machine, versions: describeVersions(figures.backend) },
     settings,
     figures,
     faults,

@@ -19,8 +19,8 @@ export function describeMachine(folder: string): Omit<Machine, "versions"> {
   return { hardware: describeHardware(), folder, mount: mountOf(folder), sync: measureSync(folder) };
 }
 
-export const describeVersions = (sqliteVersion: string): string =>
-  [`postrider ${version}`, `Bun ${Bun.version}`, ...(sqliteVersion ? [`SQLite ${sqliteVersion}`] : [])].join(", ");
+export const describeVersions = (backend: string): string =>
+  [`postrider ${version}`, `Bun ${Bun.version}`, ...(backend ? [backend] : [])].join(", ");
 
 export type Pair = readonly [name: string, value: string];
 

@@ -190,7 +190,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
 
   // ---------------------------------------------------------------- how it begins
 
-  host.start();
+  await host.start();
   for (let n = random.between(1, 3); n > 0; n -= 1) {
     const urls = Array.from({ length: 4 }, (_, i) => `https://receiver${i}.example/${i === 0 ? "shared" : n}`);
     for (const url of urls) network.setMood(url, random.chance(0.5) ? "good" : random.pick(moods));

@@ -34,14 +34,26 @@ export function createHost({ random, findings, watch, isQuiet, onEnd, ...deps }:
   const open = new Set<Heard<never>>();
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-  function start(): void {
-    let isBorn = false;
-    const born = createIncarnation({
+  /** Rests when the program has begun, or cannot. */
+  async function start(): Promise<void> {
+    underWay += 1;
+    try {
+      program = await begin();
+    } catch (error) {
+      findings.broken("sound", `the program does not start: ${error}`);
+    } finally {
+      underWay -= 1;
+    }
+  }
+
+  async function begin(): Promise<Incarnation> {
+    let born: Incarnation | null = null;
+    born = await createIncarnation({
       ...deps,
       random: random.next,
       diesAt(_moment, call) {
         calls += 1;
-        if (!isBorn || !dies || isQuiet()) return false;
+        if (born === null || !dies || isQuiet()) return false;
         // An attempt whose outcome is not recorded is what matters most.
         crashIn -= call === "settle" ? 2 : 1;
         if (crashIn > 0) return false;
@@ -49,7 +61,7 @@ export function createHost({ random, findings, watch, isQuiet, onEnd, ...deps }:
         return true;
       },
       onCrash() {
-        if (program === born) end(born, "crashes");
+        if (born !== null && program === born) end(born, "crashes");
       },
       underWay(change) {
         underWay += change;
@@ -68,8 +80,7 @@ export function createHost({ random, findings, watch, isQuiet, onEnd, ...deps }:
         },
       },
     });
-    program = born;
-    isBorn = true;
+    return born;
   }
 
   function end(gone: Incarnation, how: "crashes" | "stops"): void {
@@ -84,7 +95,7 @@ export function createHost({ random, findings, watch, isQuiet, onEnd, ...deps }:
       () => {
         underWay -= 1;
         onEnd();
-        clock.after(isQuiet() ? 1 : random.pick([1, 40, 1_000, 20_000]), start);
+        clock.after(isQuiet() ? 1 : random.pick([1, 40, 1_000, 20_000]), () => void start());
       },
       (error: unknown) => findings.broken("sound", `the database could not be closed: ${error}`),
     );

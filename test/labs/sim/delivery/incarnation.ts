@@ -66,7 +66,7 @@ const anyUrl = {
 };
 
 /** Starts the program over what the disk holds: its engine, and of the rest what the histories use. */
-export function createIncarnation(deps: IncarnationDeps) {
+export async function createIncarnation(deps: IncarnationDeps) {
   const { disk, network, vault, watch } = deps;
   const life = createLife(deps);
   const timers = new Set<() => void>();
@@ -104,7 +104,7 @@ export function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  const stored = openStore({
+  const stored = await openStore({
     dataDir: deps.dataDir,
     clock: laneClock,
     hasRoom: disk.hasRoom,
@@ -252,7 +252,7 @@ export function createIncarnation(deps: IncarnationDeps) {
   };
 }
 
-export type Incarnation = ReturnType<typeof createIncarnation>;
+export type Incarnation = Awaited<ReturnType<typeof createIncarnation>>;
 
 /** Calls an endpoint as if the request had been checked. */
 async function call(

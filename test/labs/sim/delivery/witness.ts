@@ -120,7 +120,8 @@ const rowOf = (side: "old" | "new", names: readonly string[]) =>
  * the program itself, so what is rolled back is not there and what is there was on disk, in this order.
  */
 export async function makeTemplate(dataDir: string): Promise<void> {
-  await openStore({ dataDir, clock: systemClock, secondThread: false }).close();
+  const store = await openStore({ dataDir, clock: systemClock, secondThread: false });
+  await store.close();
   const client = new Database(`${dataDir}/postrider.db`);
   client.run("create table witness (n integer primary key, entry text not null)");
   events.forEach(({ of, on, was, is }, i) => {

@@ -1,11 +1,12 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { databaseFile } from "./sqlite/open.ts";
+import { databaseFile, sqliteVersion } from "./open.ts";
 
 export interface Examination {
   /** What does not hold, in words; nothing when all does. */
   readonly faults: readonly string[];
-  readonly sqliteVersion: string;
+  /** Its name and version. */
+  readonly backend: string;
 }
 
 /** Looks through the database of a data directory on which no server runs, as it was left, also by one that was killed. */
@@ -23,14 +24,14 @@ export function examineDatabase(dataDir: string): Examination {
         ...lost.map(({ fault }) => `database: ${fault}`),
         ...counters.map(({ tenant }) => `database: the counters of ${tenant} are not those of its rows`),
       ],
-      sqliteVersion: client.query<{ version: string }, []>("select sqlite_version() as version").get()?.version ?? "",
+      backend: `SQLite ${sqliteVersion(client)}`,
     };
   } finally {
     client.close();
   }
 }
 
-/** What no foreign key says, because it would cost an index (`sqlite/schema.ts`). */
+/** What no foreign key says, because it would cost an index (`schema.ts`). */
 const torn = `
   select 'a delivery has no event of its tenant' as fault from delivery left join event on event.seq = delivery.event_seq
   where event.tenant_key is not delivery.tenant_key

@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { Clock } from "../../lib/clock.ts";
+import { nextEventSeq } from "../../lib/id.ts";
+import type { Vault } from "../../lib/vault.ts";
+import type { Store } from "../store.ts";
+import { billingVerbs } from "./billing.ts";
+import { createBillingRows } from "./billing-rows.ts";
+import { chargeVerbs } from "./charges.ts";
+import { createCheckpointer } from "./checkpointer.ts";
+import type { Connection } from "./connection.ts";
+import { credentialVerbs } from "./credentials.ts";
+import { createDamageReport } from "./damage.ts";
+import { deliveryVerbs } from "./deliveries.ts";
+import { eventVerbs } from "./events.ts";
+import { inboxVerbs } from "./inbox.ts";
+import { createLane, type LaneOptions } from "./lane.ts";
+import { maintenanceVerbs } from "./maintenance.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
+import { canCheckpointElsewhere, databaseFile, openDatabase } from "./open.ts";
+import { createQueries } from "./queries.ts";
+import { createReader, createSameThreadReader } from "./reader.ts";
+import { createReplayLedger } from "./replay-ledger.ts";
+import { replayVerbs } from "./replays.ts";
+import { createRowKeys } from "./row-keys.ts";
+import { sandboxVerbs } from "./sandbox.ts";
+import { settlementVerbs } from "./settlements.ts";
+import { statVerbs } from "./stats.ts";
+import { createTenantPages } from "./tenant-page.ts";
+import { tenantVerbs } from "./tenants.ts";
+import { webhookUseVerbs } from "./webhook-use.ts";
+import { webhookVerbs } from "./webhooks.ts";
+
+export interface SqliteOptions {
+  dataDir: string;
+  clock: Clock;
+  /** Has to open what is sealed in the store; without one that is not looked at. */
+  vault?: Vault;
+  /** False when the disk is below its floor: then no more events are accepted. */
+  hasRoom?(): boolean;
+  onCommit?: LaneOptions["onCommit"];
+  onFailure?: LaneOptions["onFailure"];
+  onAhead?: LaneOptions["onAhead"];
+  warn?(message: string): void;
+  /** Most pages of the database; tests make a full disk with it. */
+  maxPageCount?: number;
+  /** Runs instead of the commit statement; tests make an I/O error with it. */
+  commit?: LaneOptions["commit"];
+  /** False: the lane does not pause between commits; for simulations. @default true */
+  rests?: boolean;
+  /** False: long reads run on this thread too; for simulations, which have to repeat. @default true */
+  secondThread?: boolean;
+}
+
+/** A store on the database of a folder, which is made if there is none. @throws StartupError with what to do */
+export function openSqliteStore({
+  dataDir,
+  clock,
+  vault,
+  hasRoom = () => true,
+  onCommit,
+  onFailure,
+  onAhead,
+  warn,
+  maxPageCount,
+  commit,
+  rests = true,
+  secondThread = true,
+}: SqliteOptions): Store {
+  const client = openDatabase({
+    dataDir,
+    ...(warn && { warn }),
+    ...(vault && { vault }),
+    ...(maxPageCount !== undefined && { maxPageCount }),
+  });
+  const db = drizzle({ client });
+  const queries = createQueries(db);
+  const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
+  const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
+  const reportDamage = createDamageReport(warn);
+  const lane = createLane({
+    client,
+    clock,
+    nextSeq: nextEventSeq,
+    rests,
+    betweenBatches: () => checkpointer?.look(),
+    onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
+    ...(onCommit && { onCommit }),
+    ...(onFailure && { onFailure }),
+    ...(onAhead && { onAhead }),
+    ...(commit && { commit }),
+  });
+  const connection: Connection = {
+    client,
+    db,
+    lane,
+    pages: createTenantPages(client),
+    rowKeys: createRowKeys(client),
+    billing: createBillingRows(client),
+    queries,
+    reader,
+    reportDamage,
+  };
+  const ledger = createReplayLedger(client);
+  return {
+    ...tenantVerbs(connection),
+    ...credentialVerbs(connection),
+    ...webhookVerbs(connection),
+    ...eventVerbs(connection, { hasRoom }),
+    ...deliveryVerbs(connection, ledger, { hasRoom }),
+    ...replayVerbs(connection, ledger, { hasRoom }),
+    ...statVerbs(connection),
+    ...inboxVerbs(connection),
+    ...billingVerbs(connection),
+    ...chargeVerbs(connection),
+    ...settlementVerbs(connection),
+    ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
+    ...webhookUseVerbs(connection),
+    ...sandboxVerbs(connection),
+  };
+}
