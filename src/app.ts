@@ -323,7 +323,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         dataDir: path,
         clock,
         vault,
-        hasRoom,
+        mayGrow: hasRoom,
         onCommit(commit) {
           metrics.committed(commit);
           machine.storage.committed();

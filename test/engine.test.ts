@@ -21,7 +21,7 @@ function setUp(changes: Partial<Store> = {}) {
     eraseDeleted: async () => false,
     prune: async () => false,
     forgetWebhooks: async () => false,
-    releaseSpace: async () => false,
+    reclaim: async () => false,
     settle: async () => ({ kind: "settled", attemptKey: 1 }),
     addStats: async () => {},
     ...changes,

@@ -4,7 +4,7 @@ import type { Store } from "../store/store.ts";
 import { createSharedProbe } from "./shared-probe.ts";
 
 export interface ReadinessDeps {
-  store: Pick<Store, "probe" | "writeLagMs">;
+  store: Pick<Store, "probe" | "oldestWaitingWriteMs">;
   hasRoom(): boolean;
   clock: Clock;
 }
@@ -23,7 +23,7 @@ export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readi
 
   async function look(): Promise<DomainError | null> {
     if (!hasRoom()) return unavailable("The disk is almost full.", "storage_full", 30);
-    if (store.writeLagMs() > stuckAfterMs) return stuck();
+    if (store.oldestWaitingWriteMs() > stuckAfterMs) return stuck();
     try {
       await probe();
       return null;

@@ -6,6 +6,9 @@ import type { Store } from "../store/store.ts";
 /** Rows in one go: a few milliseconds, so that live traffic does not feel it. */
 const chunk = 200;
 
+/** Room that is given back in one go: milliseconds, too. */
+const reclaimedBytes = 800 * 1024;
+
 /**
  * Of the time, clearing up takes a third at most. Without a rest, the deletion of an account with 5.2 million of 10 million
  * events raised the p99 of 1,000 events ingested a second beside it from 15 to 34 ms; with it, from 13 to 17.
@@ -20,7 +23,7 @@ const judgeWebhooksEveryMs = 10 * 60_000;
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "releaseSpace">;
+  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
   clock: Clock;
   log: Log;
   /** Records were failed: the replay that they belonged to may have ended with them. */
@@ -71,7 +74,7 @@ export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loo
           loop.wake();
         });
       }
-      if (hasFreedSpace) hasFreedSpace = await store.releaseSpace(chunk);
+      if (hasFreedSpace) hasFreedSpace = await store.reclaim(reclaimedBytes);
       return hasFreedSpace ? "more" : "rest";
     },
     onFailure(error) {

@@ -15,11 +15,16 @@ import type { StatVerbs } from "./stats.ts";
  * The seam to storage. Each verb is one whole transaction, and no transaction leaves it.
  *
  * Error contract, for every verb: a `DomainError` of kind `unavailable` means that nothing was written and a repetition
- * is safe (full disk, I/O error); other `DomainError`s are the ones named at the verb and write nothing either. A promise
- * of a write resolves after the commit is on disk. Every verb that writes for a tenant checks in its own transaction that
- * the tenant has not been deleted, and is `account_gone` (kind `unauthenticated`) if so, unless the verb says otherwise.
+ * is safe (no room, a fault of the storage); other `DomainError`s are the ones named at the verb and write nothing either.
+ * A promise of a write resolves once it is durable: it outlives the process and a loss of power. Every verb that writes
+ * for a tenant checks in its own transaction that the tenant has not been deleted, and is `account_gone` (kind
+ * `unauthenticated`) if so, unless the verb says otherwise.
  *
- * `test/contract/store.ts` is this text as a suite; a backend is one that passes it.
+ * No part of it: what a backend stores things in (tables, files, pages), that it opens or reads at once, and which of
+ * several writes that are under way together comes first. Each of them sees any other whole or not at all; who needs an
+ * order awaits the first.
+ *
+ * `test/contract/store/` is this text as suites; a backend is one that passes them.
  */
 export interface Store
   extends TenantVerbs,
@@ -232,7 +237,7 @@ export interface RecordPage {
 export interface EventVerbs {
   /**
    * Stores events and their delivery rows, all or none, and counts them against the month's quota.
-   * In this order: the answer of an idempotency key, the account's standing, the quota, the room on the disk.
+   * In this order: the answer of an idempotency key, the account's standing, the quota, whether the store may grow.
    * @throws idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says, rate_limited `quota_exceeded`,
    * unavailable `storage_full`
    */
@@ -283,7 +288,7 @@ export interface Settled {
 
 /**
  * Attempts of one record in the log. A schedule makes eight; replays of one event, again and again, made as many as there
- * was disk.
+ * was room.
  */
 export const keptAttempts = 100;
 
@@ -304,13 +309,13 @@ export interface DeliveryVerbs {
   ): Promise<{ due: DueDelivery[]; nextDueAt: number | null }>;
   /**
    * Logs the attempt and moves the record on, if the run is still the current one. A retry for a removed webhook fails.
-   * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. Below the floor of the disk the
-   * body of the answer is left out.
+   * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. When the store may not
+   * grow, the body of the answer is left out.
    */
   settle(settlement: Settlement): Promise<Settled>;
   /**
    * Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. Does nothing when
-   * the attempt or its tenant is gone, or below the floor of the disk.
+   * the attempt or its tenant is gone, or the store may not grow.
    */
   completeResponseBody(attemptKey: number, responseBody: Uint8Array): Promise<void>;
   /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
@@ -359,7 +364,7 @@ export interface ReplayVerbs {
   /**
    * Queues about `limit` more events of the oldest bulk replay of a tenant whose turn it is; null when there is none.
    * Those of an account that the operator has suspended wait; those of a deleted one are cancelled.
-   * @throws unavailable `storage_full`: nothing is queued below the floor of the disk
+   * @throws unavailable `storage_full`: nothing is queued while the store may not grow
    */
   queueReplayBatch(limit: number, now: number): Promise<(Requeued & { tenantId: string; tenantKey: number }) | null>;
   /** Newest first. */
@@ -385,12 +390,15 @@ export interface MaintenanceVerbs {
    * there may be more.
    */
   forgetWebhooks(now: number, limit: number): Promise<boolean>;
-  /** Resolves when a small write is on disk. @throws unavailable also when the master key does not open what is sealed */
+  /** Resolves when a small write is durable. @throws unavailable also when the master key does not open what is sealed */
   probe(): Promise<void>;
-  /** How long the oldest write has been waiting for its commit, in ms; 0 when none waits. */
-  writeLagMs(): number;
-  /** Gives about `pages` unused pages back to the file system; true while there are more. */
-  releaseSpace(pages: number): Promise<boolean>;
-  /** Commits what is in the lane, then closes. Writes from then on are `unavailable`. */
+  /** How long the oldest write has been waiting for its answer, in ms; 0 when none waits. */
+  oldestWaitingWriteMs(): number;
+  /**
+   * Gives back about `bytes` of the room that erased rows have left; true while there is more. A backend that does so by
+   * itself has none.
+   */
+  reclaim(bytes: number): Promise<boolean>;
+  /** Lets the writes that wait come to their end, then closes. Writes from then on are `unavailable`. */
   close(): Promise<void>;
 }

@@ -54,19 +54,19 @@ export function meteringContract(name: string, newBackend: () => TestBackend): v
       test("no replay begins, and one is told to come again", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const eventId = await world.event(tenant, "delivered");
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await refusalOf(world.replayEvent(tenant, eventId))).toBe("unavailable storage_full");
         expect(await refusalOf(world.startReplay(tenant, "all"))).toBe("unavailable storage_full");
         expect((await world.store.replays(tenant.key, { offset: 0, limit: 10 })).total).toBe(0);
         expect(await world.records(tenant, eventId)).toEqual([`DELIVERED ${a}`]);
-        world.disk.hasRoom = true;
+        world.growth.isAllowed = true;
         expect(await refusalOf(world.replayEvent(tenant, eventId))).toBe("fulfilled");
         expect(await refusalOf(world.startReplay(tenant, "all"))).toBe("fulfilled");
       });
 
       test("what is wrong otherwise is said first", async () => {
         const tenant = await world.tenant({ urls: [a] });
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await refusalOf(world.replayEvent(tenant, "evt_1"))).toBe("not_found event_not_found");
       });
 
@@ -75,24 +75,24 @@ export function meteringContract(name: string, newBackend: () => TestBackend): v
         await world.acceptMany(tenant, 30);
         const { id } = await world.startReplay(tenant, "all");
         await world.store.queueReplayBatch(10, world.clock.now());
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await refusalOf(world.store.queueReplayBatch(10, world.clock.now()))).toBe("unavailable storage_full");
         expect(await world.replay(tenant, id)).toMatchObject({ status: "running", queued: 10 });
         expect(await world.store.cancelReplay(tenant.key, "rpl_none", 1)).toBeNull();
-        world.disk.hasRoom = true;
+        world.growth.isAllowed = true;
         await world.queueAll(10);
         expect(await world.replay(tenant, id)).toMatchObject({ status: "running", queued: 30 });
       });
 
       test("without a replay that waits there is nothing to refuse", async () => {
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await world.store.queueReplayBatch(10, world.clock.now())).toBeNull();
       });
 
       test("an outcome is recorded, and the body of the answer left out", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const [first, second] = [await world.delivery(tenant), await world.delivery(tenant)];
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await world.settle(first, "delivered")).toMatchObject({ kind: "settled" });
         const { attemptKey } = await world.store.settle({
           ...settlementOf(second, "failed", world.clock.now()),
@@ -101,7 +101,7 @@ export function meteringContract(name: string, newBackend: () => TestBackend): v
         await world.store.completeResponseBody(attemptKey ?? 0, bytes("late"));
         expect(await world.records(tenant, first.eventId)).toEqual([`DELIVERED ${a}`]);
         expect([await bodiesOf(tenant, first.eventId), await bodiesOf(tenant, second.eventId)]).toEqual([[""], [""]]);
-        world.disk.hasRoom = true;
+        world.growth.isAllowed = true;
         const third = await world.delivery(tenant);
         await world.settle(third, "delivered");
         expect(await bodiesOf(tenant, third.eventId)).toEqual(["answer"]);

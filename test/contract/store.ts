@@ -458,11 +458,11 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
       test("a disk below its floor is the last thing said", async () => {
         const tenant = await world.tenant({ tier: "free" });
         await world.acceptMany(tenant, 9_999);
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await refusalOf(world.accept(tenant))).toBe("unavailable storage_full");
-        world.disk.hasRoom = true;
+        world.growth.isAllowed = true;
         await world.accept(tenant);
-        world.disk.hasRoom = false;
+        world.growth.isAllowed = false;
         expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
       });
 
@@ -1379,19 +1379,19 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         await world.accept(tenant, { payloads });
         await world.store.deleteTenant(tenant.key, 1);
         while (await world.store.eraseDeleted(1_000));
-        expect(await world.store.releaseSpace(10)).toBe(true);
-        while (await world.store.releaseSpace(100));
-        expect(await world.store.releaseSpace(10)).toBe(false);
+        expect(await world.store.reclaim(40_000)).toBe(true);
+        while (await world.store.reclaim(400_000));
+        expect(await world.store.reclaim(40_000)).toBe(false);
       });
 
       test("a probe is a write", async () => {
         await world.store.probe();
-        expect(world.store.writeLagMs()).toBe(0);
+        expect(world.store.oldestWaitingWriteMs()).toBe(0);
         const probe = world.store.probe();
         world.clock.advance(50);
-        expect(world.store.writeLagMs()).toBe(50);
+        expect(world.store.oldestWaitingWriteMs()).toBe(50);
         await probe;
-        expect(world.store.writeLagMs()).toBe(0);
+        expect(world.store.oldestWaitingWriteMs()).toBe(0);
       });
 
       test("closing commits what was submitted, and refuses what comes after", async () => {

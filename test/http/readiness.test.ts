@@ -3,7 +3,7 @@ import { unavailable } from "../../src/domain/errors.ts";
 import { createReadiness } from "../../src/http/readiness.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
-const storeWith = (probe: () => Promise<void>, lagMs = 0) => ({ probe, writeLagMs: () => lagMs });
+const storeWith = (probe: () => Promise<void>, lagMs = 0) => ({ probe, oldestWaitingWriteMs: () => lagMs });
 
 test("however many ask, the store is asked once a second", async () => {
   const clock = createFakeClock();

@@ -29,7 +29,7 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: n
       eraseDeleted: step("erase"),
       prune: step("prune"),
       forgetWebhooks: step("forget"),
-      releaseSpace: step("release"),
+      reclaim: step("release"),
     },
     clock,
     log: silentLog,

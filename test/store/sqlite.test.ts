@@ -477,9 +477,9 @@ describe("query plans", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
-      deliveryVerbs(connection, ledger, { hasRoom: () => true });
-      replayVerbs(connection, ledger, { hasRoom: () => true });
-      eventVerbs(connection, { hasRoom: () => true });
+      deliveryVerbs(connection, ledger, { mayGrow: () => true });
+      replayVerbs(connection, ledger, { mayGrow: () => true });
+      eventVerbs(connection, { mayGrow: () => true });
       maintenanceVerbs(connection);
       sandboxVerbs(connection);
       inboxVerbs(connection);
@@ -707,7 +707,7 @@ describe("an I/O error in a commit", () => {
     // Nobody knows yet, so nobody is told, and new work is turned away.
     expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
     clock.advance(300);
-    expect(store.writeLagMs()).toBe(300);
+    expect(store.oldestWaitingWriteMs()).toBe(300);
     expect(await Promise.race([Promise.all(waiting), settle().then(() => "still waiting")])).toBe("still waiting");
     // Every pause ends in another attempt, which may fail as well.
     clock.advance(1_000);
@@ -717,7 +717,7 @@ describe("an I/O error in a commit", () => {
     clock.advance(1_000);
     expect(await Promise.all(waiting)).toEqual([answer, answer]);
     expect(await stored()).toBe(kept);
-    expect(store.writeLagMs()).toBe(0);
+    expect(store.oldestWaitingWriteMs()).toBe(0);
     const { eventIds } = await accept();
     expect(await stored()).toBe(kept + 1);
     const records = await store.records(1, eventIds[0] ?? "");

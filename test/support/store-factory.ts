@@ -12,7 +12,7 @@ import { readAll } from "./read-all.ts";
 
 /** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
 export interface TestBackend {
-  open(options: { clock: FakeClock; hasRoom(): boolean }): Promise<Store>;
+  open(options: { clock: FakeClock; mayGrow(): boolean }): Promise<Store>;
   /** Rows of each table, whoever they belong to. */
   countRows(): Record<string, number>;
   remove(): void;
@@ -104,13 +104,13 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
 /** A store under test with the verbs shortened to what a test has to say. */
 export async function createWorld(backend: TestBackend) {
   const clock = createFakeClock();
-  const disk = { hasRoom: true };
-  const open = () => backend.open({ clock, hasRoom: () => disk.hasRoom });
+  const growth = { isAllowed: true };
+  const open = () => backend.open({ clock, mayGrow: () => growth.isAllowed });
   let store = await open();
 
   const world = {
     clock,
-    disk,
+    growth,
     backend,
     get store() {
       return store;

@@ -20,7 +20,7 @@ const failAfter: readonly string[] = [
   "prune",
   "eraseDeleted",
   "forgetWebhooks",
-  "releaseSpace",
+  "reclaim",
   "completeResponseBody",
 ] satisfies (keyof Store)[];
 
@@ -34,7 +34,7 @@ export function createStoreFaults(): StoreFaults {
           const member: unknown = Reflect.get(target, name, receiver);
           const verb = String(name);
           // These two are no verbs that could fail.
-          if (typeof member !== "function" || verb === "close" || verb === "writeLagMs") return member;
+          if (typeof member !== "function" || verb === "close" || verb === "oldestWaitingWriteMs") return member;
           return async (...args: unknown[]) => {
             const run = () => Reflect.apply(member, target, args);
             if (armed === null) return run();

@@ -4,10 +4,10 @@ import { asQueued, type FoundRecord, giveUp, type RecordChange, settle } from ".
 import type { Tier } from "../../domain/tenant.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import { encodeEventId } from "../../lib/id.ts";
+import type { Growth } from "../growth.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
-import type { DiskFloor } from "./events.ts";
 import type { LaneTransaction } from "./lane.ts";
 import { stateNames, stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
@@ -25,7 +25,7 @@ const pendingWebhooks = `
   from lane where lane.webhook_key is not null`;
 
 /** The queue. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
-export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): DeliveryVerbs {
+export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): DeliveryVerbs {
   const { client, lane, pages, rowKeys, reportDamage } = connection;
 
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
@@ -151,7 +151,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
       attempt.durationMs,
       attempt.statusCode,
       attempt.error,
-      hasRoom() ? attempt.responseBody : null,
+      mayGrow() ? attempt.responseBody : null,
       delivery.replayKey,
       attempt.errorCode,
     );
@@ -317,7 +317,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ha
 
     completeResponseBody: (attemptKey, responseBody) =>
       lane.submit<void>(() => {
-        if (hasRoom()) updateBody.run(attemptKey, responseBody);
+        if (mayGrow()) updateBody.run(attemptKey, responseBody);
       }),
 
     async failDeliveriesOfRemoved(limit) {

@@ -8,6 +8,7 @@ import { tierInForce } from "../../domain/tenant.ts";
 import { countEvent } from "../../domain/tenant-state.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
+import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
@@ -32,12 +33,7 @@ const heavyEvents = 50;
 
 const utf8 = new TextDecoder();
 
-export interface DiskFloor {
-  /** False when the disk is below it: then nothing more is accepted, replayed or kept that can be done without. */
-  hasRoom(): boolean;
-}
-
-export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): EventVerbs {
+export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVerbs {
   const { client, db, lane, pages, rowKeys, queries, reader, reportDamage } = connection;
 
   const insertEvent = client.prepare(
@@ -161,7 +157,7 @@ export function eventVerbs(connection: Connection, { hasRoom }: DiskFloor): Even
           events: payloads.length,
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
-          hasRoom: hasRoom(),
+          hasRoom: mayGrow(),
         };
         const acceptance = accept(page, submission, tx);
         if (acceptance.kind === "refused") return refuse(acceptance.error);

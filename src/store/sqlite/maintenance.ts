@@ -10,6 +10,9 @@ import type { MasterKeyCheck } from "./master-key.ts";
 /** Decisions, section 4: an address counts as known for 30 days after a login. */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
+/** SQLite's own page size, which the database keeps. */
+const pageBytes = 4096;
+
 /** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
   "stat",
@@ -115,9 +118,9 @@ export function maintenanceVerbs(
         return removed.some((changes) => changes >= limit);
       }),
 
-    releaseSpace: (pages) =>
+    reclaim: (bytes) =>
       lane.submit<boolean>(() => {
-        client.run(`pragma incremental_vacuum(${pages})`);
+        client.run(`pragma incremental_vacuum(${Math.ceil(bytes / pageBytes)})`);
         const { free } = client
           .query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count")
           .get() ?? {
@@ -128,7 +131,7 @@ export function maintenanceVerbs(
 
     probe: () => lane.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
 
-    writeLagMs: () => lane.lagMs(),
+    oldestWaitingWriteMs: () => lane.lagMs(),
 
     close() {
       closing ??= end();

@@ -5,10 +5,10 @@ import { cutLabel, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
 import { accountGone } from "../../domain/standing.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import type { Growth } from "../growth.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
-import type { DiskFloor } from "./events.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
@@ -30,7 +30,7 @@ interface ReplayStep {
  *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
  *      └──────────────────────┴──────────────────────┴── cancel ──▶ cancelled
  */
-export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasRoom }: DiskFloor): ReplayVerbs {
+export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
   const { client, lane, pages, rowKeys, reader, reportDamage } = connection;
 
   const insert = client.prepare(
@@ -174,7 +174,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
         advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
         return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
       }
-      if (!hasRoom()) return refuse(noRoom());
+      if (!mayGrow()) return refuse(noRoom());
       const events =
         replay.kind === "failed"
           ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
@@ -207,7 +207,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
         if (page.gone) return refuse(accountGone());
         const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
         if (seq === null) return refuse(notFound("The account has no event with this eventId.", "event_not_found"));
-        if (!hasRoom()) return refuse(noRoom());
+        if (!mayGrow()) return refuse(noRoom());
         const key = Number(
           insert.run(
             replay.id,
@@ -240,7 +240,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { hasR
         const { perDay } = limits;
         const first = perDay === null ? null : bulkBegun.get(tenantKey, createdAt - dayMs, perDay - 1);
         if (perDay !== null && first) return refuse(tooManyToday(perDay, first.createdAt + dayMs - createdAt));
-        if (!hasRoom()) return refuse(noRoom());
+        if (!mayGrow()) return refuse(noRoom());
         const { lastInsertRowid } = insert.run(
           replay.id,
           tenantKey,

@@ -3,6 +3,7 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import type { Vault } from "../../lib/vault.ts";
+import type { Growth } from "../growth.ts";
 import type { Store } from "../store.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingRows } from "./billing-rows.ts";
@@ -36,8 +37,8 @@ export interface SqliteOptions {
   clock: Clock;
   /** Has to open what is sealed in the store; without one that is not looked at. */
   vault?: Vault;
-  /** False when the disk is below its floor: then no more events are accepted. */
-  hasRoom?(): boolean;
+  /** @default always */
+  mayGrow?: Growth["mayGrow"];
   onCommit?: LaneOptions["onCommit"];
   onFailure?: LaneOptions["onFailure"];
   onAhead?: LaneOptions["onAhead"];
@@ -57,7 +58,7 @@ export function openSqliteStore({
   dataDir,
   clock,
   vault,
-  hasRoom = () => true,
+  mayGrow = () => true,
   onCommit,
   onFailure,
   onAhead,
@@ -106,9 +107,9 @@ export function openSqliteStore({
     ...tenantVerbs(connection),
     ...credentialVerbs(connection),
     ...webhookVerbs(connection),
-    ...eventVerbs(connection, { hasRoom }),
-    ...deliveryVerbs(connection, ledger, { hasRoom }),
-    ...replayVerbs(connection, ledger, { hasRoom }),
+    ...eventVerbs(connection, { mayGrow }),
+    ...deliveryVerbs(connection, ledger, { mayGrow }),
+    ...replayVerbs(connection, ledger, { mayGrow }),
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...billingVerbs(connection),

@@ -277,7 +277,7 @@ export async function runHistory(
   async function settle(): Promise<void> {
     for (let quietTurns = 0; quietTurns < 4; ) {
       await new Promise<void>((resolve) => setImmediate(resolve));
-      quietTurns = underWay === 0 && store.writeLagMs() === 0 ? quietTurns + 1 : 0;
+      quietTurns = underWay === 0 && store.oldestWaitingWriteMs() === 0 ? quietTurns + 1 : 0;
     }
     const tenant = own.tenant();
     const isUsable =

@@ -107,7 +107,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   const stored = await openStore({
     dataDir: deps.dataDir,
     clock: laneClock,
-    hasRoom: disk.hasRoom,
+    mayGrow: disk.hasRoom,
     commit: (commit) => (life.isDead ? disk.commitAfterCrash(commit) : disk.commit(commit)),
     rests: false,
     secondThread: false,
