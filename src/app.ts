@@ -50,6 +50,7 @@ import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
 import { withKeyCache } from "./store/key-cache.ts";
 import { openStore, storageSizes } from "./store/open.ts";
+import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
 import { createHub } from "./stream/hub.ts";
@@ -58,7 +59,7 @@ import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
 import { allowInbox } from "./webhooks/webhooks.ts";
 
-export interface App {
+export interface App extends OpenedStore {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
@@ -72,7 +73,6 @@ export interface App {
   /** Resolves when nothing is queued, in flight or due. */
   whenIdle(): Promise<void>;
   readonly endpoints: readonly ErasedEndpoint[];
-  readonly store: Store;
 }
 
 export interface AppDeps {
@@ -139,7 +139,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(dataDir.path),
     descriptors: machine.descriptors.count,
   });
-  const store = await openStoreIn(dataDir);
+  const { store, sandboxBooks } = await openStoreIn(dataDir);
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -175,6 +175,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const billing = createBilling({
     settings: config,
     store,
+    sandboxBooks,
     clock,
     log,
     vault,
@@ -271,6 +272,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   return {
     endpoints,
     store,
+    sandboxBooks,
     reloadCertificate: server.reloadCertificate,
     whenIdle: () => dispatcher.whenIdle(),
 
@@ -317,9 +319,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     },
   };
 
-  async function openStoreIn({ path, release }: DataDir): Promise<Store> {
+  async function openStoreIn({ path, release }: DataDir): Promise<OpenedStore> {
     try {
-      const opened = await openStore({
+      const { store, sandboxBooks } = await openStore({
         dataDir: path,
         clock,
         vault,
@@ -333,7 +335,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
-      return withKeyCache(wrapStore(opened));
+      return { store: withKeyCache(wrapStore(store)), sandboxBooks };
     } catch (error) {
       release();
       throw error;

@@ -346,7 +346,7 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
   test(`lets a server end in order and start again, with what was committed ${needs}`, async () => {
     const folder = join(disk.folder, "data");
     reopened(folder);
-    const store = await openStore({ dataDir: folder, clock: systemClock });
+    const { store } = await openStore({ dataDir: folder, clock: systemClock });
     await store.endSession("s1", Date.now() + 60_000);
     disk.fill();
     await store.close();
@@ -355,14 +355,14 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
     dataDir.announce({ pid: 1, url: "http://127.0.0.1:1" }, (message) => warnings.push(message));
     expect(warnings).toEqual([expect.stringMatching(/server\.json cannot be written: .*no space/i)]);
     dataDir.release();
-    const again = await openStore({ dataDir: folder, clock: systemClock });
+    const { store: again } = await openStore({ dataDir: folder, clock: systemClock });
     expect(await again.isSessionEnded("s1")).toBe(true);
     await again.close();
   });
 
   test(`refuses a database that comes from a backup, without a log beside it, with what to do ${needs}`, async () => {
     const backup = newFolder();
-    const store = await openStore({ dataDir: backup, clock: systemClock });
+    const { store } = await openStore({ dataDir: backup, clock: systemClock });
     await store.close();
     copyFileSync(join(backup, databaseFile), join(disk.folder, databaseFile));
     disk.fill();

@@ -5,6 +5,7 @@ export default defineConfig({
   schema: [
     "./src/store/sqlite/schema.ts",
     "./src/store/sqlite/billing-schema.ts",
+    "./src/store/sqlite/sandbox-schema.ts",
     "./src/store/sqlite/inbox-schema.ts",
   ],
   out: "./drizzle/sqlite/migrations",

@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import { pricesOf } from "../domain/plans.ts";
+import type { SandboxBooks } from "../store/sandbox-books.ts";
 import { createBillingCalendar } from "./calendar.ts";
 import { createPayments, type PaymentDeps, type Payments } from "./payments.ts";
 import { createPaystack } from "./paystack/paystack.ts";
@@ -21,6 +22,7 @@ export interface Billing {
 
 export interface BillingDeps
   extends Omit<PaymentDeps, "processor" | "calendar" | "prices" | "referenceSecret" | "baseUrl"> {
+  sandboxBooks: SandboxBooks;
   settings: Pick<Config, "payments" | "billingTimeZone"> & Parameters<typeof pricesOf>[0];
   /** See `deriveSecret`. */
   secretFor(purpose: string): Uint8Array;
@@ -30,8 +32,8 @@ export interface BillingDeps
   ownUrl(): string;
 }
 
-export function createBilling({ settings, secretFor, publicUrl, ownUrl, ...deps }: BillingDeps): Billing {
-  const { store, clock, log } = deps;
+export function createBilling({ settings, sandboxBooks, secretFor, publicUrl, ownUrl, ...deps }: BillingDeps): Billing {
+  const { clock, log } = deps;
   const prices = pricesOf(settings);
 
   const paymentsBy = (processor: PaymentProcessor): Payments =>
@@ -52,6 +54,6 @@ export function createBilling({ settings, secretFor, publicUrl, ownUrl, ...deps 
   }
   const callbacks = createCallbackSender({ url: () => `${ownUrl()}/pay/callback`, clock, log });
   const secret = secretFor("sandbox payment processor");
-  const sandbox = createSandbox({ store, clock, secret, publicUrl, postCallback: callbacks.post });
+  const sandbox = createSandbox({ books: sandboxBooks, clock, secret, publicUrl, postCallback: callbacks.post });
   return { prices, payments: paymentsBy(sandbox), sandbox, close: callbacks.stop };
 }

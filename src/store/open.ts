@@ -1,8 +1,8 @@
+import type { OpenedStore } from "./opened.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { databaseSizes, type StorageSizes } from "./sqlite/open.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
-import type { Store } from "./store.ts";
 
 /**
  * Where a backend is picked: nothing else outside of its folder knows which one there is. Today SQLite is the only one, in
@@ -11,7 +11,7 @@ import type { Store } from "./store.ts";
 export type StoreOptions = SqliteOptions;
 
 /** Opens the store, or makes a new one. @throws StartupError with what to do */
-export async function openStore(options: StoreOptions): Promise<Store> {
+export async function openStore(options: StoreOptions): Promise<OpenedStore> {
   return openSqliteStore(options);
 }
 

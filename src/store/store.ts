@@ -6,7 +6,7 @@ import type { ListedReplay, Replay, ReplayKind } from "../domain/replay.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
-import type { BillingVerbs, NewVerification, SandboxVerbs } from "./billing.ts";
+import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { InboxVerbs } from "./inbox.ts";
 import type { StatVerbs } from "./stats.ts";
@@ -36,8 +36,7 @@ export interface Store
     StatVerbs,
     InboxVerbs,
     BillingVerbs,
-    MaintenanceVerbs,
-    SandboxVerbs {}
+    MaintenanceVerbs {}
 
 // ---------------------------------------------------------------- tenants
 

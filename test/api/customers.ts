@@ -188,7 +188,7 @@ export const callbackOf = (reference: string) =>
 /** A customer pays on a page, and the callback of it is lost. */
 export async function payUnheard(server: TestApp, clock: Clock, page: string, card: string): Promise<void> {
   const sandbox = createSandbox({
-    store: server.app.store,
+    books: server.app.sandboxBooks,
     clock,
     secret: sandboxSecret(server),
     publicUrl: () => server.url,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { SandboxCard, SandboxTransaction } from "../../src/store/billing.ts";
+import type { SandboxCard, SandboxTransaction } from "../../src/store/sandbox-books.ts";
 import { createWorld, refusalOf, type TestBackend, type World } from "../support/store-factory.ts";
 
 const newTransaction = (given: Partial<SandboxTransaction> = {}): SandboxTransaction => ({
@@ -33,7 +33,7 @@ const newCard = (given: Partial<SandboxCard> = {}): SandboxCard => ({
 
 const paid = { state: "paid", cardToken: "SBX_AUTH_1", reason: null, paidAt: 2_000 } as const;
 
-/** The text of `SandboxVerbs` in `src/store/billing.ts` as tests. */
+/** The text of `src/store/sandbox-books.ts` as tests. */
 export function sandboxStoreContract(name: string, newBackend: () => TestBackend): void {
   describe(`${name} remembers for the sandbox:`, () => {
     let world: World;
@@ -41,79 +41,79 @@ export function sandboxStoreContract(name: string, newBackend: () => TestBackend
       world = await createWorld(newBackend());
     });
     afterEach(() => world.end());
-    const find = (reference = "ver-1") => world.store.findSandboxTransaction({ reference });
+    const find = (reference = "ver-1") => world.sandboxBooks.findTransaction({ reference });
 
     test("a transaction is found by reference and by access code as it was made, also after a restart", async () => {
       const made = newTransaction({ cardToken: "SBX_AUTH_1", reason: "Declined", paidAt: 5 });
-      expect(await world.store.addSandboxTransaction(made)).toBe(true);
+      expect(await world.sandboxBooks.addTransaction(made)).toBe(true);
       await world.reopen();
       expect(await find()).toEqual(made);
-      expect(await world.store.findSandboxTransaction({ accessCode: made.accessCode })).toEqual(made);
+      expect(await world.sandboxBooks.findTransaction({ accessCode: made.accessCode })).toEqual(made);
       expect(await find("ver-2")).toBeNull();
-      expect(await world.store.findSandboxTransaction({ accessCode: "ver-1" })).toBeNull();
+      expect(await world.sandboxBooks.findTransaction({ accessCode: "ver-1" })).toBeNull();
     });
 
     test("a reference is used once, also by two who come together", async () => {
       const second = newTransaction({ accessCode: "another", amountKobo: 1 });
-      const both = [newTransaction(), second].map((made) => world.store.addSandboxTransaction(made));
+      const both = [newTransaction(), second].map((made) => world.sandboxBooks.addTransaction(made));
       expect(await Promise.all(both)).toEqual([true, false]);
-      expect(await world.store.addSandboxTransaction(second)).toBe(false);
+      expect(await world.sandboxBooks.addTransaction(second)).toBe(false);
       expect(await find()).toEqual(newTransaction());
     });
 
     test("a move takes the card along and leaves the rest", async () => {
-      await world.store.addSandboxTransaction(newTransaction());
-      await world.store.addSandboxTransaction(newTransaction({ reference: "ver-2" }));
-      expect(await world.store.moveSandboxTransaction("ver-1", ["waiting", "failed"], paid, newCard())).toBe(true);
+      await world.sandboxBooks.addTransaction(newTransaction());
+      await world.sandboxBooks.addTransaction(newTransaction({ reference: "ver-2" }));
+      expect(await world.sandboxBooks.moveTransaction("ver-1", ["waiting", "failed"], paid, newCard())).toBe(true);
       expect(await find()).toEqual(newTransaction(paid));
       expect(await find("ver-2")).toEqual(newTransaction({ reference: "ver-2" }));
-      expect(await world.store.findSandboxCard("SBX_AUTH_1")).toEqual(newCard());
+      expect(await world.sandboxBooks.findCard("SBX_AUTH_1")).toEqual(newCard());
     });
 
     test("a move from another state does nothing, and no card is kept", async () => {
-      await world.store.addSandboxTransaction(newTransaction({ state: "reversed" }));
-      expect(await world.store.moveSandboxTransaction("ver-1", ["waiting", "failed"], paid, newCard())).toBe(false);
-      expect(await world.store.moveSandboxTransaction("ver-2", ["waiting"], paid, newCard())).toBe(false);
+      await world.sandboxBooks.addTransaction(newTransaction({ state: "reversed" }));
+      expect(await world.sandboxBooks.moveTransaction("ver-1", ["waiting", "failed"], paid, newCard())).toBe(false);
+      expect(await world.sandboxBooks.moveTransaction("ver-2", ["waiting"], paid, newCard())).toBe(false);
       expect(await find()).toEqual(newTransaction({ state: "reversed" }));
-      expect(await world.store.findSandboxCard("SBX_AUTH_1")).toBeNull();
+      expect(await world.sandboxBooks.findCard("SBX_AUTH_1")).toBeNull();
     });
 
     test("of two moves that come together one counts", async () => {
-      await world.store.addSandboxTransaction(newTransaction());
+      await world.sandboxBooks.addTransaction(newTransaction());
       const moves = ["SBX_AUTH_1", "SBX_AUTH_2"].map((token) =>
-        world.store.moveSandboxTransaction("ver-1", ["waiting"], { ...paid, cardToken: token }, newCard({ token })),
+        world.sandboxBooks.moveTransaction("ver-1", ["waiting"], { ...paid, cardToken: token }, newCard({ token })),
       );
       expect(await Promise.all(moves)).toEqual([true, false]);
       expect((await find())?.cardToken).toBe("SBX_AUTH_1");
-      expect(await world.store.findSandboxCard("SBX_AUTH_2")).toBeNull();
+      expect(await world.sandboxBooks.findCard("SBX_AUTH_2")).toBeNull();
     });
 
     test.each(["pays", "declines", "asks"] as const)("a card that %s is found as it was made", async (later) => {
       const card = newCard({ later, reusable: later === "pays" });
-      await world.store.addSandboxTransaction(newTransaction());
-      await world.store.moveSandboxTransaction("ver-1", ["waiting"], paid, card);
+      await world.sandboxBooks.addTransaction(newTransaction());
+      await world.sandboxBooks.moveTransaction("ver-1", ["waiting"], paid, card);
       await world.reopen();
-      expect(await world.store.findSandboxCard(card.token)).toEqual(card);
+      expect(await world.sandboxBooks.findCard(card.token)).toEqual(card);
     });
 
     test("a forgotten card is known as such; to forget an unknown one does nothing", async () => {
-      await world.store.addSandboxTransaction(newTransaction());
-      await world.store.moveSandboxTransaction("ver-1", ["waiting"], paid, newCard());
-      await world.store.forgetSandboxCard("SBX_AUTH_2");
-      expect(await world.store.findSandboxCard("SBX_AUTH_1")).toEqual(newCard());
-      await world.store.forgetSandboxCard("SBX_AUTH_1");
-      await world.store.forgetSandboxCard("SBX_AUTH_1");
-      expect(await world.store.findSandboxCard("SBX_AUTH_1")).toEqual(newCard({ forgotten: true }));
+      await world.sandboxBooks.addTransaction(newTransaction());
+      await world.sandboxBooks.moveTransaction("ver-1", ["waiting"], paid, newCard());
+      await world.sandboxBooks.forgetCard("SBX_AUTH_2");
+      expect(await world.sandboxBooks.findCard("SBX_AUTH_1")).toEqual(newCard());
+      await world.sandboxBooks.forgetCard("SBX_AUTH_1");
+      await world.sandboxBooks.forgetCard("SBX_AUTH_1");
+      expect(await world.sandboxBooks.findCard("SBX_AUTH_1")).toEqual(newCard({ forgotten: true }));
     });
 
     test("all of it outlives the tenants, and writes end with the store", async () => {
-      await world.store.addSandboxTransaction(newTransaction());
+      await world.sandboxBooks.addTransaction(newTransaction());
       const tenant = await world.tenant();
       await world.store.deleteTenant(tenant.key, 1);
       while (await world.store.eraseDeleted(100));
       expect(await find()).toEqual(newTransaction());
       await world.store.close();
-      expect(await refusalOf(world.store.forgetSandboxCard("SBX_AUTH_1"))).toBe("unavailable shutting_down");
+      expect(await refusalOf(world.sandboxBooks.forgetCard("SBX_AUTH_1"))).toBe("unavailable shutting_down");
     });
   });
 }

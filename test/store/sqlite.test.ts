@@ -26,7 +26,8 @@ import { createReader } from "../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../src/store/sqlite/replay-ledger.ts";
 import { replayVerbs } from "../../src/store/sqlite/replays.ts";
 import { createRowKeys } from "../../src/store/sqlite/row-keys.ts";
-import { sandboxVerbs } from "../../src/store/sqlite/sandbox.ts";
+import { createSandboxBooks } from "../../src/store/sqlite/sandbox-books.ts";
+import * as sandboxSchema from "../../src/store/sqlite/sandbox-schema.ts";
 import * as schema from "../../src/store/sqlite/schema.ts";
 import { statVerbs } from "../../src/store/sqlite/stats.ts";
 import { createTenantPages } from "../../src/store/sqlite/tenant-page.ts";
@@ -77,7 +78,7 @@ listsContract("SQLite", sqliteBackend);
 async function sqliteStore(options: Partial<StoreOptions> = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-sqlite-"));
   const path = join(dataDir, databaseFile);
-  const store = await openStore({ dataDir, clock: systemClock, ...options });
+  const { store } = await openStore({ dataDir, clock: systemClock, ...options });
   cleanups.push(async () => {
     await store.close();
     rmSync(dataDir, { recursive: true });
@@ -164,7 +165,10 @@ describe("migrations", () => {
     const { entries } = await Bun.file(join(folder, "migrations/meta/_journal.json")).json();
     const last = String(entries.length - 1).padStart(4, "0");
     const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
-    const today = await generateSQLiteDrizzleJson({ ...schema, ...billingSchema, ...inboxSchema }, generated.prevId);
+    const today = await generateSQLiteDrizzleJson(
+      { ...schema, ...billingSchema, ...sandboxSchema, ...inboxSchema },
+      generated.prevId,
+    );
     expect(await generateSQLiteMigration(generated, today)).toEqual([]);
   });
 
@@ -481,7 +485,7 @@ describe("query plans", () => {
       replayVerbs(connection, ledger, { mayGrow: () => true });
       eventVerbs(connection, { mayGrow: () => true });
       maintenanceVerbs(connection);
-      sandboxVerbs(connection);
+      createSandboxBooks(connection);
       inboxVerbs(connection);
       statVerbs(connection);
     });

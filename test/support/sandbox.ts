@@ -22,10 +22,10 @@ export async function createTestSandbox({
 } = {}) {
   const clock = createFakeClock();
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-sandbox-"));
-  const store = await openStore({ dataDir, clock });
+  const { store, sandboxBooks: books } = await openStore({ dataDir, clock });
   const callbacks: { body: Uint8Array; headers: Headers }[] = [];
   const sandbox = createSandbox({
-    store,
+    books,
     clock,
     secret,
     publicUrl: () => publicUrl,
@@ -46,6 +46,7 @@ export async function createTestSandbox({
   return {
     clock,
     store,
+    books,
     dataDir,
     sandbox,
     callbacks,

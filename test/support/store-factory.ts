@@ -6,13 +6,14 @@ import type { Replay, ReplayKind } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { InboxRange } from "../../src/store/inbox.ts";
+import type { OpenedStore } from "../../src/store/opened.ts";
 import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";
 import { createFakeClock, type FakeClock } from "./fake-clock.ts";
 import { readAll } from "./read-all.ts";
 
 /** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
 export interface TestBackend {
-  open(options: { clock: FakeClock; mayGrow(): boolean }): Promise<Store>;
+  open(options: { clock: FakeClock; mayGrow(): boolean }): Promise<OpenedStore>;
   /** Rows of each table, whoever they belong to. */
   countRows(): Record<string, number>;
   remove(): void;
@@ -106,7 +107,7 @@ export async function createWorld(backend: TestBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
   const open = () => backend.open({ clock, mayGrow: () => growth.isAllowed });
-  let store = await open();
+  let { store, sandboxBooks } = await open();
 
   const world = {
     clock,
@@ -115,10 +116,13 @@ export async function createWorld(backend: TestBackend) {
     get store() {
       return store;
     },
+    get sandboxBooks() {
+      return sandboxBooks;
+    },
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      store = await open();
+      ({ store, sandboxBooks } = await open());
     },
     async end() {
       await store.close();

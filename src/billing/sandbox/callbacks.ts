@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { formatIso } from "../../lib/iso-time.ts";
-import type { SandboxTransaction } from "../../store/billing.ts";
+import type { SandboxTransaction } from "../../store/sandbox-books.ts";
 import type { Callback } from "../processor.ts";
 
 export const signatureHeader = "x-paystack-signature";

@@ -1,4 +1,4 @@
-import type { SandboxCard } from "../../store/billing.ts";
+import type { SandboxCard } from "../../store/sandbox-books.ts";
 
 export interface TestCard {
   /** As it is printed on a card. */

@@ -2,7 +2,7 @@ import { createHmac, hkdfSync } from "node:crypto";
 import { DomainError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newToken } from "../../lib/id.ts";
-import type { SandboxCard, SandboxTransaction, SandboxVerbs } from "../../store/billing.ts";
+import type { SandboxBooks, SandboxCard, SandboxTransaction } from "../../store/sandbox-books.ts";
 import type { ChargeState, PaymentProcessor, Unknown } from "../processor.ts";
 import { createCallbacks } from "./callbacks.ts";
 import { findTestCard, type TestCard } from "./cards.ts";
@@ -65,7 +65,7 @@ export interface PageAnswer {
 }
 
 export interface SandboxDeps {
-  store: SandboxVerbs;
+  books: SandboxBooks;
   clock: Pick<Clock, "now">;
   /** 32 bytes. What it signs are callbacks and the likeness of cards. */
   secret: Uint8Array;
@@ -78,15 +78,15 @@ export interface SandboxDeps {
 /** A card is valid for so long. */
 const cardYears = 4;
 
-export function createSandbox({ store, clock, secret, publicUrl, postCallback }: SandboxDeps): Sandbox {
+export function createSandbox({ books, clock, secret, publicUrl, postCallback }: SandboxDeps): Sandbox {
   if (secret.length !== 32) throw new Error(`The secret of the sandbox has 32 bytes, not ${secret.length}`);
   const derive = (label: string) => new Uint8Array(hkdfSync("sha256", secret, "", `postrider sandbox ${label}`, 32));
   const callbacks = createCallbacks(derive("callbacks"));
   const cardSecret = derive("card signatures");
 
-  const findByReference = (reference: string) => store.findSandboxTransaction({ reference });
-  const findByAccessCode = (accessCode: string) => store.findSandboxTransaction({ accessCode });
-  const cardOf = async ({ cardToken }: SandboxTransaction) => (cardToken ? store.findSandboxCard(cardToken) : null);
+  const findByReference = (reference: string) => books.findTransaction({ reference });
+  const findByAccessCode = (accessCode: string) => books.findTransaction({ accessCode });
+  const cardOf = async ({ cardToken }: SandboxTransaction) => (cardToken ? books.findCard(cardToken) : null);
 
   function newCard({ brand, reusable, later }: TestCard, digits: string, email: string): SandboxCard {
     return {
@@ -184,7 +184,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
           return { kind: "email_refused", reason: "The sandbox refuses every e-mail address at refused.example" };
         }
         const transaction = newTransaction(request);
-        if (!(await store.addSandboxTransaction(transaction))) return { kind: "duplicate" };
+        if (!(await books.addTransaction(transaction))) return { kind: "duplicate" };
         return { kind: "ready", url: pageUrl(transaction) };
       }),
 
@@ -200,7 +200,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
         if (refusal) return refusal;
         // First of all: a repetition must not hear that the card is gone when the charge was made.
         if (await findByReference(request.reference)) return { kind: "duplicate" };
-        const card = await store.findSandboxCard(request.token);
+        const card = await books.findCard(request.token);
         if (!card || card.forgotten) return rejected("The card is not known here (any more)", "new_card");
         if (!card.reusable) return rejected("The card cannot be charged again", "new_card");
         if (card.email !== request.email) return rejected("The card belongs to another e-mail address", "new_card");
@@ -208,7 +208,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
           ...newTransaction({ ...request, cancelUrl: noCancelUrl }),
           ...chargedLater(card, clock.now()),
         };
-        if (!(await store.addSandboxTransaction(transaction))) return { kind: "duplicate" };
+        if (!(await books.addTransaction(transaction))) return { kind: "duplicate" };
         if (transaction.state === "paid") await announce(transaction.reference);
         return { kind: "state", state: await stateOf(transaction) };
       }),
@@ -219,7 +219,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
         if (!transaction) return rejected("There is no such transaction", "operator");
         if (transaction.amountKobo !== amountKobo) return rejected("A refund is of the whole amount", "operator");
         const reversed = { ...transaction, state: "reversed" } as const;
-        if (await store.moveSandboxTransaction(reference, ["paid"], reversed)) return { kind: "accepted" };
+        if (await books.moveTransaction(reference, ["paid"], reversed)) return { kind: "accepted" };
         const { state } = (await findByReference(reference)) ?? transaction;
         if (state === "reversed") return { kind: "already_refunded" };
         return rejected("The transaction has not been paid", "operator");
@@ -229,7 +229,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
 
     forgetCard: (token) =>
       orUnknown(async () => {
-        await store.forgetSandboxCard(token);
+        await books.forgetCard(token);
         return { kind: "forgotten" };
       }),
 
@@ -248,12 +248,12 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
       const { reference, email } = transaction;
       const { now } = found.card;
       if (now.kind === "declines") {
-        await store.moveSandboxTransaction(reference, payable, failed(now.reason));
+        await books.moveTransaction(reference, payable, failed(now.reason));
         return answer(accessCode);
       }
       const card = newCard(found.card, found.digits, email);
       const to = now.kind === "asks" ? confirming(card.token) : paid(card.token, clock.now());
-      const moved = await store.moveSandboxTransaction(reference, payable, to, card);
+      const moved = await books.moveTransaction(reference, payable, to, card);
       if (moved && to.state === "paid") await announce(reference);
       return answer(accessCode);
     },
@@ -263,7 +263,7 @@ export function createSandbox({ store, clock, secret, publicUrl, postCallback }:
       if (!transaction) return null;
       const { reference, cardToken } = transaction;
       const to = yes ? paid(cardToken, clock.now()) : failed("Not confirmed");
-      const moved = await store.moveSandboxTransaction(reference, ["confirming"], to);
+      const moved = await books.moveTransaction(reference, ["confirming"], to);
       if (moved && yes) await announce(reference);
       return answer(accessCode);
     },

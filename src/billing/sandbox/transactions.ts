@@ -1,4 +1,4 @@
-import type { SandboxCard, SandboxTransaction } from "../../store/billing.ts";
+import type { SandboxCard, SandboxTransaction } from "../../store/sandbox-books.ts";
 import type { Rejected, Succeeded } from "../processor.ts";
 
 /** The charge of a saved card has no page on which somebody could give up, so it has no address for that either. */

@@ -1,6 +1,7 @@
 import type { Charge } from "../../domain/books.ts";
 import type { BillingVerbs } from "../billing.ts";
 import type { Connection } from "./connection.ts";
+import { forgetSandboxCustomer } from "./sandbox-books.ts";
 
 type Verbs = Pick<
   BillingVerbs,
@@ -48,14 +49,12 @@ export function chargeVerbs({ client, lane, billing }: Connection): Verbs {
   const setRefund = client.prepare<null, [number, string, number | null]>(
     "update charge set refund = ?2, refund_at = ?3 where key = ?1",
   );
+  // The sandbox is in this file too, and knows the address that the card was verified with.
+  const forgetAtSandbox = forgetSandboxCustomer(client);
   const eraseBooks = [
     "delete from card_verification where account_key = ?1",
     "delete from plan_period where account_key = ?1",
     "delete from invoice_day where account_key = ?1",
-    // The sandbox's own side is in this file too, and it knows the address that the card was verified with.
-    `update sandbox_card set email = '' where token in (select card_token from sandbox_transaction
-       where reference in (select reference from charge where account_key = ?1))`,
-    "update sandbox_transaction set email = '' where reference in (select reference from charge where account_key = ?1)",
     "update charge set invoice_key = null, card_key = null, reason = null, page_url = null where account_key = ?1",
     "delete from invoice where account_key = ?1",
     "update billing_account set state = 'closed', verified_at = null, credit_kobo = 0 where key = ?1",
@@ -156,7 +155,7 @@ export function chargeVerbs({ client, lane, billing }: Connection): Verbs {
     closeBooks: (accountKey, now) =>
       lane.submit<void>(() => {
         if (billing.account(accountKey).state !== "closing") return;
-        for (const statement of eraseBooks) statement.run(accountKey);
+        for (const statement of [...forgetAtSandbox, ...eraseBooks]) statement.run(accountKey);
         billing.touch(accountKey, now);
       }),
   };

@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { Growth } from "../growth.ts";
+import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingRows } from "./billing-rows.ts";
@@ -24,7 +25,7 @@ import { createReader, createSameThreadReader } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
 import { replayVerbs } from "./replays.ts";
 import { createRowKeys } from "./row-keys.ts";
-import { sandboxVerbs } from "./sandbox.ts";
+import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { statVerbs } from "./stats.ts";
 import { createTenantPages } from "./tenant-page.ts";
@@ -67,7 +68,7 @@ export function openSqliteStore({
   commit,
   rests = true,
   secondThread = true,
-}: SqliteOptions): Store {
+}: SqliteOptions): OpenedStore {
   const client = openDatabase({
     dataDir,
     ...(warn && { warn }),
@@ -103,7 +104,7 @@ export function openSqliteStore({
     reportDamage,
   };
   const ledger = createReplayLedger(client);
-  return {
+  const store: Store = {
     ...tenantVerbs(connection),
     ...credentialVerbs(connection),
     ...webhookVerbs(connection),
@@ -117,6 +118,6 @@ export function openSqliteStore({
     ...settlementVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
-    ...sandboxVerbs(connection),
   };
+  return { store, sandboxBooks: createSandboxBooks(connection) };
 }

@@ -3,7 +3,7 @@ import { cards, createTestSandbox } from "../../support/sandbox.ts";
 
 processorContract("The sandbox", async () => {
   const world = await createTestSandbox();
-  const { sandbox, store, callbacks } = world;
+  const { sandbox, books, callbacks } = world;
   const codeOf = (page: string) =>
     page
       .replace(/\/confirm$/, "")
@@ -28,7 +28,7 @@ processorContract("The sandbox", async () => {
     },
     refusedEmail: "Ada@refused.example",
     async timesCharged(reference) {
-      const found = await store.findSandboxTransaction({ reference });
+      const found = await books.findTransaction({ reference });
       return found?.state === "paid" ? 1 : 0;
     },
     async callbackFor(reference) {

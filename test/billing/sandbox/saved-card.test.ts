@@ -51,7 +51,7 @@ describe("a charge of a saved card", () => {
     const { token } = await world.saveCard(cards.good);
     const { accessCode } = await world.open();
     await world.sandbox.pay(accessCode, cards.onceOnly);
-    const onceOnly = (await world.store.findSandboxTransaction({ accessCode }))?.cardToken ?? "";
+    const onceOnly = (await world.books.findTransaction({ accessCode }))?.cardToken ?? "";
     for (const [asked, email] of [
       [token, "OPS@acme.example"],
       ["SBX_AUTH_none", "ops@acme.example"],
@@ -143,7 +143,7 @@ describe("a callback", () => {
 
   test("survives a restart: the same secret reads it", async () => {
     const { body, headers } = await callback();
-    const deps = { store: world.store, clock: world.clock, publicUrl: () => "", postCallback: async () => {} };
+    const deps = { books: world.books, clock: world.clock, publicUrl: () => "", postCallback: async () => {} };
     const later = createSandbox({ ...deps, secret: new Uint8Array(32).fill(7) });
     expect(later.readCallback(body, headers)).toEqual({ kind: "charge", reference: "ver-a" });
     const other = createSandbox({ ...deps, secret: new Uint8Array(32).fill(8) });

@@ -26,7 +26,7 @@ export async function seedNeighbourhood(folder: string, { crowd, crowdUrl, backl
   const path = join(folder, "data");
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const dataDir = openDataDir(path);
-  const store = await openStore({ dataDir: path, clock: systemClock });
+  const { store } = await openStore({ dataDir: path, clock: systemClock });
   try {
     const numbers = Array.from({ length: crowd }, (_, n) => n).values();
     const payloads = Array.from({ length: backlog }, () => backlogPayload);

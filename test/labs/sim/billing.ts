@@ -37,7 +37,7 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   const dataDir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "postrider-sim-"));
   const time = { ...systemClock, now: () => clockOf.history.now() };
   const clockOf = { history: systemClock };
-  const store = await openStore({ dataDir, clock: time, rests: false });
+  const { store } = await openStore({ dataDir, clock: time, rests: false });
   const client = new Database(join(dataDir, "postrider.db"), { readonly: true });
   const writer = new Database(join(dataDir, "postrider.db"), { readwrite: true });
   const vault = createVault(randomBytes(32));

@@ -64,7 +64,7 @@ export async function seedAccounts(
   const path = join(dataDir, "data");
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const opened = openDataDir(path);
-  const store = await openStore({ dataDir: path, clock: systemClock });
+  const { store } = await openStore({ dataDir: path, clock: systemClock });
   try {
     const accounts = await Promise.all(
       Array.from({ length: count }, async (_, n): Promise<SeededAccount> => {

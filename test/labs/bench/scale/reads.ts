@@ -45,7 +45,7 @@ export const deepPageOf = ({ events }: History): number => Math.floor(events / 2
 /** Opens the store of a folder in this process, and closes it after. */
 async function withStore<T>(folder: string, use: (store: Store, masterKey: Uint8Array) => Promise<T>): Promise<T> {
   const dataDir = openDataDir(dataIn(folder));
-  const store = await openStore({ dataDir: dataDir.path, clock: systemClock });
+  const { store } = await openStore({ dataDir: dataDir.path, clock: systemClock });
   try {
     return await use(store, dataDir.secrets.masterKey);
   } finally {

@@ -73,7 +73,7 @@ export async function seed(dataDir: string, history: History): Promise<void> {
 
 async function createOwners(dataDir: string, history: History): Promise<Owner[]> {
   const folder = openDataDir(dataDir);
-  const store = await openStore({ dataDir: folder.path, clock: systemClock });
+  const { store } = await openStore({ dataDir: folder.path, clock: systemClock });
   try {
     await createAccounts(store, createVault(folder.secrets.masterKey), history.startsAt);
     const accounts = await Promise.all(Array.from({ length: tenants }, (_, tenant) => findAccount(store, tenant)));

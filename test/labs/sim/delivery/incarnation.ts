@@ -104,7 +104,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  const stored = await openStore({
+  const { store: stored } = await openStore({
     dataDir: deps.dataDir,
     clock: laneClock,
     mayGrow: disk.hasRoom,

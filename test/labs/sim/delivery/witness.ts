@@ -120,7 +120,7 @@ const rowOf = (side: "old" | "new", names: readonly string[]) =>
  * the program itself, so what is rolled back is not there and what is there was on disk, in this order.
  */
 export async function makeTemplate(dataDir: string): Promise<void> {
-  const store = await openStore({ dataDir, clock: systemClock, secondThread: false });
+  const { store } = await openStore({ dataDir, clock: systemClock, secondThread: false });
   await store.close();
   const client = new Database(`${dataDir}/postrider.db`);
   client.run("create table witness (n integer primary key, entry text not null)");

@@ -1,12 +1,13 @@
+import type { Database } from "bun:sqlite";
 import { eq, sql } from "drizzle-orm";
-import type { SandboxVerbs } from "../billing.ts";
-import { sandboxCard, sandboxTransaction } from "./billing-schema.ts";
+import type { SandboxBooks } from "../sandbox-books.ts";
 import type { Connection } from "./connection.ts";
+import { sandboxCard, sandboxTransaction } from "./sandbox-schema.ts";
 
 const value = sql.placeholder;
 
 /** What the built-in payment processor remembers. Its rows belong to no tenant, as they would elsewhere. */
-export function sandboxVerbs({ db, lane }: Pick<Connection, "db" | "lane">): SandboxVerbs {
+export function createSandboxBooks({ db, lane }: Pick<Connection, "db" | "lane">): SandboxBooks {
   const addTransaction = db
     .insert(sandboxTransaction)
     .values({
@@ -77,12 +78,11 @@ export function sandboxVerbs({ db, lane }: Pick<Connection, "db" | "lane">): San
     .prepare();
 
   return {
-    addSandboxTransaction: (transaction) =>
-      lane.submit<boolean>(() => addTransaction.get({ ...transaction }) !== undefined),
+    addTransaction: (transaction) => lane.submit<boolean>(() => addTransaction.get({ ...transaction }) !== undefined),
 
-    findSandboxTransaction: async (by) => ("reference" in by ? byReference.get(by) : byAccessCode.get(by)) ?? null,
+    findTransaction: async (by) => ("reference" in by ? byReference.get(by) : byAccessCode.get(by)) ?? null,
 
-    moveSandboxTransaction: (reference, from, { state, cardToken, reason, paidAt }, card) =>
+    moveTransaction: (reference, from, { state, cardToken, reason, paidAt }, card) =>
       lane.submit<boolean>(() => {
         const found = stateOf.get({ reference });
         if (!found || !from.includes(found.state)) return false;
@@ -91,8 +91,16 @@ export function sandboxVerbs({ db, lane }: Pick<Connection, "db" | "lane">): San
         return true;
       }),
 
-    findSandboxCard: async (token) => cardByToken.get({ token }) ?? null,
+    findCard: async (token) => cardByToken.get({ token }) ?? null,
 
-    forgetSandboxCard: (token) => lane.submit<void>(() => void forgetCard.run({ token })),
+    forgetCard: (token) => lane.submit<void>(() => void forgetCard.run({ token })),
   };
 }
+
+/** Statements with which the sandbox forgets whom a closed billing account belonged to; in the transaction that closes it. */
+export const forgetSandboxCustomer = (client: Database) =>
+  [
+    `update sandbox_card set email = '' where token in (select card_token from sandbox_transaction
+       where reference in (select reference from charge where account_key = ?1))`,
+    "update sandbox_transaction set email = '' where reference in (select reference from charge where account_key = ?1)",
+  ].map((statement) => client.prepare<null, [number]>(statement));
