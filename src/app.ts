@@ -48,7 +48,6 @@ import { createOperatorToken } from "./operator/token.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
-import { withKeyCache } from "./store/key-cache.ts";
 import { openStore, storageSizes } from "./store/open.ts";
 import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
@@ -335,7 +334,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
-      return { store: withKeyCache(wrapStore(store)), sandboxBooks };
+      return { store: wrapStore(store), sandboxBooks };
     } catch (error) {
       release();
       throw error;

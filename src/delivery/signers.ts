@@ -1,6 +1,7 @@
 import { keyContext } from "../domain/credentials.ts";
 import { accountGone } from "../domain/standing.ts";
 import type { Clock } from "../lib/clock.ts";
+import { createReadCache } from "../lib/read-cache.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { Store } from "../store/store.ts";
 import { importPrivateKey, type SignerMaterial, secretBytes } from "./signature.ts";
@@ -33,10 +34,15 @@ export interface SignerDeps {
   clock: Clock;
 }
 
-export function createSigners({ store, vault, clock }: SignerDeps): Signers {
-  const cache = new Map<number, { material: SignerMaterial; until: number }>();
+interface Usable {
+  readonly material: SignerMaterial;
+  readonly until: number;
+}
 
-  async function load(tenantKey: number, tenantId: string): Promise<SignerMaterial> {
+export function createSigners({ store, vault, clock }: SignerDeps): Signers {
+  const cache = createReadCache<number, Usable>(maxCachedTenants);
+
+  async function load(tenantKey: number, tenantId: string): Promise<Usable> {
     const now = clock.now();
     const [keys, secrets] = await Promise.all([
       store.signingKeys(tenantKey, now),
@@ -58,20 +64,15 @@ export function createSigners({ store, vault, clock }: SignerDeps): Signers {
       ...keys.map(({ activatesAt }) => activatesAt),
       ...secrets.map(({ expiresAt }) => expiresAt ?? Number.POSITIVE_INFINITY),
     ].filter((at) => at > now);
-    if (cache.size >= maxCachedTenants) {
-      const oldest = cache.keys().next();
-      if (!oldest.done) cache.delete(oldest.value);
-    }
-    cache.set(tenantKey, { material, until: Math.min(now + cacheLifetimeMs, ...changes) });
-    return material;
+    return { material, until: Math.min(now + cacheLifetimeMs, ...changes) };
   }
 
   return {
     materialFor(tenantKey, tenantId) {
       const cached = cache.get(tenantKey);
       if (cached && cached.until > clock.now()) return cached.material;
-      return load(tenantKey, tenantId);
+      return cache.read(tenantKey, () => load(tenantKey, tenantId)).then(({ material }) => material);
     },
-    forget: (tenantKey) => void cache.delete(tenantKey),
+    forget: cache.forget,
   };
 }

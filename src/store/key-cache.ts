@@ -1,58 +1,75 @@
-import type { CredentialVerbs, Store } from "./store.ts";
+import { createReadCache } from "../lib/read-cache.ts";
+import type { BillingVerbs } from "./billing.ts";
+import type { CredentialVerbs, TenantVerbs } from "./store.ts";
 
 /** About 500 bytes each. */
 const maxCachedKeys = 10_000;
 
-/** The verbs after which a key may stand for something else: another tier, a suspension, nothing at all. */
-const changing = [
-  "setTier",
-  "suspend",
-  "resume",
-  "changeEmail",
-  "setPassword",
-  "replacePassword",
-  "deleteTenant",
-  "rotateApiKey",
-  "endAllSessions",
-  "openVerification",
-  "giveUpVerification",
-  "settleVerification",
-  "settleCharge",
-  "failCharge",
-  "awaitConfirmation",
-] as const satisfies readonly (keyof Store)[];
+/** The verbs that may change what an API key stands for are among these, and nowhere else. */
+export type AccountVerbs = Omit<TenantVerbs, "eraseDeleted"> & CredentialVerbs & BillingVerbs;
+
+/**
+ * Those that never do: no account gets another tier, standing or version by them, and no key another end. What is not named
+ * here lets go of all keys, so that a new verb which nobody has thought of costs some reads, and nobody's money or secrets.
+ */
+const harmless: ReadonlySet<string> = new Set([
+  "createTenant",
+  "findTenant",
+  "findTenantByLoginEmail",
+  "listTenants",
+  "usage",
+  "apiKeys",
+  "findApiKey",
+  "touchApiKeys",
+  "signingKeys",
+  "rotateSigningKey",
+  "signingSecrets",
+  "rotateSigningSecret",
+  "endSession",
+  "isSessionEnded",
+  "rememberLogin",
+  "hasLoggedInSince",
+  "findVerification",
+  "billingAccountOf",
+  "books",
+  "preparePage",
+  "setPage",
+  "dropPage",
+  "endMonth",
+  "prepareAttempt",
+  "markSent",
+  "keepWaiting",
+  "lookUpSoon",
+  "dueAccounts",
+  "rest",
+  "planDays",
+  "findCharge",
+  "chargeHistory",
+] satisfies (keyof AccountVerbs)[]);
 
 type Found = NonNullable<Awaited<ReturnType<CredentialVerbs["findApiKey"]>>>;
+type Verb = (...args: never[]) => Promise<unknown>;
 
 /**
  * Keeps in memory whose API key is whose: every event asks, and the read took a fifth of the time of accepting and
- * delivering it. One process owns the database, so whatever changes an account comes through here; the changes are rare,
- * and each lets go of everything. Keys that nobody has are not kept: strangers could fill the memory with them.
+ * delivering it. For a backend that hears of every change, as one that owns its database alone does. Changes are rare, and
+ * each lets go of everything. Keys that nobody has are not kept: strangers could fill the memory with them.
  */
-export function withKeyCache(store: Store): Store {
-  const cache = new Map<string, Found>();
+export function withKeyCache(verbs: AccountVerbs): AccountVerbs {
+  const cache = createReadCache<string, Found>(maxCachedKeys);
 
-  const forgetting = Object.fromEntries(
-    changing.map((verb) => {
-      const write = store[verb] as (...args: unknown[]) => Promise<unknown>;
-      // Cleared after the commit and before the caller hears of it: what was read meanwhile may be old.
-      return [verb, (...args: unknown[]) => write(...args).finally(() => cache.clear())];
-    }),
-  ) as Pick<Store, (typeof changing)[number]>;
+  // After the change, whatever became of it, and before the caller hears of it.
+  const forgetting = Object.entries<Verb>({ ...verbs })
+    .filter(([name]) => !harmless.has(name))
+    .map(([name, write]): [string, Verb] => [name, (...args) => write(...args).finally(cache.forgetAll)]);
 
   return {
-    ...store,
-    ...forgetting,
+    ...verbs,
+    ...(Object.fromEntries(forgetting) as Partial<AccountVerbs>),
+
     async findApiKey(hash) {
       const name = Buffer.from(hash.buffer, hash.byteOffset, hash.byteLength).toString("latin1");
-      const cached = cache.get(name);
-      if (cached) return cached;
-      const found = await store.findApiKey(hash);
-      if (found) {
-        if (cache.size >= maxCachedKeys) cache.clear();
-        cache.set(name, found);
-      }
-      return found;
+      return cache.get(name) ?? cache.read(name, () => verbs.findApiKey(hash));
     },
   };
 }

@@ -145,6 +145,42 @@ export function storeContract(name: string, newBackend: () => TestBackend): void
         expect(await world.store.findApiKey(new Uint8Array(32))).toBeNull();
       });
 
+      const changes: readonly [string, (key: number) => Promise<unknown>][] = [
+        ["another tier", (key) => world.store.setTier(key, "pro")],
+        ["a suspension", (key) => world.store.suspend(key, "operator", 5)],
+        ["the end of one", (key) => world.store.resume(key, "payment")],
+        ["another e-mail", (key) => world.store.changeEmail(key, "new@x.io")],
+        ["another password", (key) => world.store.setPassword(key, "new")],
+        ["a replaced password", (key) => world.store.replacePassword(key, "hash", "new")],
+        ["the end of its sessions", (key) => world.store.endAllSessions(key)],
+        [
+          "an upgrade that waits for a card",
+          (key) =>
+            world.store.openVerification(key, { accountId: "bill_1", token: "t" }, { tier: "pro", login: null }, 5),
+        ],
+      ];
+      test.each(changes)(
+        "an API key stands for its account after %s, as soon as that is answered",
+        async (_, change) => {
+          const apiKey = newApiKeyRow();
+          const { key, id } = await world.tenant({ apiKey, tier: "free" });
+          await world.store.suspend(key, "payment", 1);
+          const before = await world.store.findApiKey(apiKey.hash);
+          await change(key);
+          const after = await world.store.findApiKey(apiKey.hash);
+          expect(after?.tenant).not.toEqual(before?.tenant);
+          expect(after?.tenant).toEqual((await world.store.findTenant(id)) ?? undefined);
+        },
+      );
+
+      test("an API key says when it ends as soon as the rotation that ends it is answered", async () => {
+        const apiKey = newApiKeyRow();
+        const { key } = await world.tenant({ apiKey });
+        expect(await world.store.findApiKey(apiKey.hash)).toMatchObject({ expiresAt: null });
+        await world.store.rotateApiKey(key, newApiKeyRow(), 2_000, 1_000);
+        expect(await world.store.findApiKey(apiKey.hash)).toMatchObject({ expiresAt: 2_000 });
+      });
+
       test("a rotation ends the others at the earlier of their own end and the given one; all stay listed", async () => {
         const { key } = await world.tenant();
         const [first] = await world.store.apiKeys(key);

@@ -17,14 +17,14 @@ function setUp(...activatesIn: number[]) {
   });
   const signers = createSigners({
     store: {
-      signingKeys: async () => keys,
+      signingKeys: async () => [...keys],
       signingSecrets: async () => [{ sealed: makeSigningSecret(vault, "t1"), expiresAt: null }],
     },
     vault,
     clock,
   });
   const keyId = async () => (await signers.materialFor(1, "t1")).keyId;
-  return { keys, clock, keyId };
+  return { keys, clock, keyId, signers };
 }
 
 describe("what a delivery is signed with", () => {
@@ -48,5 +48,16 @@ describe("what a delivery is signed with", () => {
   test("is the first key of an account also when the clock has stepped back behind its creation", async () => {
     const { keys, keyId } = setUp(90_000, 60_000);
     expect(await keyId()).toBe(keys[1]?.id ?? "");
+  });
+
+  test("is the new key as soon as a rotation is answered, also when a read of the old one is under way", async () => {
+    const { keys, keyId, signers } = setUp(-1);
+    const old = keys[0]?.id ?? "";
+    const overtaken = keyId();
+    keys.unshift({ ...makeSigningKey(vault, "t1"), activatesAt: 0, retiresAt: null });
+    signers.forget(1);
+    expect(await overtaken).toBe(old);
+    expect(await keyId()).toBe(keys[0]?.id ?? "");
+    expect(keys[0]?.id).not.toBe(old);
   });
 });

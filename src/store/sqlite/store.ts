@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { Growth } from "../growth.ts";
+import { withKeyCache } from "../key-cache.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { billingVerbs } from "./billing.ts";
@@ -105,17 +106,19 @@ export function openSqliteStore({
   };
   const ledger = createReplayLedger(client);
   const store: Store = {
-    ...tenantVerbs(connection),
-    ...credentialVerbs(connection),
+    ...withKeyCache({
+      ...tenantVerbs(connection),
+      ...credentialVerbs(connection),
+      ...billingVerbs(connection),
+      ...chargeVerbs(connection),
+      ...settlementVerbs(connection),
+    }),
     ...webhookVerbs(connection),
     ...eventVerbs(connection, { mayGrow }),
     ...deliveryVerbs(connection, ledger, { mayGrow }),
     ...replayVerbs(connection, ledger, { mayGrow }),
     ...statVerbs(connection),
     ...inboxVerbs(connection),
-    ...billingVerbs(connection),
-    ...chargeVerbs(connection),
-    ...settlementVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
   };
