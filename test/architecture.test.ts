@@ -117,7 +117,8 @@ describe("imports point one way", () => {
   test.each(["api.ts", "listener.ts", "http/cross-site-guard.ts", "http/respond.ts"])(
     "%s recognises no route by its path: endpoints say what is special about them",
     (file) => {
-      expect(readFileSync(join(src, file), "utf8")).not.toMatch(/["'`]\/(v1|pay|operator|events)\b/);
+      expect(readFileSync(join(src, file), "utf8")).not.toMatch(/["'`]\/(v1|pay|operator|events|inbox)\b/);
+      expect(typesAndImportsOf(file).filter((path) => features.includes(path.split("/")[0] ?? ""))).toEqual([]);
     },
   );
 
@@ -146,6 +147,53 @@ describe("imports point one way", () => {
       "test/engine.test.ts",
       "test/labs/sim/delivery/incarnation.ts",
     ]);
+  });
+});
+
+describe("no circle", () => {
+  /** Files that put a room together. Nothing in the room imports them, so each counts as a room of its own. */
+  const composers = ["billing/billing.ts", "cli/commands.ts", "cli/run.ts", "store/open.ts"];
+  const roomOf = (file: string) => (composers.includes(file) || dirname(file) === "." ? file : `${dirname(file)}/`);
+  const imported = new Map(
+    files.map((file) => [file, typesAndImportsOf(file).filter((path) => files.includes(path))] as const),
+  );
+  const importedByRoom = new Map<string, Set<string>>();
+  for (const [file, paths] of imported) {
+    const others = importedByRoom.get(roomOf(file)) ?? new Set();
+    for (const path of paths) if (roomOf(path) !== roomOf(file)) others.add(roomOf(path));
+    importedByRoom.set(roomOf(file), others);
+  }
+
+  /** What can be reached from itself. */
+  function circlesIn(graph: ReadonlyMap<string, Iterable<string>>): string[] {
+    return [...graph.keys()].filter((start) => {
+      const seen = new Set<string>();
+      const open = [...(graph.get(start) ?? [])];
+      for (let next = open.pop(); next !== undefined; next = open.pop()) {
+        if (seen.has(next)) continue;
+        seen.add(next);
+        open.push(...(graph.get(next) ?? []));
+      }
+      return seen.has(start);
+    });
+  }
+
+  test("is missed", () => {
+    expect(circlesIn(new Map(Object.entries({ a: ["b"], b: ["c"], c: ["b"], d: ["a"] })))).toEqual(["b", "c"]);
+  });
+
+  test("among files, types included", () => {
+    expect(circlesIn(imported)).toEqual([]);
+  });
+
+  test("among rooms, types included", () => {
+    expect([...importedByRoom.keys()].length).toBeGreaterThan(25);
+    expect(circlesIn(importedByRoom)).toEqual([]);
+  });
+
+  test.each(composers)("%s is a door that nothing in its room uses", (file) => {
+    const room = `${dirname(file)}/`;
+    expect(files.filter((other) => other.startsWith(room) && imported.get(other)?.includes(file))).toEqual([]);
   });
 });
 
