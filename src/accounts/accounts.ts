@@ -1,5 +1,6 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
 import type { DeliveryControl } from "../delivery/queue/control.ts";
+import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalid, notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
@@ -10,7 +11,7 @@ import { newTenantId } from "../lib/id.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
-import type { NewLogin, NewVerification } from "../store/billing.ts";
+import type { NewVerification } from "../store/billing.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";

@@ -1,6 +1,5 @@
-import type { SavedCard } from "../domain/books.ts";
+import type { NewCard, SavedCard } from "../domain/books.ts";
 import type { Vault } from "../lib/vault.ts";
-import type { NewCard } from "../store/billing.ts";
 import type { ChargeableCard } from "./processor.ts";
 
 /** What a card is charged with: secret, so it rests encrypted. */

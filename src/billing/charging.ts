@@ -1,9 +1,9 @@
-import type { Charge } from "../domain/books.ts";
+import type { AfterFailure, Charge } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newToken } from "../lib/id.ts";
 import type { Log } from "../lib/log.ts";
-import type { AfterFailure, Books, NewVerification } from "../store/billing.ts";
+import type { Books, NewVerification } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import type { CardVault } from "./card-vault.ts";

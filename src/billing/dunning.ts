@@ -1,4 +1,4 @@
-import type { AfterFailure } from "../store/billing.ts";
+import type { AfterFailure } from "../domain/books.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -1,7 +1,6 @@
-import type { BillingAccount, Charge } from "../domain/books.ts";
+import type { BillingAccount, Charge, NewInvoice } from "../domain/books.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { NewInvoice } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import { processorId } from "./charging.ts";
 import type { ChargeState, PaymentProcessor, Unknown } from "./processor.ts";

@@ -1,5 +1,4 @@
-import type { BillingAccount, Invoice, InvoiceLine } from "../domain/books.ts";
-import type { NewCharge, NewInvoice } from "../store/billing.ts";
+import type { BillingAccount, Invoice, InvoiceLine, NewCharge, NewInvoice } from "../domain/books.ts";
 import type { Store } from "../store/store.ts";
 import { type BillingCalendar, lastDayOf, monthOfDay } from "./calendar.ts";
 import { cardlessReference, chargeReference } from "./references.ts";

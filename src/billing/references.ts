@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
+import type { NewInvoice } from "../domain/books.ts";
 import { encodeBase32 } from "../lib/id.ts";
-import type { NewInvoice } from "../store/billing.ts";
 
 /**
  * What a processor knows a charge by: worked out with a secret from the account, the month, the purpose and a number, and

@@ -1,11 +1,11 @@
-import type { Charge } from "../domain/books.ts";
+import type { Charge, NewLogin } from "../domain/books.ts";
 import { DomainError, unavailable } from "../domain/errors.ts";
 import { isHigherTier } from "../domain/plans.ts";
 import { accountGone, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
-import type { Books, NewLogin } from "../store/billing.ts";
+import type { Books } from "../store/billing.ts";
 import type { Store } from "../store/store.ts";
 import type { BillingCalendar } from "./calendar.ts";
 import { type Charging, maySendAgain, newVerification, type Outcome } from "./charging.ts";

@@ -146,3 +146,59 @@ export interface Charge {
   readonly refund: "due" | "requested" | "done" | null;
   readonly refundAt: number | null;
 }
+
+/** What an upgrade changes besides the tier: the login of an account that was free. */
+export interface NewLogin {
+  readonly email: string;
+  readonly passwordHash: string;
+}
+
+export interface NewInvoice {
+  readonly id: string;
+  readonly kind: Invoice["kind"];
+  readonly lines: readonly InvoiceLine[];
+  /** Calendar days of the billing time zone, as days since the Unix epoch, with the tier that each belongs to. */
+  readonly days: readonly { readonly day: number; readonly tier: Tier }[];
+  readonly totalKobo: number;
+  readonly creditUsedKobo: number;
+  readonly amountKobo: number;
+}
+
+export interface NewCharge {
+  readonly reference: string;
+  readonly processor: string;
+  readonly amountKobo: number;
+  readonly cardKey: number | null;
+  /** When to look it up, should nobody say before what became of it. */
+  readonly lookUpAt: number | null;
+}
+
+export interface NewCard {
+  readonly processor: string;
+  readonly sealed: Uint8Array;
+  readonly signature: string | null;
+  readonly brand: string;
+  readonly last4: string;
+  readonly expMonth: string;
+  readonly expYear: string;
+}
+
+/** What a failed charge means for its invoice: when it is tried again, or that it will not be. */
+export type AfterFailure =
+  | { readonly kind: "retry"; readonly at: number }
+  | { readonly kind: "suspend" }
+  /** The days are free again. */
+  | { readonly kind: "void" };
+
+export interface ChargeFailure {
+  /** For the customer. */
+  readonly reason: string;
+  /** The card will never do. */
+  readonly cardRefused: boolean;
+  /** Money moved all the same, and goes back. */
+  readonly refund: boolean;
+  /** A card that came with it, to be forgotten. */
+  readonly card: NewCard | null;
+  /** When to make sure that it stays failed; null: it never reached the processor. */
+  readonly lookUpAt: number | null;
+}

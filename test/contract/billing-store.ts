@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Charge } from "../../src/domain/books.ts";
+import type { AfterFailure, Charge, NewCard, NewInvoice } from "../../src/domain/books.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { newToken } from "../../src/lib/id.ts";
-import type { AfterFailure, NewCard, NewInvoice } from "../../src/store/billing.ts";
 import { createWorld, refusalOf, type TestBackend, type World } from "../support/store-factory.ts";
 
 const hourMs = 3_600_000;

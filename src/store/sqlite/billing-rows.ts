@@ -1,7 +1,15 @@
 import type { Database } from "bun:sqlite";
-import type { BillingAccount, CardVerification, Charge, Invoice, InvoiceLine } from "../../domain/books.ts";
+import type {
+  BillingAccount,
+  CardVerification,
+  Charge,
+  Invoice,
+  InvoiceLine,
+  NewCard,
+  NewCharge,
+  NewInvoice,
+} from "../../domain/books.ts";
 import type { Tenant, Tier } from "../../domain/tenant.ts";
-import type { NewCard, NewCharge, NewInvoice } from "../billing.ts";
 
 /** A billing account as its row has it. */
 export interface AccountRow extends BillingAccount {

@@ -1,7 +1,7 @@
-import type { CardVerification, Charge } from "../../domain/books.ts";
+import type { CardVerification, Charge, NewCard } from "../../domain/books.ts";
 import { isHigherTier } from "../../domain/plans.ts";
 import type { Tenant } from "../../domain/tenant.ts";
-import type { BillingVerbs, NewCard, PaymentSettled } from "../billing.ts";
+import type { BillingVerbs, PaymentSettled } from "../billing.ts";
 import type { AccountRow, InvoiceRow } from "./billing-rows.ts";
 import { isSettled, openChargeOfInvoiceSql } from "./charges.ts";
 import type { Connection } from "./connection.ts";
