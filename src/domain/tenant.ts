@@ -39,3 +39,8 @@ export function statusOf(tenant: Tenant): TenantStatus {
 
 /** The plan whose limits hold for an account. */
 export const tierInForce = ({ enforcedTier }: Pick<Tenant, "enforcedTier">): Tier => enforcedTier ?? "free";
+
+/** What changes about an account. `loginEmail` is the address that it signs in with; an account without one uses its id. */
+export type TenantChange = Partial<Omit<Tenant, "key" | "id" | "name" | "createdAt">> & {
+  readonly loginEmail?: string | null;
+};

@@ -21,6 +21,7 @@ import type { Lane } from "../../src/store/sqlite/lane.ts";
 import { maintenanceVerbs } from "../../src/store/sqlite/maintenance.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
+import { createBooksFile } from "../../src/store/sqlite/open-books.ts";
 import { createQueries } from "../../src/store/sqlite/queries.ts";
 import { createReader } from "../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../src/store/sqlite/replay-ledger.ts";
@@ -560,7 +561,8 @@ describe("query plans", () => {
     const reader = createReader("");
     const pages = createTenantPages(client);
     const billing = createBillingRows(client);
-    const rows = { pages, rowKeys: createRowKeys(client), billing, queries: createQueries(db) };
+    const books = createBooksFile(client, pages, billing);
+    const rows = { pages, rowKeys: createRowKeys(client), billing, books, queries: createQueries(db) };
     return { client, db, lane, ...rows, reader, reportDamage: () => {} };
   }
 });

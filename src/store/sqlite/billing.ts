@@ -1,14 +1,23 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { CardVerification, Charge, PlanPeriod, SavedCard } from "../../domain/books.ts";
-import { accountGone, emailTaken } from "../../domain/standing.ts";
+import { removeCard } from "../../domain/charges.ts";
 import type { Tenant } from "../../domain/tenant.ts";
+import { isTaken } from "../../domain/tenant-change.ts";
+import {
+  dropPage,
+  giveUpVerification,
+  openPage,
+  openVerification,
+  refusalOfVerification,
+} from "../../domain/verifications.ts";
 import type { BillingVerbs, Books, DueAccount } from "../billing.ts";
 import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
-import { refuse } from "./lane.ts";
+import { type LaneTransaction, refuse } from "./lane.ts";
+import type { LoadedBooks } from "./open-books.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
-import { changeTenant, isEmailFree, returnToPlanInForce } from "./tenants.ts";
+import { createTenantRows } from "./tenant-rows.ts";
 
 type Verbs = Pick<
   BillingVerbs,
@@ -34,14 +43,14 @@ const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month 
   forget_at as forgetAt`;
 
 /** Verifications, their pages, and what the biller reads to know what there is to do. */
-export function billingVerbs({ client, db, lane, pages, billing }: Connection): Verbs {
+export function billingVerbs({ client, db, lane, pages, billing, books }: Connection): Verbs {
+  const tenants = createTenantRows(client);
   const tenantByKey = db
     .select(tenantColumns)
     .from(t.tenant)
     .where(and(eq(t.tenant.key, sql.placeholder("key")), isNull(t.tenant.deletedAt)))
     .prepare();
-  // A bare `?1` beside ORDER BY makes SQLite 3.54 compile the statement anew each time it is bound, which takes longer than
-  // to run it (15 µs against 1); `+?1` does not.
+  // `+?1`: see `openCharges`.
   const unfinishedCharges = client.prepare<Charge, [number]>(
     `select ${chargeColumns} from charge
      where account_key = +?1 and (state = 'open' or look_up_at is not null or refund_at is not null) order by key`,
@@ -59,15 +68,9 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
     `select invoice_day.day, invoice.state from invoice_day join invoice on invoice.key = invoice_day.invoice_key
      where invoice_day.account_key = ?1`,
   );
-  const setPageUrl = client.prepare<null, [string, string]>("update charge set page_url = ?2 where reference = ?1");
-  const deleteCard = client.prepare<null, [number]>("delete from saved_card where key = ?1");
   const accountOfCard = client.prepare<{ accountKey: number }, [number]>(
     "select account_key as accountKey from saved_card where key = ?1",
   );
-  const dropCard = client.prepare<null, [number, number]>(
-    "update billing_account set card_key = null where key = ?1 and card_key = ?2",
-  );
-  const setForgetAt = client.prepare<null, [number, number]>("update saved_card set forget_at = ?2 where key = ?1");
   const due = client.prepare<DueAccount, [number, number]>(
     "select key, version from billing_account where due_at <= ?1 order by due_at limit ?2",
   );
@@ -96,6 +99,17 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
     };
   }
 
+  /** The books of the account that a verification is of; null when there is no such one. */
+  function fileOf(tx: LaneTransaction, verificationKey: number): LoadedBooks | null {
+    const verification = billing.verification(verificationKey);
+    return verification && books.load(tx, verification.accountKey);
+  }
+
+  function fileOfCard(tx: LaneTransaction, cardKey: number): LoadedBooks | null {
+    const card = accountOfCard.get(cardKey);
+    return card && books.load(tx, card.accountKey);
+  }
+
   const livingTenant = (account: AccountRow): Tenant | null =>
     account.tenantKey === null ? null : (tenantByKey.get({ key: account.tenantKey }) ?? null);
 
@@ -103,23 +117,12 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
     openVerification: (tenantKey, ids, upgrade, now) =>
       lane.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
         const page = pages(tx, tenantKey);
-        if (page.gone) return refuse(accountGone());
-        const login = upgrade?.login;
-        if (login && !isEmailFree(db, login.email.toLowerCase(), tenantKey)) return refuse(emailTaken());
-        const account = billing.openAccount(tenantKey, ids.accountId);
-        const verification = billing.openVerification(account.key, ids.token, now);
-        if (upgrade) {
-          changeTenant(db, page, {
-            tier: upgrade.tier,
-            ...(login && {
-              email: login.email,
-              loginEmail: login.email.toLowerCase(),
-              passwordHash: login.passwordHash,
-            }),
-          });
-        }
-        billing.touch(account.key, now);
-        return { tenant: page.tenant, verification };
+        const holder = upgrade?.login ? tenants.holderOf(upgrade.login.email.toLowerCase()) : null;
+        const refusal = refusalOfVerification(page, isTaken(holder, tenantKey));
+        if (refusal) return refuse(refusal);
+        const file = books.load(tx, billing.openAccount(tenantKey, ids.accountId).key);
+        books.write(file, openVerification(file, ids.token, upgrade, now), now);
+        return { tenant: page.tenant, verification: billing.requiredVerificationOf(file.account.key) };
       }),
 
     async findVerification(token) {
@@ -134,60 +137,45 @@ export function billingVerbs({ client, db, lane, pages, billing }: Connection): 
     books: async (accountKey) => readTogether(accountKey),
 
     preparePage: (verificationKey, charge, now) =>
-      lane.submit<Charge | null>(() => {
-        const verification = billing.verification(verificationKey);
-        if (verification?.state !== "open") return null;
-        billing.leavePage(verification, now);
-        const page = billing.addCharge(verification.accountKey, "verification", charge, null, now);
-        billing.setVerificationCharge(verificationKey, page.key);
-        billing.touch(verification.accountKey, now);
-        return page;
+      lane.submit<Charge | null>((tx) => {
+        const file = fileOf(tx, verificationKey);
+        const change = file && openPage(file, verificationKey, charge, now);
+        if (!change) return null;
+        books.write(file, change, now);
+        return billing.requiredCharge(charge.reference);
       }),
 
     setPage: (reference, pageUrl, now) =>
       lane.submit<void>(() => {
-        setPageUrl.run(reference, pageUrl);
-        billing.touch(billing.requiredCharge(reference).accountKey, now);
+        const { key, accountKey } = billing.requiredCharge(reference);
+        books.writeCharge(accountKey, { key, pageUrl }, now);
       }),
 
     dropPage: (verificationKey, now) =>
-      lane.submit<void>(() => {
-        const verification = billing.verification(verificationKey);
-        if (verification?.state !== "open") return;
-        billing.leavePage(verification, now);
-        billing.setVerificationCharge(verificationKey, null);
-        billing.touch(verification.accountKey, now);
+      lane.submit<void>((tx) => {
+        const file = fileOf(tx, verificationKey);
+        if (file) books.write(file, dropPage(file, verificationKey, now), now);
       }),
 
     giveUpVerification: (verificationKey, now) =>
       lane.submit<Tenant | null>((tx) => {
-        const verification = billing.verification(verificationKey);
-        if (verification?.state !== "open") return null;
-        const account = billing.account(verification.accountKey);
-        billing.closeVerification(account.key, now);
-        billing.touch(account.key, now);
-        if (account.tenantKey === null) return null;
-        const page = pages(tx, account.tenantKey);
-        if (page.gone) return null;
-        returnToPlanInForce(db, page);
-        return page.tenant;
+        const file = fileOf(tx, verificationKey);
+        const change = file && giveUpVerification(file, verificationKey, now);
+        if (!change) return null;
+        books.write(file, change, now);
+        return file.page?.tenant ?? null;
       }),
 
     cardForgotten: (cardKey, now) =>
-      lane.submit<void>(() => {
-        const card = accountOfCard.get(cardKey);
-        if (!card) return;
-        dropCard.run(card.accountKey, cardKey);
-        deleteCard.run(cardKey);
-        billing.touch(card.accountKey, now);
+      lane.submit<void>((tx) => {
+        const file = fileOfCard(tx, cardKey);
+        if (file) books.write(file, removeCard(file, cardKey), now);
       }),
 
-    forgetCardLater: (cardKey, at, now) =>
-      lane.submit<void>(() => {
-        const card = accountOfCard.get(cardKey);
-        if (!card) return;
-        setForgetAt.run(cardKey, at);
-        billing.touch(card.accountKey, now);
+    forgetCardLater: (cardKey, forgetAt, now) =>
+      lane.submit<void>((tx) => {
+        const file = fileOfCard(tx, cardKey);
+        if (file) books.write(file, { cards: [{ key: cardKey, forgetAt }] }, now);
       }),
 
     dueAccounts: async (now, limit) => ({

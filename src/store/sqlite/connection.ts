@@ -3,6 +3,7 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { BillingRows } from "./billing-rows.ts";
 import type { DamageReport } from "./damage.ts";
 import type { Lane } from "./lane.ts";
+import type { BooksFile } from "./open-books.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
 import type { RowKeys } from "./row-keys.ts";
@@ -16,6 +17,7 @@ export interface Connection {
   readonly pages: TenantPages;
   readonly rowKeys: RowKeys;
   readonly billing: BillingRows;
+  readonly books: BooksFile;
   /** Reads that are quick enough for the event loop. */
   readonly queries: Queries;
   /** The same reads on a connection in a Worker, for those that may take long. */

@@ -21,6 +21,7 @@ import { createLane, type LaneOptions } from "./lane.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, openDatabase } from "./open.ts";
+import { createBooksFile } from "./open-books.ts";
 import { createQueries } from "./queries.ts";
 import { createReader, createSameThreadReader } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
@@ -93,13 +94,16 @@ export function openSqliteStore({
     ...(onAhead && { onAhead }),
     ...(commit && { commit }),
   });
+  const pages = createTenantPages(client);
+  const billing = createBillingRows(client);
   const connection: Connection = {
     client,
     db,
     lane,
-    pages: createTenantPages(client),
+    pages,
     rowKeys: createRowKeys(client),
-    billing: createBillingRows(client),
+    billing,
+    books: createBooksFile(client, pages, billing),
     queries,
     reader,
     reportDamage,

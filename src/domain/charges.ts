@@ -1,0 +1,117 @@
+import type { BillingAccount, Charge, NewCard } from "./books.ts";
+import type { BooksChange, CardToAdd, ChargeChange, InvoiceChange, OpenBooks, OpenInvoice } from "./books-change.ts";
+
+/** How long a page that was left behind is looked at again at the latest, should it have no time of its own. */
+const watchAgainMs = 60 * 60 * 1000;
+
+/** Its outcome is known and has had its consequences. */
+export const isSettled = ({ state, refund }: Pick<Charge, "state" | "refund">): boolean =>
+  state === "succeeded" || refund !== null;
+
+/** A charge that only the processor knows of, found after a restore. */
+export interface FoundCharge extends Pick<Charge, "kind" | "reference" | "processor" | "amountKobo"> {
+  /** Null: it is still under way. */
+  readonly transactionId: string | null;
+}
+
+/** Takes it into the books without an invoice: paid, it is credited; else it is watched, and goes back should it be paid. */
+export function adoptCharge(
+  { account }: Pick<OpenBooks, "account">,
+  { transactionId, amountKobo, ...found }: FoundCharge,
+  now: number,
+): BooksChange {
+  const isPaid = transactionId !== null;
+  return {
+    ...(isPaid && { account: { creditKobo: account.creditKobo + amountKobo } }),
+    addsCharge: {
+      ...found,
+      amountKobo,
+      transactionId,
+      state: isPaid ? "succeeded" : "superseded",
+      cardKey: null,
+      invoiceKey: null,
+      createdAt: now,
+      sentAt: null,
+      settledAt: now,
+      lookUpAt: isPaid ? null : now + watchAgainMs,
+    },
+  };
+}
+
+/** The processor is about to be asked. Null when the charge is not open any more. */
+export const sendCharge = (
+  { key, state }: Charge,
+  times: { readonly lookUpAt: number; readonly resendAt: number },
+  now: number,
+): ChargeChange | null => (state === "open" ? { key, sentAt: now, ...times } : null);
+
+/** It was looked up, and is still under way or still watched. */
+export const keepWaiting = (
+  { key, lookUps }: Charge,
+  until: { readonly lookUpAt: number | null; readonly resendAt?: number; readonly reason?: string },
+): ChargeChange => ({ key, lookUps: lookUps + 1, ...until });
+
+/** There is news of a charge, or of its refund. */
+export function lookUpSoon(charge: Charge, now: number): ChargeChange {
+  if (charge.refund === "requested") return { key: charge.key, refundAt: now };
+  return { key: charge.key, ...(!isSettled(charge) && { lookUpAt: now }) };
+}
+
+/** Money that moved has to go back. */
+export const refundDue = (now: number) => ({ refund: "due", refundAt: now, lookUpAt: null }) as const;
+
+/** A card that is not to be kept: the processor is told to forget it. */
+export const toBeForgotten = (card: NewCard, now: number): CardToAdd => ({ ...card, forgetAt: now, createdAt: now });
+
+/** The processor has forgotten a card: so do the books. */
+export const removeCard = ({ card }: Pick<OpenBooks, "card">, cardKey: number): BooksChange => ({
+  removesCard: cardKey,
+  ...(card?.key === cardKey && { account: { cardKey: null } }),
+});
+
+/** A payment that nobody waits for goes back, and its card is not kept. */
+export const giveBack = (
+  { key }: Charge,
+  { card, transactionId }: { readonly card: NewCard | null; readonly transactionId?: string },
+  now: number,
+): BooksChange => ({
+  charges: [{ key, ...refundDue(now), ...(transactionId !== undefined && { transactionId }) }],
+  ...(card && { addsCard: toBeForgotten(card, now) }),
+});
+
+export interface Superseded {
+  readonly charges: readonly ChargeChange[];
+  readonly invoices: readonly InvoiceChange[];
+  readonly freesDaysOf: readonly number[];
+  readonly account: Pick<BillingAccount, "creditKobo">;
+}
+
+/**
+ * Leaves open charges behind, and with that of an upgrade its invoice. They are still looked up: should one be paid after
+ * all, the money goes back.
+ */
+export function supersede({ account, invoices }: OpenBooks, charges: readonly Charge[], now: number): Superseded {
+  const isLeft = ({ key }: OpenInvoice) =>
+    charges.some(({ kind, invoiceKey }) => kind === "upgrade" && invoiceKey === key);
+  return {
+    charges: charges.map(({ key, lookUpAt }) => ({
+      key,
+      state: "superseded",
+      settledAt: now,
+      lookUpAt: lookUpAt ?? now + watchAgainMs,
+    })),
+    ...voidInvoices(account, invoices.filter(isLeft)),
+  };
+}
+
+/** Lets go of the days of open invoices, and gives back the credit that they used. */
+export function voidInvoices(
+  { creditKobo }: Pick<BillingAccount, "creditKobo">,
+  invoices: readonly OpenInvoice[],
+): Omit<Superseded, "charges"> {
+  return {
+    invoices: invoices.map(({ key }) => ({ key, state: "void", nextAttemptAt: null, login: null })),
+    freesDaysOf: invoices.map(({ key }) => key),
+    account: { creditKobo: invoices.reduce((sum, { creditUsedKobo }) => sum + creditUsedKobo, creditKobo) },
+  };
+}

@@ -1,0 +1,76 @@
+import type { BillingAccount, CardVerification } from "./books.ts";
+import type { OrderedLogin } from "./books-change.ts";
+import type { DomainError } from "./errors.ts";
+import { emailTaken } from "./standing.ts";
+import type { SuspensionCause, Tenant, TenantChange, Tier } from "./tenant.ts";
+
+/** What an operator or the account itself changes about it (decisions, section 4). */
+export type TenantDecision =
+  | { readonly kind: "changed"; readonly change: TenantChange }
+  | { readonly kind: "refused"; readonly error: DomainError };
+
+/** What an account signs in with besides its id: on paid tiers its e-mail, whatever case it is written in. */
+export const loginEmailOf = (tier: Tier, email: string): string | null =>
+  tier === "free" ? null : email.toLowerCase();
+
+/** Whether an address is the login of another account. @param holder the account that it is the login of */
+export const isTaken = (holder: number | null, tenantKey: number | null): boolean =>
+  holder !== null && holder !== tenantKey;
+
+/** The operator sets a tier, and its limits with it. @param holder the account that has the login of that tier */
+export function toTier(tenant: Tenant, tier: Tier, holder: number | null): TenantDecision {
+  if (isTaken(holder, tenant.key)) return { kind: "refused", error: emailTaken() };
+  return { kind: "changed", change: { tier, enforcedTier: tier, loginEmail: loginEmailOf(tier, tenant.email) } };
+}
+
+/** @param holder the account that has the new login */
+export function toEmail(tenant: Tenant, email: string, holder: number | null): TenantDecision {
+  if (isTaken(holder, tenant.key)) return { kind: "refused", error: emailTaken() };
+  return { kind: "changed", change: { email, loginEmail: loginEmailOf(tenant.tier, email) } };
+}
+
+/** An upgrade has come to nothing: the plan in force is the account's again, and a free one's e-mail is no login. */
+export function toPlanInForce({ tier, enforcedTier }: Tenant): TenantChange {
+  if (enforcedTier === null || enforcedTier === tier) return {};
+  return { tier: enforcedTier, ...(enforcedTier === "free" && { loginEmail: null }) };
+}
+
+/** The login that comes with an upgrade. An address that somebody has taken meanwhile stays a contact only. */
+export function toLogin(login: OrderedLogin | null): TenantChange {
+  if (!login) return {};
+  const { email, passwordHash, isTaken } = login;
+  return { email, loginEmail: isTaken ? null : email.toLowerCase(), passwordHash };
+}
+
+/** @param at null: resumed */
+export const toSuspended = (cause: SuspensionCause, at: number | null): TenantChange =>
+  cause === "operator" ? { operatorSuspendedAt: at } : { paymentSuspendedAt: at };
+
+/** Ends every session. */
+export const withoutSessions = ({ sessionVersion }: Tenant): TenantChange => ({ sessionVersion: sessionVersion + 1 });
+
+/** A new password ends every session. */
+export const toPassword = (tenant: Tenant, passwordHash: string): TenantChange => ({
+  passwordHash,
+  ...withoutSessions(tenant),
+});
+
+/** As `toPassword`; null when another one was set since `verified` was the hash. */
+export const replacePassword = (tenant: Tenant, verified: string, passwordHash: string): TenantChange | null =>
+  tenant.passwordHash === verified ? toPassword(tenant, passwordHash) : null;
+
+/**
+ * Whether an account loses its address to whoever asks for it: it has asked for a paid plan, and not verified a card since.
+ * It has proved nothing, and the address may be somebody else's. It keeps its id to sign in with, and the address as a
+ * contact.
+ */
+export function losesLogin(
+  { enforcedTier }: Tenant,
+  { verifiedAt }: Pick<BillingAccount, "verifiedAt">,
+  verification: Pick<CardVerification, "createdAt"> | null,
+  unverifiedSince: number,
+): boolean {
+  // Not one that the operator vouches for.
+  const hasPlan = enforcedTier !== null && enforcedTier !== "free";
+  return !hasPlan && verifiedAt === null && verification !== null && verification.createdAt <= unverifiedSince;
+}

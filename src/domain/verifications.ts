@@ -1,0 +1,152 @@
+import type { CardVerification, Charge, NewCharge, NewLogin } from "./books.ts";
+import { type BooksChange, type OpenBooks, withPeriod } from "./books-change.ts";
+import { supersede } from "./charges.ts";
+import type { DomainError } from "./errors.ts";
+import { isHigherTier } from "./plans.ts";
+import { accountGone, emailTaken } from "./standing.ts";
+import type { TenantChange, Tier } from "./tenant.ts";
+import { toLogin, toPlanInForce } from "./tenant-change.ts";
+import type { TenantState } from "./tenant-state.ts";
+
+/** What a card is verified for, besides itself. */
+export interface Upgrade {
+  readonly tier: Tier;
+  /** The login of an account that was free. */
+  readonly login: NewLogin | null;
+}
+
+/** Why no card can be verified; null when it can. @param isTaken the address is the login of another account */
+export function refusalOfVerification({ gone }: Pick<TenantState, "gone">, isTaken: boolean): DomainError | null {
+  if (gone) return accountGone();
+  return isTaken ? emailTaken() : null;
+}
+
+/** Opens a verification, unless one is open already; an upgrade names its tier at once. */
+export function openVerification(
+  { verification }: Pick<OpenBooks, "verification">,
+  token: string,
+  upgrade: Upgrade | null,
+  now: number,
+): BooksChange {
+  const login = upgrade?.login;
+  return {
+    ...(!verification && { addsVerification: { token, createdAt: now, chargeKey: null } }),
+    ...(upgrade && {
+      tenant: { tier: upgrade.tier, ...(login && toLogin({ ...login, isTaken: false })) },
+    }),
+  };
+}
+
+/** Leads the address of a verification to a new page, in place of the one before. Null when it is not open any more. */
+export function openPage(
+  books: OpenBooks,
+  verificationKey: number,
+  charge: NewCharge,
+  now: number,
+): BooksChange | null {
+  const { verification } = books;
+  if (verification?.key !== verificationKey) return null;
+  return {
+    ...leavePage(books, now),
+    verification: { key: verificationKey, chargeKey: "added" },
+    addsCharge: {
+      ...charge,
+      kind: "verification",
+      state: "open",
+      invoiceKey: null,
+      createdAt: now,
+      // The page is where it is paid: nothing is sent after it.
+      sentAt: now,
+      settledAt: null,
+      transactionId: null,
+    },
+  };
+}
+
+/** A tier that was set, and not paid for by card. One that never is leaves nothing to verify. */
+export function takeTier(books: OpenBooks, tenant: TenantChange, now: number): BooksChange {
+  const isPaidByCard = tenant.tier === "pro" || tenant.tier === "business";
+  return withPeriod(books, { ...(!isPaidByCard && closeVerification(books, now)), tenant }, now);
+}
+
+/** Leaves the page behind, so that the next visitor gets a new one. Null when the verification is not open any more. */
+export function dropPage(books: OpenBooks, verificationKey: number, now: number): BooksChange | null {
+  if (books.verification?.key !== verificationKey) return null;
+  return { ...leavePage(books, now), verification: { key: verificationKey, chargeKey: null } };
+}
+
+/** Nobody has completed it: an upgrade goes back to the plan in force. Null when it was not open. */
+export function giveUpVerification(books: OpenBooks, verificationKey: number, now: number): BooksChange | null {
+  const { verification, tenant } = books;
+  if (verification?.key !== verificationKey) return null;
+  return { ...closeVerification(books, now), ...(tenant && { tenant: toPlanInForce(tenant) }) };
+}
+
+/** Closes the open verification, if there is one; a payment that comes for its page is given back. */
+export function closeVerification(books: OpenBooks, now: number): BooksChange {
+  const { verification } = books;
+  if (!verification) return {};
+  return { ...leavePage(books, now), verification: { key: verification.key, state: "given_up" } };
+}
+
+/** A month's end charge that waits for a confirmation stays: its days are owed all the same. */
+function leavePage(books: OpenBooks, now: number): BooksChange {
+  const { verification, charges } = books;
+  const left = charges.filter(({ key, kind }) => key === verification?.chargeKey && kind !== "subscription");
+  return left.length > 0 ? supersede(books, left, now) : {};
+}
+
+/** Where the bank wants the customer to confirm a charge. */
+export interface Confirmation {
+  readonly pageUrl: string;
+  readonly lookUpAt: number;
+  /** The secret part of a `payment_url`, should there be none. */
+  readonly token: string;
+}
+
+/**
+ * The bank wants the customer to confirm: the account gets a `payment_url` that leads there, and an upgrade takes effect
+ * as far as its name. Null when the charge is not open any more.
+ */
+export function confirmCharge(
+  books: OpenBooks,
+  charge: Charge,
+  { pageUrl, lookUpAt, token }: Confirmation,
+  now: number,
+): BooksChange | null {
+  if (charge.state !== "open") return null;
+  const charges = [{ key: charge.key, pageUrl, lookUpAt }];
+  const { tenant, verification } = books;
+  const invoice = books.invoices.find(({ key }) => key === charge.invoiceKey);
+  if (!tenant || !invoice) return { charges };
+  const { key, targetTier: tier, login } = invoice;
+  return {
+    charges,
+    // A page on which the customer is already giving another card is the better one.
+    ...(verification?.chargeKey === null && { verification: { key: verification.key, chargeKey: charge.key } }),
+    ...(!verification && { addsVerification: { token, createdAt: now, chargeKey: charge.key } }),
+    ...(tier !== null && {
+      tenant: { ...(isHigherTier(tier, tenant.tier) && { tier }), ...toLogin(login) },
+      invoices: [{ key, login: null }],
+    }),
+  };
+}
+
+/** Charges that a bank wants to have confirmed. */
+export const toBeConfirmed = ({ charges }: OpenBooks): Charge[] =>
+  charges.filter(({ kind, pageUrl }) => (kind === "upgrade" || kind === "subscription") && pageUrl !== null);
+
+/**
+ * The charge that the address of a verification led to is over: it leads to the next one that is to be confirmed.
+ * @param end what becomes of the verification if there is none; null: it stays open, and leads nowhere for now
+ */
+export function leadOn(
+  books: OpenBooks,
+  { key, chargeKey }: CardVerification,
+  over: Charge,
+  end: "succeeded" | "given_up" | null,
+): Pick<BooksChange, "verification"> {
+  if (chargeKey !== over.key) return {};
+  const next = toBeConfirmed(books).find((charge) => charge.key !== over.key);
+  return { verification: { key, chargeKey: next?.key ?? null, ...(!next && end && { state: end }) } };
+}

@@ -1,0 +1,36 @@
+import type { Database } from "bun:sqlite";
+import type { TenantChange } from "../../domain/tenant.ts";
+import { createPatch } from "./patch.ts";
+import type { TenantPage } from "./tenant-page.ts";
+
+/** The rows of tenants, as their own verbs and those of payments change them. */
+export interface TenantRows {
+  /** Writes what changes about a living tenant to its row and its page; nothing to change is no write. */
+  change(page: TenantPage, change: TenantChange): void;
+  /** The tenant that has this login; null when none has it. */
+  holderOf(loginEmail: string | null): number | null;
+}
+
+export function createTenantRows(client: Database): TenantRows {
+  const patch = createPatch<TenantChange>(client, "tenant", {
+    email: "email",
+    loginEmail: "login_email",
+    tier: "tier",
+    enforcedTier: "enforced_tier",
+    passwordHash: "password_hash",
+    sessionVersion: "session_version",
+    operatorSuspendedAt: "operator_suspended_at",
+    paymentSuspendedAt: "payment_suspended_at",
+    pastDueAt: "past_due_at",
+  });
+  const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
+  return {
+    change(page, change) {
+      if (Object.keys(change).length === 0) return;
+      patch(page.tenant.key, change);
+      const { loginEmail: _, ...changed } = change;
+      page.tenant = { ...page.tenant, ...changed };
+    },
+    holderOf: (loginEmail) => byLogin.get(loginEmail)?.key ?? null,
+  };
+}

@@ -1,0 +1,493 @@
+import { describe, expect, test } from "bun:test";
+import type { Charge, NewCard } from "../../src/domain/books.ts";
+import type { BooksChange, OpenBooks, OrderedLogin } from "../../src/domain/books-change.ts";
+import { failCharge, payCharge, payVerification } from "../../src/domain/payments.ts";
+import type { Tenant } from "../../src/domain/tenant.ts";
+import { chargeOf, tenantOf, verificationOf } from "../support/billing-factory.ts";
+import { openBooks, openInvoice } from "../support/open-books.ts";
+
+const now = 10_000;
+const hourMs = 3_600_000;
+const transactionId = "T7";
+
+const newCard: NewCard = {
+  processor: "sandbox:test",
+  sealed: new Uint8Array([7]),
+  signature: "NEW",
+  brand: "visa",
+  last4: "4242",
+  expMonth: "01",
+  expYear: "2031",
+};
+const sameCard = { ...newCard, signature: "SIG" };
+
+const goesBack = { refund: "due", refundAt: now, lookUpAt: null } as const;
+const succeeded = { state: "succeeded", settledAt: now, transactionId, lookUpAt: null, reason: null } as const;
+const forgotten = { ...newCard, forgetAt: now, createdAt: now };
+
+/** A page, and the verification whose address leads to it. */
+const page = chargeOf({ key: 9, kind: "verification", invoiceKey: null, cardKey: null, amountKobo: 10_000 });
+const atPage = verificationOf({ key: 3, chargeKey: page.key });
+
+const verified = (given: Parameters<typeof openBooks>[0] = {}, card = newCard, charge: Charge = page) =>
+  payVerification(
+    openBooks({ verification: atPage, charges: [page], ...given }),
+    charge,
+    { card, transactionId, nextInvoiceAt: 77_000 },
+    now,
+  );
+
+describe("a hosted page that was paid (decisions, section 12)", () => {
+  test.each<[string, Partial<Charge>]>([
+    ["it had succeeded", { state: "succeeded" }],
+    ["it goes back already", { state: "superseded", refund: "due" }],
+    ["it was paid back", { state: "failed", refund: "done" }],
+  ])("changes nothing when %s", (_, charge) => {
+    expect(verified({}, newCard, { ...page, ...charge })).toEqual({ kind: "known", change: null });
+  });
+
+  test.each<[string, Partial<Charge>, Partial<OpenBooks>]>([
+    ["it was left behind", { state: "superseded" }, {}],
+    ["it was given up", { state: "failed" }, {}],
+    ["the address leads to another page by now", {}, { verification: verificationOf({ chargeKey: 8 }) }],
+    ["no verification is open", {}, { verification: null }],
+    ["the account was deleted", {}, { tenant: null }],
+  ])("goes back, and its card is forgotten, when %s", (_, charge, given) => {
+    const change = { charges: [{ key: page.key, ...goesBack, transactionId }], addsCard: forgotten };
+    expect(verified(given, newCard, { ...page, ...charge })).toEqual({ kind: "refund_due", change });
+  });
+
+  test("for the first time is kept, and begins what is charged", () => {
+    const given = {
+      account: { verifiedAt: null, nextInvoiceAt: null },
+      tenant: tenantOf({ enforcedTier: null }),
+      card: null,
+      period: null,
+    };
+    expect(verified(given)).toEqual({
+      kind: "applied",
+      change: {
+        account: { creditKobo: 5_000, cardKey: "added", verifiedAt: now, nextInvoiceAt: 77_000 },
+        tenant: { enforcedTier: "pro" },
+        verification: { key: 3, state: "succeeded" },
+        charges: [{ key: page.key, ...succeeded, cardKey: "added" }],
+        invoices: [],
+        freesDaysOf: [],
+        addsCard: { ...newCard, forgetAt: null, createdAt: now },
+        period: { ends: null, starts: "pro", at: now },
+      },
+    });
+  });
+
+  test("for the second time goes back, and changes neither the day nor the month's end", () => {
+    expect(verified().change).toMatchObject({
+      account: { verifiedAt: 0, nextInvoiceAt: 90_000 },
+      charges: [{ key: page.key, ...succeeded, ...goesBack }],
+    });
+  });
+
+  test.each<[string, NewCard, Partial<OpenBooks>, Partial<BooksChange>, number | "added"]>([
+    [
+      "another card takes the place of the earlier one, which is forgotten",
+      newCard,
+      {},
+      { cards: [{ key: 1, forgetAt: now }], addsCard: { ...newCard, forgetAt: null, createdAt: now } },
+      "added",
+    ],
+    [
+      "the same card keeps its row, takes the newer token and is asked again",
+      sameCard,
+      {},
+      { cards: [{ key: 1, sealed: newCard.sealed, expMonth: "01", expYear: "2031", refused: false }] },
+      1,
+    ],
+    [
+      "a card without a signature is never the same",
+      { ...newCard, signature: null },
+      { card: { key: 1, processor: "sandbox:test", signature: null } },
+      { cards: [{ key: 1, forgetAt: now }] },
+      "added",
+    ],
+    [
+      "a card at another processor is another one",
+      sameCard,
+      { card: { key: 1, processor: "paystack:live", signature: "SIG" } },
+      { cards: [{ key: 1, forgetAt: now }] },
+      "added",
+    ],
+  ])("%s", (_, card, given, changed, cardKey) => {
+    const { change } = verified(given, card);
+    expect(change).toMatchObject({ ...changed, account: { cardKey }, charges: [{ key: page.key, cardKey }] });
+    if (cardKey !== "added") expect(change).not.toHaveProperty("addsCard");
+  });
+
+  test.each<[string, Partial<Tenant>, Partial<BooksChange>]>([
+    ["the plan in force stays", {}, {}],
+    [
+      "the plan to come is in force",
+      { tier: "business" },
+      { tenant: { enforcedTier: "business" }, period: { ends: 1, starts: "business", at: now } },
+    ],
+    ["a suspended account begins no plan", { paymentSuspendedAt: 5 }, { period: { ends: 1, starts: null, at: now } }],
+  ])("%s", (_, tenant, changed) => {
+    const change: BooksChange = verified({ tenant: tenantOf(tenant) }).change ?? {};
+    expect({ tenant: change.tenant, period: change.period }).toEqual({
+      tenant: undefined,
+      period: undefined,
+      ...changed,
+    });
+  });
+
+  test("takes the place of what a bank wanted to have confirmed, and pays at once what is owed", () => {
+    const upgrade = chargeOf({
+      key: 5,
+      kind: "upgrade",
+      invoiceKey: 5,
+      pageUrl: "https://bank.example/5",
+      lookUpAt: 40,
+    });
+    const month = chargeOf({ key: 6, invoiceKey: 6, pageUrl: "https://bank.example/6" });
+    const underWay = chargeOf({ key: 7, kind: "upgrade", invoiceKey: 7 });
+    const invoices = [
+      openInvoice({ key: 5, kind: "upgrade", creditUsedKobo: 300 }),
+      openInvoice({ key: 6, creditUsedKobo: 20 }),
+      openInvoice({ key: 7, kind: "upgrade", creditUsedKobo: 1 }),
+    ];
+    const left = { state: "superseded", settledAt: now } as const;
+    expect(verified({ charges: [upgrade, month, underWay, page], invoices }).change).toMatchObject({
+      account: { creditKobo: 5_300 },
+      charges: [
+        { key: page.key, state: "succeeded" },
+        { key: 5, ...left, lookUpAt: 40 },
+        { key: 6, ...left, lookUpAt: now + hourMs },
+      ],
+      invoices: [
+        { key: 5, state: "void", nextAttemptAt: null, login: null },
+        { key: 6, nextAttemptAt: now },
+      ],
+      freesDaysOf: [5],
+    });
+  });
+});
+
+const monthly = chargeOf({ key: 2, invoiceKey: 4, amountKobo: 50_000 });
+const ofMonth = openInvoice({ key: 4 });
+const upgrade = chargeOf({ key: 2, kind: "upgrade", invoiceKey: 4, amountKobo: 50_000 });
+const login: OrderedLogin = { email: "Ada@Example.com", passwordHash: "new hash", isTaken: false };
+const ofUpgrade = openInvoice({ key: 4, kind: "upgrade", targetTier: "business" });
+/** A bank waits for its customer, and the address of a verification leads there. */
+const atBank = verificationOf({ key: 3, chargeKey: 2 });
+
+const charged = (
+  given: Parameters<typeof openBooks>[0] = {},
+  charge: Charge = monthly,
+  payment: { amountKobo?: number } = {},
+) =>
+  payCharge(
+    openBooks({ charges: [charge], invoices: [ofMonth], ...given }),
+    charge,
+    { transactionId, ...payment },
+    now,
+  );
+
+describe("a charge of a saved card that was paid", () => {
+  test("pays its invoice", () => {
+    expect(charged()).toEqual({
+      kind: "applied",
+      change: {
+        charges: [{ key: 2, ...succeeded, amountKobo: 50_000 }],
+        invoices: [{ key: 4, state: "paid", paidAt: now, nextAttemptAt: null, login: null }],
+        tenant: {},
+      },
+    });
+  });
+
+  test.each<[string, Partial<Charge>]>([
+    ["it had succeeded", { state: "succeeded" }],
+    ["it goes back already", { state: "failed", refund: "requested" }],
+  ])("changes nothing when %s", (_, charge) => {
+    expect(charged({}, { ...monthly, ...charge })).toEqual({ kind: "known", change: null });
+  });
+
+  test.each<[string, Partial<Charge>, Partial<OpenBooks>]>([
+    ["its invoice is paid or void", {}, { invoices: [] }],
+    ["it has none", { invoiceKey: null }, {}],
+    ["it was left behind", { state: "superseded" }, { charges: [] }],
+    ["another charge of its month is open", { state: "failed" }, { charges: [chargeOf({ key: 8, invoiceKey: 4 })] }],
+    ["it is of an upgrade that was given up", { state: "failed", kind: "upgrade" }, { charges: [] }],
+    ["it is the last one of an account, and was given up", { state: "failed", kind: "closing" }, { charges: [] }],
+  ])("goes back when %s", (_, charge, given) => {
+    const change = { charges: [{ key: 2, ...goesBack, transactionId }] };
+    expect(charged(given, { ...monthly, ...charge })).toEqual({ kind: "refund_due", change });
+  });
+
+  test("pays its days after all when its month was given up and nothing else pays them", () => {
+    expect(charged({ charges: [] }, { ...monthly, state: "failed" })).toMatchObject({
+      kind: "applied",
+      change: { invoices: [{ key: 4, state: "paid" }] },
+    });
+  });
+
+  test.each<[string, { amountKobo?: number; creditUsedKobo?: number }, object, number | undefined]>([
+    ["as much as its invoice", { amountKobo: 50_000 }, {}, undefined],
+    ["as much as its invoice, with credit", { amountKobo: 49_000, creditUsedKobo: 1_000 }, {}, undefined],
+    ["more: the rest is credited", { amountKobo: 70_000 }, {}, 25_000],
+    ["more, with credit", { amountKobo: 50_000, creditUsedKobo: 1_000 }, {}, 6_000],
+    ["less: nobody owes the rest", { amountKobo: 30_000 }, { totalKobo: 30_000, amountKobo: 30_000 }, undefined],
+    [
+      "less, with credit",
+      { amountKobo: 30_000, creditUsedKobo: 1_000 },
+      { totalKobo: 31_000, amountKobo: 30_000 },
+      undefined,
+    ],
+  ])("over %s", (_, { creditUsedKobo = 0, ...payment }, lowered, creditKobo) => {
+    const { change } = charged({ invoices: [{ ...ofMonth, creditUsedKobo }] }, monthly, payment);
+    const paid = { key: 4, state: "paid", paidAt: now, nextAttemptAt: null, login: null };
+    expect<unknown>(change?.invoices?.[0]).toEqual({ ...paid, ...lowered });
+    expect<unknown>(change?.account?.creditKobo).toBe(creditKobo);
+  });
+
+  test.each<[string, Partial<Tenant>, Partial<OpenBooks>, Partial<BooksChange>]>([
+    [
+      "restores an account that was past due",
+      { pastDueAt: 5 },
+      {},
+      { tenant: { pastDueAt: null, paymentSuspendedAt: null } },
+    ],
+    [
+      "restores a suspended one, whose plan counts again",
+      { pastDueAt: 5, paymentSuspendedAt: 6 },
+      { period: null },
+      {
+        tenant: { pastDueAt: null, paymentSuspendedAt: null },
+        period: { ends: null, starts: "pro", at: now },
+      },
+    ],
+    [
+      "does not while another one is outstanding",
+      { pastDueAt: 5 },
+      { invoices: [ofMonth, openInvoice({ key: 5, firstFailedAt: 5 })] },
+      { tenant: {} },
+    ],
+    [
+      "does while another one has not failed",
+      { pastDueAt: 5 },
+      { invoices: [ofMonth, openInvoice({ key: 5 })] },
+      { tenant: { pastDueAt: null, paymentSuspendedAt: null } },
+    ],
+    [
+      "leaves an account suspended that its operator has suspended",
+      { pastDueAt: 5, operatorSuspendedAt: 6 },
+      { period: null },
+      { tenant: { pastDueAt: null, paymentSuspendedAt: null } },
+    ],
+  ])("%s", (_, tenant, given, changed) => {
+    const { change } = charged({ tenant: tenantOf(tenant), ...given });
+    expect<unknown>({ tenant: change?.tenant, ...(change?.period && { period: change.period }) }).toEqual(changed);
+  });
+
+  test("of a deleted account pays its last invoice and nothing else", () => {
+    const closing = chargeOf({ key: 2, kind: "closing", invoiceKey: 4, amountKobo: 50_000 });
+    const { change } = charged({ tenant: null, period: null }, closing);
+    expect(Object.keys(change ?? {}).sort()).toEqual(["charges", "invoices"]);
+  });
+});
+
+describe("an upgrade that was paid", () => {
+  const upgraded = (tenant: Partial<Tenant>, given: Parameters<typeof openBooks>[0] = {}) =>
+    charged({ tenant: tenantOf(tenant), invoices: [ofUpgrade], ...given }, upgrade).change;
+
+  test("is in force, and its plan counts from now on", () => {
+    expect(upgraded({})).toMatchObject({
+      tenant: { tier: "business", enforcedTier: "business" },
+      period: { ends: 1, starts: "business", at: now },
+    });
+  });
+
+  test.each<[string, Partial<Tenant>, Partial<OpenBooks>, object]>([
+    ["of an account that names it already", { tier: "business" }, {}, { enforcedTier: "business" }],
+    ["of one whose operator gave it more", { tier: "enterprise", enforcedTier: "enterprise" }, {}, {}],
+    ["that a later one has overtaken, is what was paid for", { tier: "enterprise" }, {}, { enforcedTier: "business" }],
+    [
+      "that had to be confirmed, and that a later one has overtaken, is the later one",
+      { tier: "enterprise" },
+      { verification: atBank },
+      { enforcedTier: "enterprise" },
+    ],
+    [
+      "brings its login",
+      {},
+      { invoices: [{ ...ofUpgrade, login }] },
+      {
+        tier: "business",
+        enforcedTier: "business",
+        email: "Ada@Example.com",
+        loginEmail: "ada@example.com",
+        passwordHash: "new hash",
+      },
+    ],
+    [
+      "brings a contact only when somebody has taken the address meanwhile",
+      {},
+      { invoices: [{ ...ofUpgrade, login: { ...login, isTaken: true } }] },
+      {
+        tier: "business",
+        enforcedTier: "business",
+        email: "Ada@Example.com",
+        loginEmail: null,
+        passwordHash: "new hash",
+      },
+    ],
+  ])("%s", (_, tenant, given, changed) => {
+    expect(upgraded(tenant, given)?.tenant).toEqual(changed);
+  });
+
+  test.each<[string, Partial<Tenant>, Charge[], object]>([
+    ["is over", {}, [], { key: 3, chargeKey: null, state: "succeeded" }],
+    [
+      "leads to the next charge that is to be confirmed",
+      {},
+      [chargeOf({ key: 6, pageUrl: "https://bank.example/6" })],
+      { key: 3, chargeKey: 6 },
+    ],
+    [
+      "passes one over that nobody has to confirm",
+      {},
+      [chargeOf({ key: 6 })],
+      { key: 3, chargeKey: null, state: "succeeded" },
+    ],
+  ])("at the bank: the address %s", (_, tenant, others, verification) => {
+    expect<unknown>(upgraded(tenant, { verification: atBank, charges: [upgrade, ...others] })?.verification).toEqual(
+      verification,
+    );
+  });
+
+  test("leaves an address alone that leads elsewhere", () => {
+    expect(upgraded({}, { verification: verificationOf({ chargeKey: 8 }) })).not.toHaveProperty("verification");
+  });
+
+  test("at the bank: a month's charge of an account whose plan is still to come leaves its address open", () => {
+    const given = { tenant: tenantOf({ tier: "business" }), verification: atBank };
+    expect(charged(given).change?.verification).toEqual({ key: 3, chargeKey: null });
+  });
+});
+
+const declined = { reason: "Declined", cardRefused: false, refund: false, card: null, lookUpAt: 12_345 };
+const failed = { key: 2, state: "failed", settledAt: now, reason: "Declined", lookUpAt: 12_345 } as const;
+const retry = { kind: "retry", at: 88_000 } as const;
+
+const failing = (
+  given: Parameters<typeof openBooks>[0] = {},
+  failure: Partial<Parameters<typeof failCharge>[2]> = {},
+  after: Parameters<typeof failCharge>[3] = retry,
+  charge: Charge = monthly,
+) =>
+  failCharge(
+    openBooks({ charges: [charge], invoices: [ofMonth], ...given }),
+    charge,
+    { ...declined, ...failure },
+    after,
+    now,
+  );
+
+describe("a charge that failed", () => {
+  test.each<[string, Partial<Charge>, boolean, BooksChange | null]>([
+    ["had failed before", { state: "failed" }, false, null],
+    ["was left behind", { state: "superseded" }, false, null],
+    ["had succeeded", { state: "succeeded" }, true, null],
+    ["goes back already", { state: "superseded", refund: "due" }, true, null],
+    [
+      "was left behind, and money moved all the same: it goes back",
+      { state: "superseded" },
+      true,
+      { charges: [{ key: 2, ...goesBack }], addsCard: forgotten },
+    ],
+  ])("and %s", (_, charge, refund, change) => {
+    expect(failing({}, { refund, card: newCard }, retry, { ...monthly, ...charge })).toEqual(change);
+  });
+
+  test("for the first time is tried again, and its account is past due", () => {
+    expect(failing()).toEqual({
+      charges: [failed],
+      invoices: [{ key: 4, firstFailedAt: now, nextAttemptAt: 88_000 }],
+      tenant: { pastDueAt: now },
+    });
+  });
+
+  test("again is past due since the first time", () => {
+    const given = { tenant: tenantOf({ pastDueAt: 5 }), invoices: [{ ...ofMonth, firstFailedAt: 5 }] };
+    expect(failing(given)).toMatchObject({
+      invoices: [{ firstFailedAt: 5, nextAttemptAt: 88_000 }],
+      tenant: { pastDueAt: 5 },
+    });
+  });
+
+  test("for the last time suspends the account, and its plan counts no more", () => {
+    expect(failing({ tenant: tenantOf({ pastDueAt: 5 }) }, {}, { kind: "suspend" })).toMatchObject({
+      invoices: [{ key: 4, nextAttemptAt: null }],
+      tenant: { pastDueAt: 5, paymentSuspendedAt: now },
+      period: { ends: 1, starts: null, at: now },
+    });
+  });
+
+  test("for good frees the days of its invoice, and gives back the credit that it used", () => {
+    const given = { invoices: [{ ...ofMonth, creditUsedKobo: 700 }] };
+    expect(failing(given, {}, { kind: "void" })).toEqual({
+      account: { creditKobo: 5_700 },
+      charges: [failed],
+      invoices: [{ key: 4, state: "void", nextAttemptAt: null, login: null }],
+      freesDaysOf: [4],
+      tenant: {},
+    });
+  });
+
+  test("of a deleted account touches no tenant", () => {
+    const change = failing({ tenant: null, period: null }, {}, { kind: "void" });
+    expect(change).toMatchObject({ tenant: {}, freesDaysOf: [4] });
+  });
+
+  test.each<[string, Parameters<typeof failing>[1], Partial<BooksChange>]>([
+    ["refuses its card for good", { cardRefused: true }, { cards: [{ key: 1, refused: true }] }],
+    [
+      "although money moved goes back, and its card is forgotten",
+      { refund: true, card: newCard },
+      { charges: [{ ...failed, ...goesBack }], addsCard: forgotten },
+    ],
+    ["keeps no card that came with it", { card: newCard }, { charges: [failed] }],
+  ])("%s", (_, failure, changed) => {
+    const change = failing({}, failure);
+    expect(change).toMatchObject(changed);
+    expect<unknown>(change?.addsCard).toEqual(changed.addsCard);
+  });
+
+  test.each<[string, Charge, Partial<Tenant>, object, object | undefined]>([
+    ["at once leaves the tier as it was", upgrade, { tier: "business" }, {}, { key: 3, chargeKey: null }],
+    [
+      "at the bank returns to the plan in force, and closes its address",
+      { ...upgrade, pageUrl: "https://bank.example/2" },
+      { tier: "business" },
+      { tier: "pro" },
+      { key: 3, chargeKey: null, state: "given_up" },
+    ],
+    [
+      "at the bank of an account that was free takes its login back",
+      { ...upgrade, pageUrl: "https://bank.example/2" },
+      { tier: "business", enforcedTier: "free" },
+      { tier: "free", loginEmail: null },
+      { key: 3, chargeKey: null, state: "given_up" },
+    ],
+  ])("as an upgrade %s", (_, charge, tenant, changed, verification) => {
+    const given = { tenant: tenantOf(tenant), invoices: [ofUpgrade], verification: atBank, period: null };
+    const change = failing({ account: { verifiedAt: null }, ...given }, {}, { kind: "void" }, charge);
+    expect<unknown>([change?.tenant, change?.verification]).toEqual([changed, verification]);
+  });
+
+  test("at the bank leads on to the next charge that is to be confirmed", () => {
+    const next = chargeOf({ key: 6, pageUrl: "https://bank.example/6" });
+    const change = failing({
+      verification: atBank,
+      charges: [{ ...monthly, pageUrl: "https://bank.example/2" }, next],
+    });
+    expect(change?.verification).toEqual({ key: 3, chargeKey: 6 });
+  });
+});
