@@ -1,3 +1,4 @@
+import { knownAddressLifetimeMs } from "../domain/credentials.ts";
 import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
@@ -26,8 +27,6 @@ const maxWaitingOfAddress = 1_000;
  * An address that logged in to an account within this time is not stopped by what others do to it. Otherwise anybody could
  * lock an account's owner out.
  */
-const knownAddressMs = 30 * 24 * 60 * 60 * 1000;
-
 export interface Credentials {
   readonly loginId: string;
   readonly password: string;
@@ -109,7 +108,7 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
 
   async function checkInTurn(tenant: Tenant | null, account: string, password: string, address: string) {
     const from = clientKey(address);
-    const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressMs);
+    const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressLifetimeMs);
     const counts: [Limiter, string][] = [
       [ofAccountFromAddress, failureKey(account, from)],
       [fromAddress, from],

@@ -28,3 +28,6 @@ export interface SigningSecret {
   readonly sealed: Uint8Array;
   readonly expiresAt: number | null;
 }
+
+/** Decisions, section 4: an address counts as known for 30 days after a login. */
+export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;

@@ -6,6 +6,10 @@ import type { Tenant, Tier } from "./tenant.ts";
 export const accountGone = () =>
   new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
 
+/** Every write for an account asks this first: it may have been deleted while the request was under way. */
+export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainError | null =>
+  gone ? accountGone() : null;
+
 export const emailTaken = () =>
   invalid(
     "email is already the login of another paid account; use another one or log in to that account.",

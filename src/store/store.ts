@@ -3,6 +3,7 @@ import type { Attempt, DeliveryState, DueDelivery } from "../domain/delivery.ts"
 import type { EventRecord } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayKind } from "../domain/replay.ts";
+import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
@@ -103,13 +104,6 @@ export interface NewSigningKey {
   readonly publicKey: Uint8Array;
   readonly sealedSeed: Uint8Array;
 }
-
-/**
- * What an account may have of each, because whoever lists them reads them all: without an end, ten thousand rotations made
- * each reading of the public keys stop the server for 20 ms. A new API key is never refused, for it may replace a stolen
- * one, so the oldest are forgotten; a signing key that was used stays published (decisions, section 8).
- */
-export const credentialLimits = { apiKeys: 1_000, signingKeys: 100 };
 
 export interface CredentialVerbs {
   /** Newest first, the inactive ones too. */
@@ -334,14 +328,6 @@ export interface NewReplay {
   /** `timeline`: ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;
-}
-
-/** How many bulk replays an account may have. */
-export interface ReplayLimits {
-  /** Waiting and running. */
-  readonly unfinished: number;
-  /** Begun within 24 hours, cancelled ones too; null: any number. */
-  readonly perDay: number | null;
 }
 
 /** What a replay put into the queue: the lanes to wake and the replay as it stands. */

@@ -1,13 +1,21 @@
-import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, or, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { ApiKey, SigningKey } from "../../domain/credentials.ts";
-import { rateLimited } from "../../domain/errors.ts";
-import { accountGone } from "../../domain/standing.ts";
+import {
+  isPublished,
+  isSigning,
+  rotateApiKeys,
+  rotateSigningKeys,
+  rotateSigningSecrets,
+} from "../../domain/rotation.ts";
 import type { Tenant } from "../../domain/tenant.ts";
-import { type CredentialVerbs, credentialLimits } from "../store.ts";
+import { withoutSessions } from "../../domain/tenant-change.ts";
+import type { CredentialVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { type Job, refuse } from "./lane.ts";
+import { refuse } from "./lane.ts";
+import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
 import { tenantColumns } from "./tenant-page.ts";
+import { createTenantRows } from "./tenant-rows.ts";
 
 const apiKeyColumns = {
   id: t.apiKey.id,
@@ -25,7 +33,8 @@ const signingKeyColumns = {
   retiresAt: t.signingKey.retiresAt,
 };
 
-export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerbs {
+export function credentialVerbs({ client, db, lane, pages }: Connection): CredentialVerbs {
+  const tenants = createTenantRows(client);
   const keyByHash = db
     .select({ apiKeyId: t.apiKey.id, expiresAt: t.apiKey.expiresAt, tenant: tenantColumns })
     .from(t.apiKey)
@@ -38,42 +47,42 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
     .where(eq(t.endedSession.id, sql.placeholder("id")))
     .prepare();
 
-  const ofTenant = eq(t.apiKey.tenantKey, sql.placeholder("tenantKey"));
-  const newestBeyondLimit = db
-    .select({ key: t.apiKey.key })
-    .from(t.apiKey)
-    .where(ofTenant)
-    .orderBy(desc(t.apiKey.key))
-    .limit(1)
-    .offset(credentialLimits.apiKeys);
-  const forgetOldestApiKeys = db
-    .delete(t.apiKey)
-    .where(and(ofTenant, lte(t.apiKey.key, sql`(${newestBeyondLimit})`)))
-    .prepare();
+  const apiKeysOf = (tenantKey: number) =>
+    db
+      .select({ key: t.apiKey.key, ...apiKeyColumns })
+      .from(t.apiKey)
+      .where(eq(t.apiKey.tenantKey, tenantKey))
+      .orderBy(desc(t.apiKey.key))
+      .all();
+  const signingKeysOf = (tenantKey: number) =>
+    db
+      .select({ key: t.signingKey.key, ...signingKeyColumns })
+      .from(t.signingKey)
+      .where(eq(t.signingKey.tenantKey, tenantKey))
+      .orderBy(desc(t.signingKey.key))
+      .all();
+  const signingSecretsOf = (tenantKey: number) =>
+    db
+      .select({ key: t.signingSecret.key, sealed: t.signingSecret.sealed, expiresAt: t.signingSecret.expiresAt })
+      .from(t.signingSecret)
+      .where(eq(t.signingSecret.tenantKey, tenantKey))
+      .orderBy(desc(t.signingSecret.key))
+      .all();
 
-  /** A write for a tenant that must still exist. */
-  const forTenant = <T>(tenantKey: number, job: Job<T>) =>
-    lane.submit<T>((tx) => (pages(tx, tenantKey).gone ? refuse(accountGone()) : job(tx)));
+  const forTenant = livingTenants({ lane, pages });
 
   return {
-    apiKeys: async (tenantKey) =>
-      db
-        .select(apiKeyColumns)
-        .from(t.apiKey)
-        .where(eq(t.apiKey.tenantKey, tenantKey))
-        .orderBy(desc(t.apiKey.key))
-        .all(),
+    apiKeys: async (tenantKey) => apiKeysOf(tenantKey).map(withoutKey),
 
     findApiKey: async (hash) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
 
     rotateApiKey: (tenantKey, key, othersEndAt, now) =>
       forTenant<ApiKey>(tenantKey, () => {
-        const endsLater = or(isNull(t.apiKey.expiresAt), gt(t.apiKey.expiresAt, othersEndAt));
-        db.update(t.apiKey)
-          .set({ expiresAt: othersEndAt })
-          .where(and(eq(t.apiKey.tenantKey, tenantKey), endsLater))
-          .run();
-        const added = db
+        const { ends, forgets } = rotateApiKeys(apiKeysOf(tenantKey), othersEndAt);
+        if (ends.length > 0)
+          db.update(t.apiKey).set({ expiresAt: othersEndAt }).where(inArray(t.apiKey.key, ends)).run();
+        if (forgets.length > 0) db.delete(t.apiKey).where(inArray(t.apiKey.key, forgets)).run();
+        return db
           .insert(t.apiKey)
           .values({
             tenantKey,
@@ -84,8 +93,6 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
           })
           .returning(apiKeyColumns)
           .get();
-        forgetOldestApiKeys.run({ tenantKey });
-        return added;
       }),
 
     touchApiKeys: (uses) =>
@@ -96,37 +103,19 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
       }),
 
     signingKeys: async (tenantKey, now) =>
-      db
-        .select(signingKeyColumns)
-        .from(t.signingKey)
-        .where(
-          and(
-            eq(t.signingKey.tenantKey, tenantKey),
-            or(isNull(t.signingKey.retiresAt), gt(t.signingKey.retiresAt, now)),
-          ),
-        )
-        .orderBy(desc(t.signingKey.key))
-        .all(),
+      signingKeysOf(tenantKey)
+        .filter((key) => isPublished(key, now))
+        .map(withoutKey),
 
     rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now) =>
       forTenant<SigningKey>(tenantKey, () => {
-        const mine = eq(t.signingKey.tenantKey, tenantKey);
-        const isStaying = lte(t.signingKey.activatesAt, Math.max(now, activatesAt));
-        const isPublished = or(isNull(t.signingKey.retiresAt), gt(t.signingKey.retiresAt, now));
-        const [staying] = db
-          .select({ published: count(), firstRetiresAt: min(t.signingKey.retiresAt) })
-          .from(t.signingKey)
-          .where(and(mine, isStaying, isPublished))
-          .all();
-        if (staying && staying.published >= credentialLimits.signingKeys) {
-          return refuse(tooManySigningKeys((staying.firstRetiresAt ?? othersRetireAt) - now));
+        const rotation = rotateSigningKeys(signingKeysOf(tenantKey), { activatesAt, othersRetireAt, now });
+        if (rotation.kind === "refused") return refuse(rotation.error);
+        const { ends, forgets } = rotation;
+        if (forgets.length > 0) db.delete(t.signingKey).where(inArray(t.signingKey.key, forgets)).run();
+        if (ends.length > 0) {
+          db.update(t.signingKey).set({ retiresAt: othersRetireAt }).where(inArray(t.signingKey.key, ends)).run();
         }
-        // A key that was to take over later than this one never signs, so it need not be known.
-        db.delete(t.signingKey)
-          .where(and(mine, gt(t.signingKey.activatesAt, Math.max(now, activatesAt))))
-          .run();
-        const retiresLater = or(isNull(t.signingKey.retiresAt), gt(t.signingKey.retiresAt, othersRetireAt));
-        db.update(t.signingKey).set({ retiresAt: othersRetireAt }).where(and(mine, retiresLater)).run();
         return db
           .insert(t.signingKey)
           .values({
@@ -141,25 +130,17 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
       }),
 
     signingSecrets: async (tenantKey, now) =>
-      db
-        .select({ sealed: t.signingSecret.sealed, expiresAt: t.signingSecret.expiresAt })
-        .from(t.signingSecret)
-        .where(
-          and(
-            eq(t.signingSecret.tenantKey, tenantKey),
-            or(isNull(t.signingSecret.expiresAt), gt(t.signingSecret.expiresAt, now)),
-          ),
-        )
-        .orderBy(desc(t.signingSecret.key))
-        .all(),
+      signingSecretsOf(tenantKey)
+        .filter((secret) => isSigning(secret, now))
+        .map(withoutKey),
 
     rotateSigningSecret: (tenantKey, sealed, othersEndAt, now) =>
       forTenant<void>(tenantKey, () => {
-        const mine = eq(t.signingSecret.tenantKey, tenantKey);
-        db.delete(t.signingSecret)
-          .where(and(mine, isNotNull(t.signingSecret.expiresAt)))
-          .run();
-        db.update(t.signingSecret).set({ expiresAt: othersEndAt }).where(mine).run();
+        const { ends, forgets } = rotateSigningSecrets(signingSecretsOf(tenantKey));
+        if (forgets.length > 0) db.delete(t.signingSecret).where(inArray(t.signingSecret.key, forgets)).run();
+        if (ends.length > 0) {
+          db.update(t.signingSecret).set({ expiresAt: othersEndAt }).where(inArray(t.signingSecret.key, ends)).run();
+        }
         db.insert(t.signingSecret)
           .values({ tenantKey, sealed: Buffer.from(sealed), createdAt: now })
           .run();
@@ -171,14 +152,8 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
       }),
 
     endAllSessions: (tenantKey) =>
-      forTenant<Tenant>(tenantKey, (tx) => {
-        const page = pages(tx, tenantKey);
-        page.tenant = db
-          .update(t.tenant)
-          .set({ sessionVersion: sql`${t.tenant.sessionVersion} + 1` })
-          .where(eq(t.tenant.key, tenantKey))
-          .returning(tenantColumns)
-          .get();
+      forTenant<Tenant>(tenantKey, (page) => {
+        tenants.change(page, withoutSessions(page.tenant));
         return page.tenant;
       }),
 
@@ -206,9 +181,6 @@ export function credentialVerbs({ db, lane, pages }: Connection): CredentialVerb
   };
 }
 
-const tooManySigningKeys = (leftMs: number) =>
-  rateLimited(
-    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; wait for Retry-After, when the first of them is no longer needed.`,
-    "too_many_signing_keys",
-    leftMs / 1000,
-  );
+function withoutKey<Row extends { key: number }>({ key: _, ...row }: Row): Omit<Row, "key"> {
+  return row;
+}

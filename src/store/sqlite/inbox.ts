@@ -1,12 +1,11 @@
 import { and, count, desc, eq, gt, lt, sql } from "drizzle-orm";
 import type { ListedDelivery } from "../../domain/inbox.ts";
-import { accountGone } from "../../domain/standing.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { InboxVerbs } from "../inbox.ts";
 import type { Connection } from "./connection.ts";
 import { inboxDelivery, inboxSetting } from "./inbox-schema.ts";
-import { type Job, type LaneTransaction, refuse } from "./lane.ts";
 import type { InboxRow } from "./list-steps.ts";
+import { livingTenants } from "./living-tenants.ts";
 import { cursorOver } from "./step-cursor.ts";
 
 const value = sql.placeholder;
@@ -53,12 +52,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
     .prepare();
   const countOf = db.select({ n: count() }).from(inboxDelivery).where(ofTenant).prepare();
 
-  /** A write for a tenant that must still exist. */
-  const forTenant = <T>(tenantKey: number, write: (tenant: Tenant) => T) =>
-    lane.submit<T>(((tx: LaneTransaction) => {
-      const page = pages(tx, tenantKey);
-      return page.gone ? refuse(accountGone()) : write(page.tenant);
-    }) satisfies Job<T>);
+  const forTenant = livingTenants({ lane, pages });
 
   /** What is not there any more is older than all that is. */
   const keyIn = (tenantKey: number, id: string) => keyOf.get({ tenantKey, id })?.key ?? 0;
@@ -76,7 +70,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
       }),
 
     keepInboxDelivery: (tenantKey, { body, ...rest }, kept) =>
-      forTenant<Tenant>(tenantKey, (tenant) => {
+      forTenant<Tenant>(tenantKey, ({ tenant }) => {
         add.run({ ...rest, tenantKey, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) });
         trim.run(tenantKey, kept);
         return tenant;

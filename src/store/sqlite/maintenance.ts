@@ -1,14 +1,12 @@
 import type { Database } from "bun:sqlite";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
+import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import { refuse } from "./lane.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
-
-/** Decisions, section 4: an address counts as known for 30 days after a login. */
-export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
 /** SQLite's own page size, which the database keeps. */
 const pageBytes = 4096;

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { isCompleted } from "../../domain/replay-phase.ts";
 
 /** How the runs that a replay began have ended: kept by whoever ends one, in the same transaction. */
 export interface ReplayLedger {
@@ -10,23 +11,27 @@ export interface ReplayLedger {
   completeIfEnded(replayKey: number, now: number): void;
 }
 
+const progress = "phase, queued, delivered, failed, superseded";
+
+type Progress = Parameters<typeof isCompleted>[0];
+
 export function createReplayLedger(client: Database): ReplayLedger {
-  const count = {
-    delivered: client.prepare("update replay set delivered = delivered + 1 where key = ?1"),
-    failed: client.prepare("update replay set failed = failed + 1 where key = ?1"),
-    superseded: client.prepare("update replay set superseded = superseded + 1 where key = ?1"),
-  };
+  const count = (column: "delivered" | "failed" | "superseded") =>
+    client.prepare<Progress, [number]>(
+      `update replay set ${column} = ${column} + 1 where key = ?1 returning ${progress}`,
+    );
+  const counts = { delivered: count("delivered"), failed: count("failed"), superseded: count("superseded") };
+  const progressOf = client.prepare<Progress, [number]>(`select ${progress} from replay where key = ?1`);
   const correct = client.prepare("update replay set failed = failed - 1, delivered = delivered + 1 where key = ?1");
-  const complete = client.prepare(
-    `update replay set phase = 'completed', completed_at = ?2
-     where key = ?1 and phase = 'queued' and delivered + failed + superseded >= queued`,
-  );
+  const complete = client.prepare("update replay set phase = 'completed', completed_at = ?2 where key = ?1");
+
+  function completeIf(found: Progress | null, replayKey: number, now: number): void {
+    if (found && isCompleted(found)) complete.run(replayKey, now);
+  }
+
   return {
-    end(replayKey, outcome, now) {
-      count[outcome].run(replayKey);
-      complete.run(replayKey, now);
-    },
+    end: (replayKey, outcome, now) => completeIf(counts[outcome].get(replayKey), replayKey, now),
     correct: (replayKey) => void correct.run(replayKey),
-    completeIfEnded: (replayKey, now) => void complete.run(replayKey, now),
+    completeIfEnded: (replayKey, now) => completeIf(progressOf.get(replayKey), replayKey, now),
   };
 }

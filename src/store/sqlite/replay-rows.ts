@@ -1,5 +1,6 @@
 import type { JsonText } from "../../domain/event.ts";
-import type { ListedReplay, Replay, ReplayKind, ReplayStatus } from "../../domain/replay.ts";
+import type { ListedReplay, Replay, ReplayKind } from "../../domain/replay.ts";
+import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 
 /** A replay as it stands in its table. */
 export interface ReplayRow {
@@ -8,7 +9,7 @@ export interface ReplayRow {
   tenantKey: number;
   kind: ReplayKind;
   label: string;
-  phase: "waiting" | "queueing" | "queued" | "completed" | "cancelled";
+  phase: ReplayPhase;
   fromSeq: number;
   toSeq: number;
   cursorSeq: number;
@@ -39,14 +40,6 @@ export type ListedReplayRow = Omit<ReplayRow, "label"> & { label: JsonText };
 
 export const listedReplayColumns = columnsWith(jsonTextSql(wholeLabel));
 
-const statusOf: Record<ReplayRow["phase"], ReplayStatus> = {
-  waiting: "waiting",
-  queueing: "running",
-  queued: "running",
-  completed: "completed",
-  cancelled: "cancelled",
-};
-
 export function toReplay(row: ReplayRow | null): Replay {
   if (!row) throw new Error("A replay that was just written cannot be read");
   return { ...numbersOf(row), replayGroupId: row.label };
@@ -57,7 +50,7 @@ export const toListedReplay = (row: ListedReplayRow): ListedReplay => ({ ...numb
 const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   id: row.id,
   kind: row.kind,
-  status: statusOf[row.phase],
+  status: statusOfPhase[row.phase],
   selected: row.selected,
   queued: row.queued,
   delivered: row.delivered,

@@ -1,12 +1,20 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
-import { notFound, rateLimited } from "../../domain/errors.ts";
 import { cutLabel, type Replay, type ReplayKind } from "../../domain/replay.ts";
+import {
+  advance,
+  cancel,
+  type ReplayedTimes,
+  type ReplayPlace,
+  selectionOf,
+  startBulkReplay,
+  startSingleReplay,
+} from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
-import { accountGone } from "../../domain/standing.ts";
-import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import { refusalOfWrite } from "../../domain/standing.ts";
+import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
+import type { ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
@@ -23,13 +31,7 @@ interface ReplayStep {
   readonly passOver: number | null;
 }
 
-/**
- * A replay walks the events of its selection, oldest first, and remembers the last one: that cursor moves in the same
- * transaction as the records, so no event is queued twice across a restart.
- *
- *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
- *      └──────────────────────┴──────────────────────┴── cancel ──▶ cancelled
- */
+/** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
   const { client, lane, pages, rowKeys, reader, reportDamage } = connection;
 
@@ -54,9 +56,9 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
   const unfinished = client.prepare<{ n: number }, [number]>(
     "select count(*) as n from replay where tenant_key = ?1 and phase in ('waiting', 'queueing', 'queued') and kind <> 'single'",
   );
-  const bulkBegun = client.prepare<{ createdAt: number }, [number, number, number]>(
-    `select created_at as createdAt from replay where tenant_key = ?1 and kind in ('timeline', 'all', 'failed') and created_at > ?2
-     order by created_at desc limit 1 offset ?3`,
+  const bulkBegun = client.prepare<{ createdAt: number }, [number, number]>(
+    `select created_at as createdAt from replay where tenant_key = ?1 and kind in ('timeline', 'all', 'failed')
+     order by created_at desc limit 1 offset ?2`,
   );
   // The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end:
   // the next one would overtake them. Among those with something to queue, the one served least of late.
@@ -99,11 +101,20 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
   );
   const use = createWebhookUse(client);
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
-  const advance = client.prepare(
+  const setPlace = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
-       completed_at = case when ?2 = 'cancelled' then ?6 else completed_at end
+       completed_at = ?6
      where key = ?1`,
   );
+
+  /** Null: it stays where it is. */
+  function move(
+    replayKey: number,
+    place: ReplayPlace | null,
+    { queued, skipped }: { queued: number; skipped: number },
+  ): void {
+    if (place) setPlace.run(replayKey, place.phase, place.cursorSeq, queued, skipped, place.completedAt);
+  }
 
   /** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
   function keepLabel(tenantKey: number, label: string): [shown: string, labelKey: number | null] {
@@ -148,14 +159,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     return encodeEventId(id.seq, found.idTail) === eventId ? id.seq : null;
   }
 
-  /** The range of events that a bulk replay looks at: up to the last committed one. */
-  function rangeOf(replay: Omit<NewReplay, "id" | "label">): { fromSeq: number; toSeq: number } {
-    const last = lastSeq.get()?.seq ?? 0;
-    return {
-      fromSeq: replay.from === undefined ? 0 : firstSeqAt(replay.from),
-      toSeq: replay.to === undefined ? last : Math.min(last, firstSeqAt(replay.to + 1) - 1),
-    };
-  }
+  const rangeOf = (times: ReplayedTimes) => selectionOf(times, lastSeq.get()?.seq ?? 0);
 
   const countSelected = (tenantKey: number, kind: ReplayKind, fromSeq: number, toSeq: number) =>
     kind === "failed"
@@ -171,7 +175,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       const page = pages(tx, replay.tenantKey);
       const { tenantKey, tenantId } = replay;
       if (page.gone) {
-        advance.run(replay.key, "cancelled", replay.cursorSeq, 0, 0, tx.now);
+        move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
         return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
@@ -192,9 +196,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
         queued += done.queued;
         skipped += done.skipped;
       }
-      const isLast = events.length < limit;
-      const cursor = isLast ? replay.toSeq : (events.at(-1)?.seq ?? replay.toSeq);
-      advance.run(replay.key, isLast ? "queued" : "queueing", cursor, queued, skipped, null);
+      const place = advance(
+        events.map(({ seq }) => seq),
+        limit,
+        replay.toSeq,
+      );
+      move(replay.key, place, { queued, skipped });
       ledger.completeIfEnded(replay.key, tx.now);
       const after = toReplay(byKey.get(replay.key));
       return { replay: after, webhookKeys: [...woken], tenantId, tenantKey };
@@ -204,10 +211,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     replayEvent: (tenantKey, replay, now) =>
       lane.submit<Requeued>((tx) => {
         const page = pages(tx, tenantKey);
-        if (page.gone) return refuse(accountGone());
-        const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
-        if (seq === null) return refuse(notFound("The account has no event with this eventId.", "event_not_found"));
-        if (!mayGrow()) return refuse(noRoom());
+        const seq = page.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
+        const start = startSingleReplay(page, seq, mayGrow());
+        if (start.kind === "refused") return refuse(start.error);
+        const { eventSeq } = start;
         const key = Number(
           insert.run(
             replay.id,
@@ -215,16 +222,16 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
             "single",
             ...keepLabel(tenantKey, replay.label),
             "queued",
-            seq,
-            seq,
-            seq,
+            eventSeq,
+            eventSeq,
+            eventSeq,
             1,
             now,
           ).lastInsertRowid,
         );
         const woken = new Set<number>();
-        const { queued, skipped } = requeueEvent(tx, page, seq, { key, kind: "single" }, woken);
-        advance.run(key, "queued", seq, queued, skipped, null);
+        const done = requeueEvent(tx, page, eventSeq, { key, kind: "single" }, woken);
+        move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
         return { replay: toReplay(byKey.get(key)), webhookKeys: [...woken] };
       }),
@@ -233,14 +240,14 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       const { fromSeq, toSeq } = rangeOf(replay);
       const selected = await countSelected(tenantKey, replay.kind, fromSeq, toSeq);
       return lane.submit<Replay>((tx) => {
-        if (pages(tx, tenantKey).gone) return refuse(accountGone());
-        if ((unfinished.get(tenantKey)?.n ?? 0) >= limits.unfinished) return refuse(tooManyReplays(limits.unfinished));
-        // Ahead of all that has failed so far, also when the clock has stepped back since.
-        const createdAt = Math.max(now, tx.orderedNow);
         const { perDay } = limits;
-        const first = perDay === null ? null : bulkBegun.get(tenantKey, createdAt - dayMs, perDay - 1);
-        if (perDay !== null && first) return refuse(tooManyToday(perDay, first.createdAt + dayMs - createdAt));
-        if (!mayGrow()) return refuse(noRoom());
+        const bulk = {
+          unfinished: unfinished.get(tenantKey)?.n ?? 0,
+          nthLastBegunAt: perDay === null ? null : (bulkBegun.get(tenantKey, perDay - 1)?.createdAt ?? null),
+        };
+        const moment = { now, orderedNow: tx.orderedNow };
+        const start = startBulkReplay(pages(tx, tenantKey), bulk, limits, mayGrow(), moment);
+        if (start.kind === "refused") return refuse(start.error);
         const { lastInsertRowid } = insert.run(
           replay.id,
           tenantKey,
@@ -251,7 +258,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
           toSeq,
           Math.max(0, fromSeq - 1),
           selected,
-          createdAt,
+          start.createdAt,
         );
         return toReplay(byKey.get(Number(lastInsertRowid)));
       });
@@ -300,13 +307,11 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
 
     cancelReplay: (tenantKey, replayId, now) =>
       lane.submit<Replay | null>((tx) => {
-        if (pages(tx, tenantKey).gone) return refuse(accountGone());
+        const refusal = refusalOfWrite(pages(tx, tenantKey));
+        if (refusal) return refuse(refusal);
         const row = byId.get(replayId, tenantKey);
         if (!row) return null;
-        // A queued one has nothing to leave out; cancelled, it lets the next one begin while its last runs end.
-        if (row.phase !== "completed" && row.phase !== "cancelled") {
-          advance.run(row.key, "cancelled", row.cursorSeq, 0, 0, now);
-        }
+        move(row.key, cancel(row, now), { queued: 0, skipped: 0 });
         return toReplay(byKey.get(row.key));
       }),
   };
@@ -321,20 +326,3 @@ const toReplayed = ({ key, webhookKey, state, attempts, replayKey }: RecordRow):
   attempts,
   replayKey,
 });
-
-/** Decisions, section 3: one bulk replay running and ten waiting. */
-const tooManyReplays = (limit: number) =>
-  rateLimited(
-    `The account has ${limit} replays that have not ended; wait until one has, or cancel one.`,
-    "too_many_replays",
-    10,
-  );
-
-const dayMs = 24 * 60 * 60 * 1000;
-
-const tooManyToday = (limit: number, waitMs: number) =>
-  rateLimited(
-    `An account may start ${limit} bulk replays in 24 hours; wait for Retry-After, or replay single events.`,
-    "too_many_replays_today",
-    waitMs / 1000,
-  );

@@ -1,6 +1,6 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
 import { leaveTenant } from "../../domain/invoices.ts";
-import { accountGone, emailTaken } from "../../domain/standing.ts";
+import { emailTaken } from "../../domain/standing.ts";
 import type { Tenant, TenantChange } from "../../domain/tenant.ts";
 import {
   isTaken,
@@ -16,9 +16,10 @@ import { noEvents, openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { type LaneTransaction, type Refusal, refuse } from "./lane.ts";
+import { refuse } from "./lane.ts";
+import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
-import { type TenantPage, tenantColumns } from "./tenant-page.ts";
+import { tenantColumns } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 
 export function tenantVerbs({
@@ -46,12 +47,7 @@ export function tenantVerbs({
     .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
     .prepare();
 
-  /** A write for a tenant that must still exist. */
-  const forTenant = <T>(tenantKey: number, write: (page: TenantPage, tx: LaneTransaction) => T | Refusal) =>
-    lane.submit<T>((tx) => {
-      const page = pages(tx, tenantKey);
-      return page.gone ? refuse(accountGone()) : write(page, tx);
-    });
+  const forTenant = livingTenants({ lane, pages });
 
   const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
     forTenant<Tenant>(tenantKey, (page, tx) => {

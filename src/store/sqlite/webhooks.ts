@@ -1,8 +1,7 @@
-import { eq } from "drizzle-orm";
-import { invalid } from "../../domain/errors.ts";
-import { accountGone } from "../../domain/standing.ts";
+import { eq, inArray } from "drizzle-orm";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
+import { type ListedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { refuse } from "./lane.ts";
@@ -29,38 +28,25 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
     replaceWebhooks: (tenantKey, webhooks, limit, now) =>
       lane.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {
         const page = pages(tx, tenantKey);
-        if (page.gone) return refuse(accountGone());
-        if (webhooks.length > limit) return refuse(tooManyWebhooks(webhooks.length, limit));
-        const wanted = new Set(webhooks.map(({ url }) => url));
-        const removed = page.webhooks.filter(({ url }) => !wanted.has(url)).map(({ key }) => key);
-        for (const { key, used } of page.webhooks.filter(({ url }) => !wanted.has(url))) {
-          // What no record names is of no use to anybody: lists that go to and fro would leave a row each time.
-          if (used === false) db.delete(t.webhook).where(eq(t.webhook.key, key)).run();
-          else db.update(t.webhook).set({ removedAt: now }).where(eq(t.webhook.key, key)).run();
-        }
-        const staying = new Map(page.webhooks.map((webhook) => [webhook.url, webhook]));
-        const listed = webhooks.map(({ id, url, name }, position): RegisteredWebhook => {
-          const stays = staying.get(url);
-          if (stays) {
-            db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, stays.key)).run();
-            return { ...stays, name };
-          }
-          const { key } = db
-            .insert(t.webhook)
-            .values({ id, tenantKey, url, name, position, createdAt: now, used: false })
-            .returning({ key: t.webhook.key })
-            .get();
-          return { key, id, url, name, used: false };
+        const change = replaceWebhooks(page, webhooks, limit);
+        if (change.kind === "refused") return refuse(change.error);
+        const { removed, forgotten } = change;
+        if (removed.length > 0)
+          db.update(t.webhook).set({ removedAt: now }).where(inArray(t.webhook.key, removed)).run();
+        if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
+        page.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
+          if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
+          const { key, name } = webhook;
+          db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, key)).run();
+          return webhook;
         });
-        page.webhooks = listed;
-        return { saved: listed.map(({ used: _, ...webhook }) => webhook), removed };
+        return { saved: page.webhooks.map(({ used: _, ...webhook }) => webhook), removed: [...removed] };
       }),
   };
-}
 
-/** Specification, "Limits": more entries than the plan allows are 400. */
-export const tooManyWebhooks = (given: number, limit: number) =>
-  invalid(
-    `webhooks has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account.`,
-    "too_many_webhooks",
-  );
+  function add(tenantKey: number, { id, url, name }: ListedWebhook, position: number, now: number): RegisteredWebhook {
+    const row = { id, tenantKey, url, name, position, createdAt: now, used: false };
+    const { key } = db.insert(t.webhook).values(row).returning({ key: t.webhook.key }).get();
+    return { key, id, url, name, used: false };
+  }
+}

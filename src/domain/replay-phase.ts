@@ -1,0 +1,141 @@
+import { firstSeqAt } from "../lib/id.ts";
+import { noRoom } from "./acceptance.ts";
+import { type DomainError, notFound, rateLimited } from "./errors.ts";
+import type { Moment } from "./moment.ts";
+import type { Replay, ReplayStatus } from "./replay.ts";
+import { accountGone } from "./standing.ts";
+
+/**
+ * A replay walks the events of its selection, oldest first, and remembers the last one: that cursor moves together with the
+ * records, so no event is queued twice across a restart.
+ *
+ *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
+ *      └──────────────────────┴──────────────────────┴── cancelled, or its account deleted ──▶ cancelled
+ *
+ * That of a single event is queued as it is made.
+ */
+export type ReplayPhase = "waiting" | "queueing" | "queued" | "completed" | "cancelled";
+
+/** As its account sees it. */
+export const statusOfPhase: Readonly<Record<ReplayPhase, ReplayStatus>> = {
+  waiting: "waiting",
+  queueing: "running",
+  queued: "running",
+  completed: "completed",
+  cancelled: "cancelled",
+};
+
+/** How many bulk replays an account may have. */
+export interface ReplayLimits {
+  /** Waiting and running. */
+  readonly unfinished: number;
+  /** Begun within 24 hours, cancelled ones too; null: any number. */
+  readonly perDay: number | null;
+}
+
+/** What an account has of bulk replays already. */
+export interface BulkReplays {
+  readonly unfinished: number;
+  /** When the last one but (`perDay` - 1) was begun; null: there are fewer. */
+  readonly nthLastBegunAt: number | null;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+export type BulkReplayStart =
+  | { readonly kind: "waiting"; readonly createdAt: number }
+  | { readonly kind: "refused"; readonly error: DomainError };
+
+/** Whether one more bulk replay may wait for its turn (decisions, section 3). */
+export function startBulkReplay(
+  { gone }: { readonly gone: boolean },
+  { unfinished, nthLastBegunAt }: BulkReplays,
+  limits: ReplayLimits,
+  hasRoom: boolean,
+  { now, orderedNow }: Moment,
+): BulkReplayStart {
+  if (gone) return { kind: "refused", error: accountGone() };
+  if (unfinished >= limits.unfinished) return { kind: "refused", error: tooManyReplays(limits.unfinished) };
+  // Ahead of all that has failed so far, also when the clock has stepped back since.
+  const createdAt = Math.max(now, orderedNow);
+  const { perDay } = limits;
+  if (perDay !== null && nthLastBegunAt !== null && nthLastBegunAt > createdAt - dayMs) {
+    return { kind: "refused", error: tooManyToday(perDay, nthLastBegunAt + dayMs - createdAt) };
+  }
+  return hasRoom ? { kind: "waiting", createdAt } : { kind: "refused", error: noRoom() };
+}
+
+export type SingleReplayStart =
+  | { readonly kind: "queued"; readonly eventSeq: number }
+  | { readonly kind: "refused"; readonly error: DomainError };
+
+/** Whether one event is replayed, at once. @param eventSeq null: the account has no such event */
+export function startSingleReplay(
+  { gone }: { readonly gone: boolean },
+  eventSeq: number | null,
+  hasRoom: boolean,
+): SingleReplayStart {
+  if (gone) return { kind: "refused", error: accountGone() };
+  if (eventSeq === null) {
+    return { kind: "refused", error: notFound("The account has no event with this eventId.", "event_not_found") };
+  }
+  return hasRoom ? { kind: "queued", eventSeq } : { kind: "refused", error: noRoom() };
+}
+
+/** Ingestion times, both inclusive. */
+export interface ReplayedTimes {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** The events that a bulk replay looks at: up to the last committed one, and none that comes later. */
+export const selectionOf = ({ from, to }: ReplayedTimes, lastSeq: number): { fromSeq: number; toSeq: number } => ({
+  fromSeq: from === undefined ? 0 : firstSeqAt(from),
+  toSeq: to === undefined ? lastSeq : Math.min(lastSeq, firstSeqAt(to + 1) - 1),
+});
+
+/** How far a replay has come. */
+export interface ReplayPlace {
+  readonly phase: ReplayPhase;
+  /** The last event that has been queued. */
+  readonly cursorSeq: number;
+  readonly completedAt: number | null;
+}
+
+/** The replay whose turn it is goes on. @param events the next ones of its selection, at most as many as were asked for */
+export function advance(events: readonly number[], asked: number, toSeq: number): ReplayPlace {
+  const isLast = events.length < asked;
+  const cursorSeq = isLast ? toSeq : (events.at(-1) ?? toSeq);
+  return { phase: isLast ? "queued" : "queueing", cursorSeq, completedAt: null };
+}
+
+/** A queued one has nothing to leave out; cancelled, it lets the next one begin while its last runs end. Null: it has ended. */
+export const cancel = (
+  { phase, cursorSeq }: Pick<ReplayPlace, "phase" | "cursorSeq">,
+  now: number,
+): ReplayPlace | null =>
+  phase === "completed" || phase === "cancelled" ? null : { phase: "cancelled", cursorSeq, completedAt: now };
+
+/** All is queued, and every run that it began has ended. */
+export const isCompleted = ({
+  phase,
+  queued,
+  delivered,
+  failed,
+  superseded,
+}: Pick<Replay, "queued" | "delivered" | "failed" | "superseded"> & Pick<ReplayPlace, "phase">): boolean =>
+  phase === "queued" && delivered + failed + superseded >= queued;
+
+const tooManyReplays = (limit: number) =>
+  rateLimited(
+    `The account has ${limit} replays that have not ended; wait until one has, or cancel one.`,
+    "too_many_replays",
+    10,
+  );
+
+const tooManyToday = (limit: number, waitMs: number) =>
+  rateLimited(
+    `An account may start ${limit} bulk replays in 24 hours; wait for Retry-After, or replay single events.`,
+    "too_many_replays_today",
+    waitMs / 1000,
+  );

@@ -1,0 +1,57 @@
+import { type DomainError, invalid } from "./errors.ts";
+import { accountGone } from "./standing.ts";
+import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
+import type { Webhook } from "./webhook.ts";
+
+/** An entry of a list that replaces the one before. */
+export type ListedWebhook = Omit<Webhook, "key">;
+
+/**
+ * What a new list does to each webhook:
+ *
+ *   its URL was registered ──▶ stays, with key, id and records; takes the name and the place of the new entry
+ *   its URL is new ──▶ added
+ *   registered, and not in the list
+ *      ├──records may name it──▶ removed: its row stays for them
+ *      └──it never had one──▶ removed and forgotten: lists that go to and fro would leave a row each time
+ */
+export type WebhookListChange =
+  | {
+      readonly kind: "replaced";
+      /** In their new order; one that is added has no key yet. */
+      readonly list: readonly (RegisteredWebhook | ListedWebhook)[];
+      /** All that cease. */
+      readonly removed: readonly number[];
+      /** Of those, the ones whose rows go. */
+      readonly forgotten: readonly number[];
+    }
+  | { readonly kind: "refused"; readonly error: DomainError };
+
+/** @param limit how many the plan allows */
+export function replaceWebhooks(
+  { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
+  wanted: readonly ListedWebhook[],
+  limit: number,
+): WebhookListChange {
+  if (gone) return { kind: "refused", error: accountGone() };
+  if (wanted.length > limit) return { kind: "refused", error: tooManyWebhooks(wanted.length, limit) };
+  const registered = new Map(webhooks.map((webhook) => [webhook.url, webhook]));
+  const urls = new Set(wanted.map(({ url }) => url));
+  const leaving = webhooks.filter(({ url }) => !urls.has(url));
+  return {
+    kind: "replaced",
+    list: wanted.map((entry) => {
+      const stays = registered.get(entry.url);
+      return stays ? { ...stays, name: entry.name } : entry;
+    }),
+    removed: leaving.map(({ key }) => key),
+    forgotten: leaving.filter(({ used }) => used === false).map(({ key }) => key),
+  };
+}
+
+/** Specification, "Limits": more entries than the plan allows are 400. */
+const tooManyWebhooks = (given: number, limit: number) =>
+  invalid(
+    `webhooks has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account.`,
+    "too_many_webhooks",
+  );

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "bun:test";
+import { replaceWebhooks } from "../../src/domain/webhook-list.ts";
+import { registered } from "../support/tenant-state.ts";
+
+const [a, b] = [registered(1), registered(2)];
+/** As a client lists it: under an id that counts only if its URL is new. */
+const entry = (key: number, name = "") => ({ id: `new_${key}`, url: registered(key).url, name });
+
+const replaced = (webhooks: (typeof a)[], wanted: ReturnType<typeof entry>[]) =>
+  replaceWebhooks({ gone: false, webhooks }, wanted, 3);
+
+describe("a list of webhooks that replaces the one before", () => {
+  test.each<[string, (typeof a)[], ReturnType<typeof entry>[], object]>([
+    ["adds what is new", [a], [entry(1), entry(2)], { list: [a, entry(2)], removed: [], forgotten: [] }],
+    ["keeps key and id, and takes the name", [a], [entry(1, "Shop")], { list: [{ ...a, name: "Shop" }] }],
+    ["has its own order", [a, b], [entry(2), entry(1)], { list: [b, a], removed: [], forgotten: [] }],
+    ["removes what it leaves out", [a, b], [entry(2)], { list: [b], removed: [1] }],
+    ["may be empty", [a, b], [], { list: [], removed: [1, 2], forgotten: [1, 2] }],
+    ["may be the first one", [], [entry(1)], { list: [entry(1)], removed: [], forgotten: [] }],
+  ])("%s", (_, webhooks, wanted, change) => {
+    expect(replaced(webhooks, wanted)).toMatchObject({ kind: "replaced", ...change });
+  });
+
+  test.each([
+    ["never had a record", false, [1]],
+    ["has one", true, []],
+    ["may have one", null, []],
+  ])("forgets a webhook that %s: %p", (_, used, forgotten) => {
+    expect(replaced([{ ...a, used }], [])).toMatchObject({ removed: [1], forgotten });
+  });
+
+  test.each([
+    ["has more than the plan allows", false, 4, "too_many_webhooks"],
+    ["is that of a deleted account, whatever it has", true, 4, "account_gone"],
+  ])("is refused when it %s", (_, gone, entries, code) => {
+    const wanted = Array.from({ length: entries }, (_entry, index) => entry(index));
+    expect(replaceWebhooks({ gone, webhooks: [a] }, wanted, 3)).toMatchObject({ kind: "refused", error: { code } });
+  });
+});
