@@ -23,10 +23,6 @@ const successWindowMs = 60_000;
 /** Logins of one address wait for each other; beyond it those of the account that has most of them are turned away. */
 const maxWaitingOfAddress = 1_000;
 
-/**
- * An address that logged in to an account within this time is not stopped by what others do to it. Otherwise anybody could
- * lock an account's owner out.
- */
 export interface Credentials {
   readonly loginId: string;
   readonly password: string;

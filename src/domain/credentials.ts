@@ -29,5 +29,8 @@ export interface SigningSecret {
   readonly expiresAt: number | null;
 }
 
-/** Decisions, section 4: an address counts as known for 30 days after a login. */
+/**
+ * Decisions, section 4: an address counts as known for 30 days after a login, and is not stopped by what others do to the
+ * account. Otherwise anybody could lock its owner out.
+ */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;

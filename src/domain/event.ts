@@ -30,3 +30,12 @@ export interface EventRecord {
   /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */
   readonly unreadable?: true;
 }
+
+/** Decisions, section 7: a filtered list is counted so far and no further. */
+export const filteredCountLimit = 10_000;
+
+/** @param counted up to one more than the limit */
+export const totalOf = (counted: number): { total: number; totalIsExact: boolean } => ({
+  total: Math.min(counted, filteredCountLimit),
+  totalIsExact: counted <= filteredCountLimit,
+});

@@ -85,6 +85,12 @@ export function moveState(counters: Counters, from: DeliveryState, to: DeliveryS
   return counted;
 }
 
+/** How many records are in a state; undefined: in any. */
+export const recordsIn = (
+  counters: Omit<Counters, "month" | "eventsInMonth" | "events">,
+  state?: DeliveryState,
+): number => (state === undefined ? counters.pending + counters.delivered + counters.failed : counters[countOf[state]]);
+
 const countOf = { PENDING: "pending", DELIVERED: "delivered", FAILED: "failed" } as const satisfies Record<
   DeliveryState,
   keyof Counters

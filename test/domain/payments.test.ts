@@ -441,6 +441,12 @@ describe("a charge that failed", () => {
     });
   });
 
+  test("without an invoice, or without consequences, changes only itself", () => {
+    for (const change of [failing({}, {}, null), failing({ invoices: [] })]) {
+      expect(change).toEqual({ charges: [failed], tenant: {} });
+    }
+  });
+
   test("of a deleted account touches no tenant", () => {
     const change = failing({ tenant: null, period: null }, {}, { kind: "void" });
     expect(change).toMatchObject({ tenant: {}, freesDaysOf: [4] });

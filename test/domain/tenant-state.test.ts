@@ -8,6 +8,7 @@ import {
   moveState,
   noEvents,
   openMonth,
+  recordsIn,
   utcMonth,
 } from "../../src/domain/tenant-state.ts";
 
@@ -55,6 +56,15 @@ describe("an accepted event", () => {
     expect(countEvent(counters, firstOfFebruary, [])).toMatchObject({ month: 202602, eventsInMonth: 1, events: 21 });
     expect(countEvent(noEvents, firstOfFebruary, [])).toMatchObject({ month: 202602, eventsInMonth: 1, events: 1 });
   });
+});
+
+test.each([
+  ["PENDING", 3],
+  ["DELIVERED", 15],
+  ["FAILED", 2],
+  [undefined, 20],
+] as const)("records in the state %p: %i", (state, records) => {
+  expect(recordsIn(counters, state)).toBe(records);
 });
 
 describe("a record that", () => {

@@ -21,6 +21,10 @@ describe("a list of webhooks that replaces the one before", () => {
     expect(replaced(webhooks, wanted)).toMatchObject({ kind: "replaced", ...change });
   });
 
+  test("may have as many as the plan allows", () => {
+    expect(replaced([], [entry(1), entry(2), entry(3)])).toMatchObject({ kind: "replaced", removed: [] });
+  });
+
   test.each([
     ["never had a record", false, [1]],
     ["has one", true, []],

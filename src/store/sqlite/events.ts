@@ -2,10 +2,10 @@ import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { Attempt, DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
-import type { EventRecord } from "../../domain/event.ts";
+import { type EventRecord, filteredCountLimit, totalOf } from "../../domain/event.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
-import { countEvent } from "../../domain/tenant-state.ts";
+import { countEvent, recordsIn } from "../../domain/tenant-state.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
 import type { Growth } from "../growth.ts";
@@ -21,9 +21,6 @@ import * as t from "./schema.ts";
 import { cursorOver, type StepList } from "./step-cursor.ts";
 import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-
-/** Decisions, section 7: a filtered list is counted so far and no further. */
-const filteredCountLimit = 10_000;
 
 /** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowRows = 2_000;
@@ -189,14 +186,10 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
             reader.run("pagePlaces", paged),
             reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
           ]);
-          const totalIsExact = counted <= filteredCountLimit;
-          return { records: listOf(places, false), total: Math.min(counted, filteredCountLimit), totalIsExact };
+          return { records: listOf(places, false), ...totalOf(counted) };
         }
         const usage = usageOf(query.tenantKey);
-        const total =
-          query.state === undefined
-            ? usage.pending + usage.delivered + usage.failed
-            : { PENDING: usage.pending, DELIVERED: usage.delivered, FAILED: usage.failed }[query.state];
+        const total = recordsIn(usage, query.state);
         const counts = { total, totalIsExact: true, ...(query.state === undefined && { totalEvents: usage.events }) };
         // A page behind the last one is empty whatever it would cost to walk there.
         if (offset >= total) return { records: listOf([], true), ...counts };
