@@ -1,3 +1,4 @@
+import { parseArgs } from "node:util";
 import { nearest } from "../lib/nearest.ts";
 
 /** A command as it is typed: what the parser accepts and what the help shows. */
@@ -45,79 +46,73 @@ export function parseArguments<Form extends CommandForm>(
   forms: readonly Form[],
 ): Arguments<Form> {
   const form = findForm(argv, forms);
-  const isBare = argv[0] !== form.words[0];
-  const operands: string[] = [];
+  const args = argv.slice(argv[0] === form.words[0] ? form.words.length : 0);
+  const { tokens, positionals: operands } = parseArgs({
+    args,
+    options: Object.fromEntries(
+      form.flags.map(({ name, value }) => [name.slice(2), { type: value === undefined ? "boolean" : "string" }]),
+    ),
+    tokens: true,
+    // It would refuse in words of its own, without the nearest valid form.
+    strict: false,
+  });
   const flags = new Map<string, string>();
-  const rest = argv.slice(isBare ? 0 : form.words.length);
-  while (rest.length > 0) {
-    const word = rest.shift() ?? "";
-    if (word === "--") operands.push(...rest.splice(0));
-    else if (word.startsWith("-") && word !== "-") takeFlag(word, rest, form, flags);
-    else operands.push(word);
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    // Not the token's name: `-port` would be `-p` and three more, and is meant as `--port`.
+    const [name = ""] = args[token.index]?.split("=") ?? [];
+    const flag = findFlag(name, form);
+    if (flags.has(flag.name)) throw new UsageError(`${flag.name} is given twice. Try: ${spellFlag(flag)} once`);
+    flags.set(flag.name, readValue(flag, token));
   }
   checkOperands(operands, form);
   return { form, operands, flags };
 }
 
 function findForm<Form extends CommandForm>(argv: readonly string[], forms: readonly Form[]): Form {
-  const [first = "serve", second] = argv;
+  const [first = "serve", second = ""] = argv;
   if (first.startsWith("-")) return findForm(["serve"], forms);
-  const group = forms.filter(({ words }) => words[0] === first);
+  const groupOf = (word: string | null) => forms.filter(({ words }) => words[0] === word);
+  const group = groupOf(first);
   const form = group.find(({ words }) => words.length === 1 || words[1] === second);
   if (form) return form;
-  if (group.length === 0) {
-    const word = nearest(first, [...new Set(forms.map(({ words }) => words[0] ?? ""))]);
-    throw new UsageError(`There is no command "${first}". Try: ${correctedCommand(word, second, forms)}`);
+  if (group[0] === undefined) {
+    const near = groupOf(nearest(first, [...new Set(forms.map(({ words }) => words[0] ?? ""))]));
+    const meant = nearestVerb(second, near) ?? near[0];
+    throw new UsageError(`There is no command "${first}". Try: ${meant ? spell(meant) : "postrider help"}`);
   }
+  if (second === "" || second.startsWith("-")) {
+    const verbs = group.map(({ words }) => words[1]).join(", ");
+    throw new UsageError(`"postrider ${first}" needs one of ${verbs}. Try: ${spell(group[0])}`);
+  }
+  const meant = nearestVerb(second, group);
+  const remedy = meant ? spell(meant) : `postrider help ${first}`;
+  throw new UsageError(`There is no command "${first} ${second}". Try: ${remedy}`);
+}
+
+function nearestVerb(verb: string, group: readonly CommandForm[]): CommandForm | undefined {
   const verbs = group.map(({ words }) => words[1] ?? "");
-  if (second === undefined || second.startsWith("-")) {
-    throw new UsageError(`"postrider ${first}" needs one of ${verbs.join(", ")}. Try: ${spell(group[0] as Form)}`);
-  }
-  const verb = nearest(second, verbs);
-  const meant = group.find(({ words }) => words[1] === verb);
-  throw new UsageError(
-    `There is no command "${first} ${second}". Try: ${meant ? spell(meant) : `postrider help ${first}`}`,
-  );
+  return group[verbs.indexOf(nearest(verb, verbs) ?? verb)];
 }
 
-/** The whole command that was meant, as far as its words tell. */
-function correctedCommand(word: string | null, second: string | undefined, forms: readonly CommandForm[]): string {
-  const group = forms.filter(({ words }) => words[0] === word);
-  const only = group[0];
-  if (only === undefined) return "postrider help";
-  if (group.length === 1) return spell(only);
-  const verb = nearest(
-    second ?? "",
-    group.map(({ words }) => words[1] ?? ""),
-  );
-  return spell(group.find(({ words }) => words[1] === verb) ?? only);
+function findFlag(name: string, form: CommandForm): Flag {
+  const names = form.flags.map((flag) => flag.name);
+  const flag = form.flags[names.indexOf(name)];
+  if (flag) return flag;
+  const meant = form.flags[names.indexOf(nearest(name, names) ?? name)];
+  const remedy = meant ? spellFlag(meant) : `postrider help ${form.words[0]}`;
+  throw new UsageError(`${described(form)} has no flag ${name}. Try: ${remedy}`);
 }
 
-function takeFlag(word: string, rest: string[], form: CommandForm, flags: Map<string, string>): void {
-  const [, name = word, glued] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
-  const flag = form.flags.find((known) => known.name === name);
-  if (!flag) throw new UsageError(`${described(form)} has no flag ${name}. Try: ${nearestFlag(name, form)}`);
-  if (flags.has(name)) throw new UsageError(`${name} is given twice. Try: ${spellFlag(flag)} once`);
+/** A value that begins with dashes is written `--flag=--value`: the next word may be another flag. */
+function readValue(flag: Flag, given: { value: string | undefined; inlineValue: boolean | undefined }): string {
+  const { value = "", inlineValue: isInline } = given;
   if (flag.value === undefined) {
-    if (glued !== undefined) throw new UsageError(`${name} takes no value. Try: ${name}`);
-    flags.set(name, "");
-    return;
+    if (isInline) throw new UsageError(`${flag.name} takes no value. Try: ${flag.name}`);
+  } else if (given.value === undefined || (!isInline && value.startsWith("--"))) {
+    throw new UsageError(`${flag.name} needs a value. Try: ${spellFlag(flag)}`);
   }
-  const value = glued ?? takeValue(rest);
-  if (value === undefined) throw new UsageError(`${name} needs a value. Try: ${spellFlag(flag)}`);
-  flags.set(name, value);
-}
-
-/** The next word, unless it is a flag: a value that begins with dashes is written `--flag=--value`. */
-const takeValue = (rest: string[]) => (rest[0]?.startsWith("--") ? undefined : rest.shift());
-
-function nearestFlag(name: string, form: CommandForm): string {
-  const found = nearest(
-    name,
-    form.flags.map((flag) => flag.name),
-  );
-  const flag = form.flags.find((known) => known.name === found);
-  return flag ? spellFlag(flag) : `postrider help ${form.words[0]}`;
+  return value;
 }
 
 export const spellFlag = ({ name, value }: Flag) => (value === undefined ? name : `${name} ${value}`);

@@ -61,6 +61,7 @@ describe("parseArguments", () => {
     ["demo now", '"now" is one word too many for "postrider demo". Try: postrider demo'],
     ["--prot 80", '"postrider serve" has no flag --prot. Try: --port PORT'],
     ["serve --verbose", '"postrider serve" has no flag --verbose. Try: postrider help serve'],
+    ["serve -port 80", '"postrider serve" has no flag -port. Try: --port PORT'],
     ["serve -p 80", '"postrider serve" has no flag -p. Try: postrider help serve'],
     ["serve --port", "--port needs a value. Try: --port PORT"],
     ["serve --port --data-dir x", "--port needs a value. Try: --port PORT"],
