@@ -32,7 +32,7 @@ import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { metricsRoutes } from "./http/metrics-routes.ts";
 import { createReadiness } from "./http/readiness.ts";
-import { createSessions, type TokenCodec } from "./http/session.ts";
+import { createSessions, sessionClaims } from "./http/session.ts";
 import { createInboxAddresses } from "./inbox/addresses.ts";
 import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
@@ -164,8 +164,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const engine = createEngine({ settings: config, store, clock, log, hub, metrics, signers, sender, random });
   const { dispatcher, deliveries, replayer, pace } = engine;
 
-  const codec = jwt({ name: "jwt", secret: dataDir.secrets.sessionSecret, alg: "HS256" }).decorator
-    .jwt as unknown as TokenCodec;
+  const { sessionSecret: secret } = dataDir.secrets;
+  const codec = jwt({ name: "jwt", secret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
