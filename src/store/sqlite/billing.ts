@@ -1,4 +1,3 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
 import type { CardVerification, Charge, PlanPeriod, SavedCard } from "../../domain/books.ts";
 import { removeCard } from "../../domain/charges.ts";
 import type { Tenant } from "../../domain/tenant.ts";
@@ -15,8 +14,7 @@ import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { type LaneTransaction, refuse } from "./lane.ts";
 import type { LoadedBooks } from "./open-books.ts";
-import * as t from "./schema.ts";
-import { tenantColumns } from "./tenant-page.ts";
+import { livingTenant } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
 
 type Verbs = Pick<
@@ -43,13 +41,9 @@ const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month 
   forget_at as forgetAt`;
 
 /** Verifications, their pages, and what the biller reads to know what there is to do. */
-export function billingVerbs({ client, db, lane, pages, billing, books }: Connection): Verbs {
+export function billingVerbs({ client, lane, pages, billing, books }: Connection): Verbs {
   const tenants = createTenantRows(client);
-  const tenantByKey = db
-    .select(tenantColumns)
-    .from(t.tenant)
-    .where(and(eq(t.tenant.key, sql.placeholder("key")), isNull(t.tenant.deletedAt)))
-    .prepare();
+  const tenantByKey = livingTenant(client);
   // `+?1`: see `openCharges`.
   const unfinishedCharges = client.prepare<Charge, [number]>(
     `select ${chargeColumns} from charge
@@ -89,7 +83,7 @@ export function billingVerbs({ client, db, lane, pages, billing, books }: Connec
     const cards = cardsOf.all(accountKey).map(({ refused, ...card }) => ({ ...card, refused: refused !== 0 }));
     return {
       account,
-      tenant: livingTenant(account),
+      tenant: tenantOf(account),
       verification: billing.verificationOf(accountKey),
       card: cards.find(({ key }) => key === account.cardKey) ?? null,
       cardsToForget: cards.filter(({ forgetAt }) => forgetAt !== null),
@@ -110,8 +104,8 @@ export function billingVerbs({ client, db, lane, pages, billing, books }: Connec
     return card && books.load(tx, card.accountKey);
   }
 
-  const livingTenant = (account: AccountRow): Tenant | null =>
-    account.tenantKey === null ? null : (tenantByKey.get({ key: account.tenantKey }) ?? null);
+  const tenantOf = ({ tenantKey }: AccountRow): Tenant | null =>
+    tenantKey === null ? null : tenantByKey.get(tenantKey);
 
   return {
     openVerification: (tenantKey, ids, upgrade, now) =>
@@ -128,7 +122,7 @@ export function billingVerbs({ client, db, lane, pages, billing, books }: Connec
     async findVerification(token) {
       const verification = billing.verificationByToken(token);
       if (!verification) return null;
-      const tenant = livingTenant(billing.account(verification.accountKey));
+      const tenant = tenantOf(billing.account(verification.accountKey));
       return tenant && { verification, tenant };
     },
 

@@ -39,6 +39,15 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
 };
 
+/** Plain SQL: read before every step of the biller, too, where the query builder took 14 µs and this takes 4. */
+export const livingTenant = (client: Database) =>
+  client.prepare<Tenant, [number]>(
+    `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
+       session_version as sessionVersion, created_at as createdAt, operator_suspended_at as operatorSuspendedAt,
+       payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt
+     from tenant where key = ?1 and deleted_at is null`,
+  );
+
 /** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
 const nobody: Kept = {
   webhooks: [],
@@ -70,12 +79,7 @@ const keptLimit = 10_000;
  * whatever becomes of that, the next transaction reads it again. Nobody asks for a tenant whose creation is not committed.
  */
 export function createTenantPages(client: Database): TenantPages {
-  const readTenant = client.prepare<Tenant & { deletedAt: number | null }, [number]>(
-    `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
-       session_version as sessionVersion, created_at as createdAt, operator_suspended_at as operatorSuspendedAt,
-       payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt, deleted_at as deletedAt
-     from tenant where key = ?1`,
-  );
+  const readTenant = livingTenant(client);
   const readCounters = client.prepare<Counters, [number]>(
     `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
      from tenant_usage where tenant_key = ?1`,
@@ -111,9 +115,8 @@ export function createTenantPages(client: Database): TenantPages {
 
   /** Reads what is kept of a tenant; null when it was deleted. */
   function keep(tenantKey: number): Kept | null {
-    const row = readTenant.get(tenantKey);
-    if (!row || row.deletedAt !== null) return null;
-    const { deletedAt: _, ...tenant } = row;
+    const tenant = readTenant.get(tenantKey);
+    if (!tenant) return null;
     const read = { tenant, webhooks: readWebhooks.all(tenantKey).map(toRegistered) };
     if (kept.size >= keptLimit) kept.clear();
     kept.set(tenantKey, read);
