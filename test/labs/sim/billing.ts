@@ -37,7 +37,11 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   const dataDir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "postrider-sim-"));
   const time = { ...systemClock, now: () => clockOf.history.now() };
   const clockOf = { history: systemClock };
-  const { store } = await openStore({ dataDir, clock: time, rests: false });
+  let commits = 0;
+  const onCommit = () => {
+    commits += 1;
+  };
+  const { store } = await openStore({ dataDir, clock: time, rests: false, onCommit });
   const client = new Database(join(dataDir, "postrider.db"), { readonly: true });
   const writer = new Database(join(dataDir, "postrider.db"), { readwrite: true });
   const vault = createVault(randomBytes(32));
@@ -53,7 +57,7 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   async function run(seed: number): Promise<void> {
     let violations: string[];
     try {
-      const end = await runHistory(seed, { store, client, writer, vault, clockOf });
+      const end = await runHistory(seed, { store, client, writer, vault, clockOf, commits: () => commits });
       violations = violationsOf(end, client);
       for (const [name, count] of Object.entries(end.counts)) totals[name] = (totals[name] ?? 0) + count;
     } catch (error) {

@@ -56,6 +56,8 @@ export interface HistoryDeps {
   vault: Vault;
   /** The store takes its time from the history that is under way. */
   clockOf: { history: Clock };
+  /** Of the store, so far. */
+  commits(): number;
 }
 
 export const prices = { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 } as const;
@@ -72,7 +74,7 @@ const quietMs = 45 * dayMs;
  */
 export async function runHistory(
   seed: number,
-  { store, client, writer, vault, clockOf }: HistoryDeps,
+  { store, client, writer, vault, clockOf, commits }: HistoryDeps,
 ): Promise<HistoryEnd> {
   const random = createRandom(seed);
   // Any day of any month, often close to a month's end; leap years among them.
@@ -185,7 +187,7 @@ export async function runHistory(
 
   /** Null while it is down. */
   let program: Incarnation | null = null;
-  const own = ownAccountOnly(store, client);
+  const own = ownAccountOnly(store, client, commits);
 
   function start(): void {
     program = createIncarnation({

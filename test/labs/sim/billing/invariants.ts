@@ -131,8 +131,8 @@ export function violationsOf(end: HistoryEnd, client: Database): string[] {
   const held = heldDaysOf(end.samples, end.endedAt);
   const { lost } = end;
   /** Whether the plan could be used then, only the program knew that was put back. */
-  const isForgotten = (day: number) =>
-    lost !== null && day >= calendar.dayOf(lost.from) && day <= calendar.dayOf(lost.to);
+  const forgotten = lost && { from: calendar.dayOf(lost.from), to: calendar.dayOf(lost.to) };
+  const isForgotten = (day: number) => forgotten !== null && day >= forgotten.from && day <= forgotten.to;
   if (account?.state === "active" && tenant) {
     for (const { day, tier } of days) {
       if (isForgotten(day)) continue;
