@@ -1,33 +1,73 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { youngLimit } from "../../src/delivery/queue/admission.ts";
 import { provenSections, useServer } from "./scenario.ts";
+import type { Flood } from "./silent-accounts.ts";
 import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "./support.ts";
 
 provenSections.add("decisions 8");
 
 let hooks: Hooks;
+let silent: SilentAccounts;
 // Before the server's own: it waits for what is in flight.
-afterAll(() => hooks.stop());
-const server = useServer({ env: { POSTRIDER_RETRY_SCHEDULE: "1s,1s,1s" } });
+afterAll(() => {
+  hooks.stop();
+  silent.stop();
+});
+// Nothing here is about the disk, which other tests keep busy: in memory where the system has a folder for it.
+const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const server = useServer({
+  dataDir: mkdtempSync(join(memory, "postrider-test-")),
+  env: { POSTRIDER_RETRY_SCHEDULE: "1s,1s,1s" },
+});
 beforeAll(async () => {
   hooks = await startHooks();
+  silent = await startSilentAccounts();
 });
 
 const deadWebhooks = 1000;
 const eventsForEachDead = 2;
 const perSecond = 20;
 const seconds = 5;
-const p99LimitMs = 500;
+const p99LimitMs = 250;
+
+type SilentAccounts = Awaited<ReturnType<typeof startSilentAccounts>>;
+
+async function startSilentAccounts() {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "silent-accounts.ts")], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const { value } = await child.stdout.getReader().read();
+  const url = new TextDecoder().decode(value).trim();
+  return {
+    webhook: (n: number) => `${url}/hook/${n}`,
+    async flood(flood: Flood): Promise<number[]> {
+      const answer = await fetch(`${url}/flood`, { method: "POST", body: JSON.stringify(flood) });
+      return (await answer.json()) as number[];
+    },
+    /** How many webhooks were called, as soon as so many were. */
+    async called(least: number): Promise<number> {
+      return (await (await fetch(`${url}/called?least=${least}`)).json()) as number;
+    },
+    stop: () => child.kill(),
+  };
+}
 
 /**
  * A thousand accounts whose webhooks take the connection and never answer, two events for each; beside them one webhook
  * that answers and gets 20 events a second for 5 seconds from the moment that the others begin. Attempts may take their
- * 10 seconds; all over real sockets, with receivers, load and server in one process.
+ * 10 seconds; all over real sockets. Those accounts and their webhooks are a process of their own: what it takes to hold a
+ * thousand connections and say nothing is not the server's delay.
  */
 test("webhooks that never answer delay nobody else", async () => {
   const app = server();
-  const dead = Array.from({ length: deadWebhooks }, () => hooks.hook(() => {}));
-  const owners = await Promise.all(dead.map(({ url }) => seedTenant(app, { webhooks: [url] })));
+  const owners = await Promise.all(
+    Array.from({ length: deadWebhooks }, (_, n) => seedTenant(app, { webhooks: [silent.webhook(n)] })),
+  );
   const healthy = await app.account();
   const hook = hooks.hook(200);
   await register(healthy, hook.url);
@@ -35,14 +75,8 @@ test("webhooks that never answer delay nobody else", async () => {
 
   async function flood(): Promise<void> {
     const events = Array.from({ length: eventsForEachDead }, (_, n) => ({ payload: { n } }));
-    const queue = owners.values();
-    const workers = Array.from({ length: 16 }, async () => {
-      for (const { apiKey } of queue) {
-        const answer = await app.request("POST", "/v1/ingest/batch", { token: apiKey, body: { events } });
-        expect(answer.status).toBe(202);
-      }
-    });
-    await Promise.all(workers);
+    const statuses = await silent.flood({ url: app.url, apiKeys: owners.map(({ apiKey }) => apiKey), events });
+    expect(statuses).toEqual(Array(deadWebhooks).fill(202));
   }
 
   const sentAt = new Map<string, number>();
@@ -67,6 +101,6 @@ test("webhooks that never answer delay nobody else", async () => {
   expect(delays).toHaveLength(perSecond * seconds);
   expect(delays[Math.ceil(delays.length * 0.99) - 1]).toBeLessThan(p99LimitMs);
   // Otherwise it would prove nothing: more of them hang by then than there are places for young attempts.
-  expect(dead.filter((one) => one.received.length > 0).length).toBeGreaterThan(youngLimit);
-  await Promise.all(dead.map((one) => one.whenReceived(1)));
+  expect(await silent.called(0)).toBeGreaterThan(youngLimit);
+  expect(await silent.called(deadWebhooks)).toBe(deadWebhooks);
 }, 20_000);
