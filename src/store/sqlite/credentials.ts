@@ -54,20 +54,21 @@ export function credentialVerbs({ client, db, lane, pages }: Connection): Creden
       .where(eq(t.apiKey.tenantKey, tenantKey))
       .orderBy(desc(t.apiKey.key))
       .all();
-  const signingKeysOf = (tenantKey: number) =>
-    db
-      .select({ key: t.signingKey.key, ...signingKeyColumns })
-      .from(t.signingKey)
-      .where(eq(t.signingKey.tenantKey, tenantKey))
-      .orderBy(desc(t.signingKey.key))
-      .all();
-  const signingSecretsOf = (tenantKey: number) =>
-    db
-      .select({ key: t.signingSecret.key, sealed: t.signingSecret.sealed, expiresAt: t.signingSecret.expiresAt })
-      .from(t.signingSecret)
-      .where(eq(t.signingSecret.tenantKey, tenantKey))
-      .orderBy(desc(t.signingSecret.key))
-      .all();
+  // Both are read before an account's first delivery in a minute; built anew each time, they took as long as all else of it.
+  const signingKeysByTenant = db
+    .select({ key: t.signingKey.key, ...signingKeyColumns })
+    .from(t.signingKey)
+    .where(eq(t.signingKey.tenantKey, sql.placeholder("tenantKey")))
+    .orderBy(desc(t.signingKey.key))
+    .prepare();
+  const signingSecretsByTenant = db
+    .select({ key: t.signingSecret.key, sealed: t.signingSecret.sealed, expiresAt: t.signingSecret.expiresAt })
+    .from(t.signingSecret)
+    .where(eq(t.signingSecret.tenantKey, sql.placeholder("tenantKey")))
+    .orderBy(desc(t.signingSecret.key))
+    .prepare();
+  const signingKeysOf = (tenantKey: number) => signingKeysByTenant.all({ tenantKey });
+  const signingSecretsOf = (tenantKey: number) => signingSecretsByTenant.all({ tenantKey });
 
   const forTenant = livingTenants({ lane, pages });
 
