@@ -35,11 +35,12 @@ const signingKeyColumns = {
 
 export function credentialVerbs({ client, db, lane, pages }: Connection): CredentialVerbs {
   const tenants = createTenantRows(client);
+  // `+?`, here and below: see `openCharges`.
   const keyByHash = db
     .select({ apiKeyId: t.apiKey.id, expiresAt: t.apiKey.expiresAt, tenant: tenantColumns })
     .from(t.apiKey)
     .innerJoin(t.tenant, eq(t.tenant.key, t.apiKey.tenantKey))
-    .where(and(eq(t.apiKey.hash, sql.placeholder("hash")), isNull(t.tenant.deletedAt)))
+    .where(and(eq(t.apiKey.hash, sql`+${sql.placeholder("hash")}`), isNull(t.tenant.deletedAt)))
     .prepare();
   const sessionById = db
     .select({ id: t.endedSession.id })
@@ -58,13 +59,13 @@ export function credentialVerbs({ client, db, lane, pages }: Connection): Creden
   const signingKeysByTenant = db
     .select({ key: t.signingKey.key, ...signingKeyColumns })
     .from(t.signingKey)
-    .where(eq(t.signingKey.tenantKey, sql.placeholder("tenantKey")))
+    .where(eq(t.signingKey.tenantKey, sql`+${sql.placeholder("tenantKey")}`))
     .orderBy(desc(t.signingKey.key))
     .prepare();
   const signingSecretsByTenant = db
     .select({ key: t.signingSecret.key, sealed: t.signingSecret.sealed, expiresAt: t.signingSecret.expiresAt })
     .from(t.signingSecret)
-    .where(eq(t.signingSecret.tenantKey, sql.placeholder("tenantKey")))
+    .where(eq(t.signingSecret.tenantKey, sql`+${sql.placeholder("tenantKey")}`))
     .orderBy(desc(t.signingSecret.key))
     .prepare();
   const signingKeysOf = (tenantKey: number) => signingKeysByTenant.all({ tenantKey });
