@@ -5,7 +5,7 @@
  * Error contract: a call never throws for what the processor or the network does; that is a value. `unknown` means that
  * money may have moved, and only a look-up with the same reference can tell. An adapter repeats nothing by itself.
  *
- * `test/contract/processor.ts` is this text as a suite; an adapter is one that passes it.
+ * `test/contract/processor/` is this text as a suite; an adapter is one that passes it.
  */
 export interface PaymentProcessor {
   readonly name: "sandbox" | "paystack";

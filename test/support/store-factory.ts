@@ -6,18 +6,10 @@ import type { Replay, ReplayKind } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { InboxRange } from "../../src/store/inbox.ts";
-import type { OpenedStore } from "../../src/store/opened.ts";
 import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Settlement, Store } from "../../src/store/store.ts";
-import { createFakeClock, type FakeClock } from "./fake-clock.ts";
+import { createFakeClock } from "./fake-clock.ts";
 import { readAll } from "./read-all.ts";
-
-/** What the contract needs of a backend. Its data lives until `remove`, over any number of openings. */
-export interface TestBackend {
-  open(options: { clock: FakeClock; mayGrow(): boolean }): Promise<OpenedStore>;
-  /** Rows of each table, whoever they belong to. */
-  countRows(): Record<string, number>;
-  remove(): void;
-}
+import type { StoreBackend } from "./store-backend.ts";
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -103,16 +95,16 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /** A store under test with the verbs shortened to what a test has to say. */
-export async function createWorld(backend: TestBackend) {
+export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
-  const open = () => backend.open({ clock, mayGrow: () => growth.isAllowed });
-  let { store, sandboxBooks } = await open();
+  const opened = await backend.open({ clock, mayGrow: () => growth.isAllowed });
+  let { store, sandboxBooks } = opened;
 
   const world = {
     clock,
     growth,
-    backend,
+    count: opened.count,
     get store() {
       return store;
     },
@@ -122,11 +114,11 @@ export async function createWorld(backend: TestBackend) {
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      ({ store, sandboxBooks } = await open());
+      ({ store, sandboxBooks } = await opened.reopen());
     },
     async end() {
       await store.close();
-      backend.remove();
+      await opened.remove();
     },
 
     tenant: (given?: Parameters<typeof newTenant>[0]) => store.createTenant(newTenant(given), clock.now()),

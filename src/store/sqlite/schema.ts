@@ -214,7 +214,7 @@ export const stateFailed = 2;
  *
  * `eventSeq`, `webhookKey` and `replayKey` are no foreign keys, nor are the last two in `attempt`: to let a parent row go,
  * SQLite would look for children through the whole table, unless more indexes were written for every delivery.
- * `test/contract/store.ts` checks that no orphan is left.
+ * `test/contract/store/` checks that no orphan is left.
  */
 export const delivery = sqliteTable(
   "delivery",

@@ -1,6 +1,6 @@
 import { createPaystack } from "../../../src/billing/paystack/paystack.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { processorContract } from "../../contract/processor.ts";
+import { processorContract } from "../../contract/processor/processor.ts";
 import { paystackCards } from "../../support/paystack-answers.ts";
 import { refusedEmail } from "../../support/paystack-books.ts";
 import { startPaystackStandIn } from "../../support/paystack-stand-in.ts";

@@ -1,4 +1,4 @@
-import { processorContract } from "../../contract/processor.ts";
+import { processorContract } from "../../contract/processor/processor.ts";
 import { cards, createTestSandbox } from "../../support/sandbox.ts";
 
 processorContract("The sandbox", async () => {

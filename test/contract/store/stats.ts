@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { latencyBucket } from "../../src/store/latency.ts";
-import { createWorld, type Outcome, type TestBackend, type World } from "../support/store-factory.ts";
+import { latencyBucket } from "../../../src/store/latency.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, type Outcome, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -10,11 +11,11 @@ const delta = { accepted: 0, delivered: 0, failed: 0, attempts: 0, latency: new 
 const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null };
 
 /** The verbs of `src/store/stats.ts`, for any backend. */
-export function statStoreContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} keeps statistics:`, () => {
+export function statsContract(backend: StoreBackend): void {
+  describe(`${backend.name} keeps statistics:`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
 

@@ -1,25 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { listedLabelCharacters } from "../../src/domain/replay.ts";
-import { readAll } from "../support/read-all.ts";
-import {
-  bytes,
-  createWorld,
-  newInboxDelivery,
-  newReplay,
-  type TestBackend,
-  type World,
-} from "../support/store-factory.ts";
+import { listedLabelCharacters } from "../../../src/domain/replay.ts";
+import { readAll } from "../../support/read-all.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, newInboxDelivery, newReplay, type World } from "../../support/store-factory.ts";
 
 const hook = "https://a.example/hook";
 const textOf = (json: Uint8Array | null) =>
   JSON.parse(new TextDecoder("utf-8", { ignoreBOM: true }).decode(json ?? bytes("null")));
 
 /** What the seam promises of a `Cursor`, and of the texts in the lists. */
-export function listsContract(name: string, makeBackend: () => TestBackend): void {
-  describe(`${name} reads lists as they are needed:`, () => {
+export function listsContract(backend: StoreBackend): void {
+  describe(`${backend.name} reads lists as they are needed:`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(makeBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
 
@@ -118,7 +112,7 @@ export function listsContract(name: string, makeBackend: () => TestBackend): voi
     test("a long label is kept once for an account, however many replays carry it", async () => {
       const [one, two] = [await world.tenant(), await world.tenant()];
       const label = "x".repeat(60_000);
-      const rows = () => Object.values(world.backend.countRows()).reduce((sum, n) => sum + n, 0);
+      const rows = async () => Object.values(await world.count()).reduce((sum, n) => sum + n, 0);
       const added: number[] = [];
       for (const [tenant, given] of [
         [one, label],
@@ -127,9 +121,9 @@ export function listsContract(name: string, makeBackend: () => TestBackend): voi
         [one, label],
         [one, `${label}y`],
       ] as const) {
-        const before = rows();
+        const before = await rows();
         await world.startReplay(tenant, "all", { label: given });
-        added.push(rows() - before);
+        added.push((await rows()) - before);
       }
       expect(added).toEqual([2, 2, 1, 1, 2]);
     });

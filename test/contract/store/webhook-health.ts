@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Tenant } from "../../src/domain/tenant.ts";
-import { createWorld, type TestBackend, type World } from "../support/store-factory.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -11,11 +12,11 @@ const none = { delivered: 0, failed: 0, pending: 0, lastDeliveredAt: null, ...no
 const unused = { records: 0, ...none, lastStatusCode: null };
 
 /** `webhookHealth` of `src/store/store.ts`, for any backend. */
-export function webhookHealthContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} tells how deliveries to a webhook went:`, () => {
+export function webhookHealthContract(backend: StoreBackend): void {
+  describe(`${backend.name} tells how deliveries to a webhook went:`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
 

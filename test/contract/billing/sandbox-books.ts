@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { SandboxCard, SandboxTransaction } from "../../src/store/sandbox-books.ts";
-import { createWorld, refusalOf, type TestBackend, type World } from "../support/store-factory.ts";
+import type { SandboxCard, SandboxTransaction } from "../../../src/store/sandbox-books.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, refusalOf, type World } from "../../support/store-factory.ts";
 
 const newTransaction = (given: Partial<SandboxTransaction> = {}): SandboxTransaction => ({
   reference: "ver-1",
@@ -34,11 +35,11 @@ const newCard = (given: Partial<SandboxCard> = {}): SandboxCard => ({
 const paid = { state: "paid", cardToken: "SBX_AUTH_1", reason: null, paidAt: 2_000 } as const;
 
 /** The text of `src/store/sandbox-books.ts` as tests. */
-export function sandboxStoreContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} remembers for the sandbox:`, () => {
+export function sandboxBooksContract(backend: StoreBackend): void {
+  describe(`${backend.name} remembers for the sandbox:`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
     const find = (reference = "ver-1") => world.sandboxBooks.findTransaction({ reference });

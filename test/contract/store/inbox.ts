@@ -1,21 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Tenant } from "../../src/domain/tenant.ts";
-import {
-  bytes,
-  createWorld,
-  newInboxDelivery,
-  refusalOf,
-  type TestBackend,
-  type World,
-} from "../support/store-factory.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, newInboxDelivery, refusalOf, type World } from "../../support/store-factory.ts";
 
 /** The text of `src/store/inbox.ts` as tests. */
-export function inboxStoreContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} keeps inboxes:`, () => {
+export function inboxContract(backend: StoreBackend): void {
+  describe(`${backend.name} keeps inboxes:`, () => {
     let world: World;
     let tenant: Tenant;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
       tenant = await world.tenant();
     });
     afterEach(() => world.end());
@@ -124,14 +118,14 @@ export function inboxStoreContract(name: string, newBackend: () => TestBackend):
     });
 
     test("what no answer can be is refused, and nothing of it is kept", async () => {
-      const before = world.backend.countRows();
+      const before = await world.count();
       const refused = [
         world.store.setInboxAnswer(tenant.key, { status: 199, delayMs: 0, silent: false }),
         world.store.setInboxAnswer(tenant.key, { status: 204, delayMs: -1, silent: false }),
         world.store.keepInboxDelivery(tenant.key, newInboxDelivery({ answeredStatus: 600 }), 100),
       ];
       expect((await Promise.allSettled(refused)).map(({ status }) => status)).toEqual(refused.map(() => "rejected"));
-      expect(world.backend.countRows()).toEqual(before);
+      expect(await world.count()).toEqual(before);
     });
 
     test("a tenant that never was has no inbox to keep anything in", async () => {

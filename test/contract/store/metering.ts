@@ -1,28 +1,21 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { DomainError } from "../../src/domain/errors.ts";
-import type { Tenant } from "../../src/domain/tenant.ts";
-import { keptAttempts } from "../../src/store/store.ts";
-import { readAll, readAttempts } from "../support/read-all.ts";
-import {
-  bytes,
-  createWorld,
-  newReplay,
-  refusalOf,
-  settlementOf,
-  type TestBackend,
-  type World,
-} from "../support/store-factory.ts";
+import { DomainError } from "../../../src/domain/errors.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
+import { keptAttempts } from "../../../src/store/store.ts";
+import { readAll, readAttempts } from "../../support/read-all.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, newReplay, refusalOf, settlementOf, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 const hourMs = 60 * 60 * 1000;
 
 /** What replays and attempts may take of the disk, for any backend. */
-export function meteringContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} meters replays and attempts:`, () => {
+export function meteringContract(backend: StoreBackend): void {
+  describe(`${backend.name} meters replays and attempts:`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
 

@@ -1,20 +1,21 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readAttempts } from "../support/read-all.ts";
-import { createWorld, type TestBackend, type World } from "../support/store-factory.ts";
+import { readAttempts } from "../../support/read-all.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 
 /** Which webhooks the store remembers, for any backend. */
-export function webhookRowsContract(name: string, newBackend: () => TestBackend): void {
-  describe(`${name} remembers a removed webhook`, () => {
+export function webhookRowsContract(backend: StoreBackend): void {
+  describe(`${backend.name} remembers a removed webhook`, () => {
     let world: World;
     beforeEach(async () => {
-      world = await createWorld(newBackend());
+      world = await createWorld(backend);
     });
     afterEach(() => world.end());
 
-    const rows = () => world.backend.countRows().webhook;
+    const rows = async () => (await world.count()).webhook;
 
     /** What the janitor does, a while after what was under way has ended. */
     async function clearUp() {
@@ -26,7 +27,7 @@ export function webhookRowsContract(name: string, newBackend: () => TestBackend)
     test("not when it was never used: a list that goes to and fro leaves nothing behind", async () => {
       const tenant = await world.tenant({ urls: [a] });
       for (let change = 0; change < 500; change++) await world.setUrls(tenant, change % 2 === 0 ? b : a);
-      expect(rows()).toBe(1);
+      expect(await rows()).toBe(1);
       expect((await world.store.webhooks(tenant.key)).map(({ url }) => url)).toEqual([a]);
     });
 
@@ -40,7 +41,7 @@ export function webhookRowsContract(name: string, newBackend: () => TestBackend)
       await world.setUrls(tenant, b);
       await world.setUrls(tenant);
       await clearUp();
-      expect(rows()).toBe(1);
+      expect(await rows()).toBe(1);
       expect(await world.records(tenant, eventId)).toEqual([
         `${outcome === "delivered" ? "DELIVERED" : "FAILED"} ${a}`,
       ]);
@@ -76,9 +77,9 @@ export function webhookRowsContract(name: string, newBackend: () => TestBackend)
         await world.replayEvent(tenant, first);
         await world.replayEvent(tenant, second);
       }
-      expect(rows()).toBe(21);
+      expect(await rows()).toBe(21);
       await clearUp();
-      expect(rows()).toBe(1);
+      expect(await rows()).toBe(1);
       expect(await world.records(tenant, first)).toEqual(["PENDING https://host-19.example/hook"]);
     });
 

@@ -1,0 +1,246 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { NewInvoice } from "../../../src/domain/books.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, type World } from "../../support/store-factory.ts";
+import { hourMs, monthEnd, newCharge, newIds, newInvoice, payingIn, payment } from "./paying.ts";
+
+/** What is charged and what becomes of it: `src/store/billing.ts` as tests. */
+export function chargesContract(backend: StoreBackend): void {
+  describe(`${backend.name} keeps the books:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    const { now, books, openPage, pay, verified, charged, fail, tenantNow } = payingIn(() => world);
+
+    describe("a charge that was made before a backup was put back", () => {
+      test.each([
+        ["more than its invoice: the rest is credited", 70_000, 20_000],
+        ["less than its invoice: nobody owes the rest", 30_000, 0],
+      ])("pays its days over %s", async (_, amountKobo, creditKobo) => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        const settled = await world.store.settleCharge(charge.reference, { ...payment, amountKobo }, now());
+        expect([settled.kind, settled.charge.amountKobo]).toEqual(["applied", amountKobo]);
+        const { account, invoices } = await books(accountKey);
+        expect([account.creditKobo, invoices]).toEqual([creditKobo, []]);
+        expect((await world.store.planDays(accountKey)).invoiced.get(20_500)).toBe("paid");
+      });
+
+      test("without an invoice is credited, once", async () => {
+        const { accountKey } = await verified();
+        const { cardKey: _card, lookUpAt: _at, ...found } = newCharge({ amountKobo: 40_000 });
+        const adopt = () =>
+          world.store.adoptCharge(accountKey, { ...found, kind: "upgrade", transactionId: "7" }, now());
+        await adopt();
+        await adopt();
+        expect((await books(accountKey)).account.creditKobo).toBe(40_000);
+        expect(await world.store.findCharge(found.reference)).toMatchObject({ state: "succeeded", invoiceKey: null });
+      });
+
+      test("and is still under way is watched, and goes back when it is paid", async () => {
+        const { accountKey } = await verified();
+        const { cardKey: _card, lookUpAt: _at, ...found } = newCharge({ amountKobo: 5_000 });
+        await world.store.adoptCharge(accountKey, { ...found, kind: "upgrade", transactionId: null }, now());
+        const watched = (await books(accountKey)).charges.find(({ reference }) => reference === found.reference);
+        expect(watched).toMatchObject({ state: "superseded", lookUpAt: expect.any(Number) });
+        expect((await world.store.settleCharge(found.reference, payment, now())).kind).toBe("refund_due");
+        expect((await books(accountKey)).account.creditKobo).toBe(0);
+      });
+    });
+
+    describe("a month's end", () => {
+      test("is invoiced with its days, and moves on", async () => {
+        const { accountKey } = await verified();
+        await world.store.endMonth(accountKey, newInvoice("subscription", [1, 2]), monthEnd + 1, now());
+        expect(await books(accountKey)).toMatchObject({
+          account: { nextInvoiceAt: monthEnd + 1 },
+          invoices: [{ state: "open", attempts: 0, nextAttemptAt: now() }],
+        });
+        expect((await world.store.planDays(accountKey)).invoiced).toEqual(
+          new Map([
+            [1, "open"],
+            [2, "open"],
+          ]),
+        );
+      });
+
+      test("cannot take a day that is in another invoice, and then changes nothing", async () => {
+        const { accountKey } = await verified();
+        await world.store.endMonth(accountKey, newInvoice("subscription", [1, 2]), monthEnd + 1, now());
+        const before = await books(accountKey);
+        const again = world.store.endMonth(accountKey, newInvoice("subscription", [2, 3]), monthEnd + 2, now());
+        await expect(again).rejects.toThrow("UNIQUE");
+        expect(await books(accountKey)).toEqual(before);
+      });
+
+      test("has one open charge at a time", async () => {
+        const { accountKey } = await verified();
+        const { invoice, charge } = await charged(accountKey);
+        expect(await world.store.prepareAttempt(invoice.key, newCharge(), now())).toBeNull();
+        await fail(charge, { kind: "retry", at: now() + hourMs });
+        expect(await world.store.prepareAttempt(invoice.key, newCharge(), now())).not.toBeNull();
+      });
+
+      test("that is paid is paid once", async () => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        const settle = () => world.store.settleCharge(charge.reference, payment, now());
+        const outcomes = await Promise.all([settle(), settle()]);
+        expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["applied", "known"]);
+        expect((await books(accountKey)).invoices).toEqual([]);
+        expect((await world.store.planDays(accountKey)).invoiced.get(20_500)).toBe("paid");
+      });
+
+      test("that fails makes the account past due, then suspends it, and its success ends both", async () => {
+        const { tenant, accountKey } = await verified();
+        const { invoice, charge } = await charged(accountKey);
+        await fail(charge, { kind: "retry", at: now() + hourMs });
+        expect(await tenantNow(tenant)).toMatchObject({ pastDueAt: now(), paymentSuspendedAt: null });
+        expect((await books(accountKey)).invoices).toMatchObject([
+          { firstFailedAt: now(), nextAttemptAt: now() + hourMs },
+        ]);
+        const second = await world.store.prepareAttempt(invoice.key, newCharge(), now());
+        if (second) await fail(second, { kind: "suspend" });
+        expect(await tenantNow(tenant)).toMatchObject({ paymentSuspendedAt: now() });
+        const third = await world.store.prepareAttempt(invoice.key, newCharge(), now());
+        await world.store.settleCharge(third?.reference ?? "", payment, now());
+        expect(await tenantNow(tenant)).toMatchObject({ pastDueAt: null, paymentSuspendedAt: null });
+      });
+
+      test("stays past due while another invoice is outstanding, and keeps the operator's suspension", async () => {
+        const { tenant, accountKey } = await verified();
+        const [first, second] = [await charged(accountKey, [1]), await charged(accountKey, [2])];
+        for (const { charge } of [first, second]) await fail(charge, { kind: "suspend" });
+        await world.store.suspend(tenant.key, "operator", now());
+        const payAgain = async (invoiceKey: number) => {
+          const charge = await world.store.prepareAttempt(invoiceKey, newCharge(), now());
+          await world.store.settleCharge(charge?.reference ?? "", payment, now());
+          return tenantNow(tenant);
+        };
+        expect((await payAgain(first.invoice.key)).paymentSuspendedAt).not.toBeNull();
+        const last = await payAgain(second.invoice.key);
+        expect(last).toMatchObject({ paymentSuspendedAt: null, pastDueAt: null, operatorSuspendedAt: now() });
+      });
+
+      test("that failed too early still pays its days, as long as nothing else does", async () => {
+        const { tenant, accountKey } = await verified();
+        const { invoice, charge } = await charged(accountKey);
+        await fail(charge, { kind: "retry", at: now() + hourMs });
+        expect((await world.store.settleCharge(charge.reference, payment, now())).kind).toBe("applied");
+        expect((await tenantNow(tenant)).pastDueAt).toBeNull();
+        expect(await world.store.prepareAttempt(invoice.key, newCharge(), now())).toBeNull();
+      });
+
+      test("is charged again at once when a new card is verified", async () => {
+        const { tenant, accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        await fail(charge, { kind: "suspend" }, { cardRefused: true });
+        expect((await books(accountKey)).card?.refused).toBe(true);
+        await world.store.openVerification(tenant.key, newIds(), null, now());
+        await pay(await openPage(accountKey));
+        expect(await books(accountKey)).toMatchObject({
+          card: { refused: false },
+          invoices: [{ nextAttemptAt: now() }],
+        });
+      });
+    });
+
+    describe("an upgrade", () => {
+      const order = { tier: "business" as const, login: null };
+      const upgrade = async (accountKey: number, given: Partial<NewInvoice> = {}) => {
+        const invoice = newInvoice("upgrade", [7], given);
+        const charge = newCharge({ amountKobo: invoice.amountKobo });
+        const stored = await world.store.prepareUpgrade(accountKey, { invoice, charge, ...order }, now());
+        if (!stored) throw new Error("The upgrade was not stored");
+        return stored;
+      };
+
+      test("takes effect with its payment, and what was paid too much is credit", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey, { totalKobo: 4_000, amountKobo: 10_000 });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        await world.store.settleCharge(charge.reference, payment, now());
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "business", enforcedTier: "business" });
+        expect((await books(accountKey)).account.creditKobo).toBe(6_000);
+      });
+
+      test("that is declined changes nothing and lets go of its days", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        await fail(charge, { kind: "void" });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", pastDueAt: null });
+        expect((await world.store.planDays(accountKey)).invoiced.size).toBe(0);
+        expect((await world.store.settleCharge(charge.reference, payment, now())).kind).toBe("refund_due");
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+      });
+
+      test("is one at a time", async () => {
+        const { accountKey } = await verified();
+        await upgrade(accountKey);
+        const second = { invoice: newInvoice("upgrade", []), charge: newCharge(), ...order };
+        expect(await world.store.prepareUpgrade(accountKey, second, now())).toBeNull();
+      });
+
+      test("that the customer has to confirm names its target at once, and reaches it with the payment", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        const verification = await world.store.awaitConfirmation(
+          charge.reference,
+          "https://bank.example",
+          newIds(),
+          now() + hourMs,
+          now(),
+        );
+        expect(verification).toMatchObject({ state: "open", chargeKey: charge.key });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "business", enforcedTier: "pro" });
+        await world.store.settleCharge(charge.reference, payment, now());
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "business", enforcedTier: "business" });
+        expect((await books(accountKey)).verification).toBeNull();
+      });
+
+      test("that the bank refuses to confirm leaves the plan in force and its address behind", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        await world.store.awaitConfirmation(charge.reference, "https://bank.example", newIds(), now() + 1, now());
+        expect(await fail(charge, { kind: "void" })).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro", pastDueAt: null });
+        expect((await books(accountKey)).verification).toBeNull();
+        expect(await upgrade(accountKey)).toMatchObject({ kind: "upgrade", state: "open" });
+      });
+
+      test("that the bank refuses to confirm leaves the address to a month's end that waits for it, too", async () => {
+        const { tenant, accountKey } = await verified();
+        const month = await charged(accountKey);
+        const ids = newIds();
+        await world.store.awaitConfirmation(month.charge.reference, "https://bank.example/1", ids, now() + 1, now());
+        const charge = await upgrade(accountKey);
+        await world.store.awaitConfirmation(charge.reference, "https://bank.example/2", newIds(), now() + 1, now());
+        await fail(charge, { kind: "void" });
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        expect((await books(accountKey)).verification).toMatchObject({ token: ids.token, chargeKey: month.charge.key });
+      });
+
+      test("that nobody confirms gives way to another card; a late confirmation goes back", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        await world.store.awaitConfirmation(charge.reference, "https://bank.example", newIds(), now() + 1, now());
+        const page = await openPage(accountKey);
+        expect((await world.store.settleCharge(charge.reference, payment, now())).kind).toBe("refund_due");
+        expect((await world.store.planDays(accountKey)).invoiced.size).toBe(0);
+        await pay(page);
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "business", enforcedTier: "business" });
+      });
+
+      test("never lowers a tier that the operator has set meanwhile", async () => {
+        const { tenant, accountKey } = await verified();
+        const charge = await upgrade(accountKey);
+        await world.store.setTier(tenant.key, "enterprise");
+        await world.store.settleCharge(charge.reference, payment, now());
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "enterprise", enforcedTier: "enterprise" });
+      });
+    });
+  });
+}

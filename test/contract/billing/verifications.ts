@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { newToken } from "../../../src/lib/id.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { createWorld, refusalOf, type World } from "../../support/store-factory.ts";
+import { monthEnd, newCard, newCharge, newIds, payingIn } from "./paying.ts";
+
+/** Cards and their verification: `src/store/billing.ts` as tests. */
+export function verificationsContract(backend: StoreBackend): void {
+  describe(`${backend.name} keeps the books:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    const { now, unverified, books, openPage, pay, verified, fail, tenantNow } = payingIn(() => world);
+
+    describe("the login of an account whose card was never verified", () => {
+      const email = () => `${newToken(60)}@example.com`;
+      const asked = (loginEmail: string, enforcedTier: "pro" | null) =>
+        world.tenant({ tier: "pro", enforcedTier, loginEmail, verification: newIds() });
+
+      test("is freed once it was asked for long enough ago", async () => {
+        const loginEmail = email();
+        const tenant = await asked(loginEmail, null);
+        expect(await world.store.releaseUnverifiedEmail(loginEmail, now() - 1)).toBeNull();
+        expect((await world.store.releaseUnverifiedEmail(loginEmail, now()))?.id).toBe(tenant.id);
+        expect(await world.store.findTenantByLoginEmail(loginEmail)).toBeNull();
+        expect((await tenantNow(tenant)).email).toBe(tenant.email);
+      });
+
+      test("stays with a plan that is in force, and is nobody's else", async () => {
+        const loginEmail = email();
+        await asked(loginEmail, "pro");
+        expect(await world.store.releaseUnverifiedEmail(loginEmail, now())).toBeNull();
+        expect(await world.store.releaseUnverifiedEmail(email(), now())).toBeNull();
+      });
+    });
+
+    describe("a verification", () => {
+      test("comes with an account that is made on a paid tier", async () => {
+        const { tenant, accountKey, token } = await unverified();
+        expect(await world.store.findVerification(token)).toMatchObject({ tenant, verification: { state: "open" } });
+        expect(await books(accountKey)).toMatchObject({ account: { verifiedAt: null, state: "active" }, card: null });
+      });
+
+      test("is one for an account: a later upgrade changes its target and keeps its address", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        const login = { email: "Ada@x.io", passwordHash: "h2" };
+        const first = await world.store.openVerification(tenant.key, newIds(), { tier: "pro", login }, now());
+        expect(first.tenant).toMatchObject({
+          tier: "pro",
+          enforcedTier: "free",
+          email: "Ada@x.io",
+          passwordHash: "h2",
+        });
+        const again = await world.store.openVerification(
+          tenant.key,
+          newIds(),
+          { tier: "business", login: null },
+          now(),
+        );
+        expect(again.verification).toEqual(first.verification);
+        expect((await world.store.findTenantByLoginEmail("ada@x.io"))?.tier).toBe("business");
+      });
+
+      test("refuses the login of another paid account, and changes nothing", async () => {
+        await world.tenant({ loginEmail: "ada@x.io" });
+        const tenant = await world.tenant({ tier: "free" });
+        const upgrade = { tier: "pro" as const, login: { email: "Ada@x.io", passwordHash: "h2" } };
+        expect(await refusalOf(world.store.openVerification(tenant.key, newIds(), upgrade, now()))).toBe(
+          "invalid email_taken",
+        );
+        expect(await tenantNow(tenant)).toEqual(tenant);
+        expect(await world.store.billingAccountOf(tenant.key)).toBeNull();
+      });
+
+      test("that is paid activates the target and saves the card, once", async () => {
+        const { tenant, accountKey } = await unverified();
+        const page = await openPage(accountKey);
+        const outcomes = await Promise.all([pay(page), pay(page), pay(page)]);
+        expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["applied", "known", "known"]);
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "pro", enforcedTier: "pro" });
+        const { account, card, verification } = await books(accountKey);
+        expect({ account, verification }).toMatchObject({
+          account: { verifiedAt: now(), nextInvoiceAt: monthEnd },
+          verification: null,
+        });
+        expect(card).toMatchObject({ last4: "4081", signature: "SIG", refused: false });
+      });
+
+      test("that is paid on a page that was left behind goes back, with the card that paid it", async () => {
+        const { tenant, accountKey } = await unverified();
+        const [old, current] = [await openPage(accountKey), await openPage(accountKey)];
+        expect((await pay(old)).kind).toBe("refund_due");
+        expect(await tenantNow(tenant)).toMatchObject({ enforcedTier: null });
+        const { charges, cardsToForget, card } = await books(accountKey);
+        expect(charges.find(({ key }) => key === old.key)).toMatchObject({ state: "superseded", refund: "due" });
+        expect({ card, toForget: cardsToForget.length }).toEqual({ card: null, toForget: 1 });
+        expect((await pay(current)).kind).toBe("applied");
+      });
+
+      test("after the first one is paid back once the card is saved, and the card before is forgotten", async () => {
+        const { tenant, accountKey } = await verified();
+        await world.store.openVerification(tenant.key, newIds(), null, now());
+        expect((await pay(await openPage(accountKey), newCard("SIG2"))).kind).toBe("applied");
+        const { charges, card, cardsToForget } = await books(accountKey);
+        expect(charges).toMatchObject([{ state: "succeeded", refund: "due" }]);
+        expect(card?.signature).toBe("SIG2");
+        expect(cardsToForget.map(({ signature }) => signature)).toEqual(["SIG"]);
+      });
+
+      test("with the same card takes its newer token and forgets nothing", async () => {
+        const { tenant, accountKey } = await verified();
+        await world.store.openVerification(tenant.key, newIds(), null, now());
+        await pay(await openPage(accountKey), newCard("SIG", "newer"));
+        const { card, cardsToForget } = await books(accountKey);
+        expect(new TextDecoder().decode(card?.sealed)).toBe("newer");
+        expect(cardsToForget).toEqual([]);
+      });
+
+      test("that is given up returns an upgrade to the plan in force, and a late payment goes back", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        const login = { email: "ada@x.io", passwordHash: "h2" };
+        const { verification } = await world.store.openVerification(
+          tenant.key,
+          newIds(),
+          { tier: "pro", login },
+          now(),
+        );
+        const page = await openPage(verification.accountKey);
+        expect(await world.store.giveUpVerification(verification.key, now())).toMatchObject({ tier: "free" });
+        expect(await world.store.findTenantByLoginEmail("ada@x.io")).toBeNull();
+        expect((await pay(page)).kind).toBe("refund_due");
+        expect(await world.store.giveUpVerification(verification.key, now())).toBeNull();
+        expect(await world.store.preparePage(verification.key, newCharge(), now())).toBeNull();
+      });
+
+      test("ends when the operator sets a plan that is not paid by card", async () => {
+        const { tenant, accountKey } = await unverified();
+        const page = await openPage(accountKey);
+        await world.store.setTier(tenant.key, "enterprise");
+        expect((await books(accountKey)).verification).toBeNull();
+        expect((await pay(page)).kind).toBe("refund_due");
+        expect(await tenantNow(tenant)).toMatchObject({ tier: "enterprise", enforcedTier: "enterprise" });
+      });
+
+      test("of an unacceptable payment leaves the verification open without a page", async () => {
+        const { accountKey } = await unverified();
+        const page = await openPage(accountKey);
+        await fail(page, null, { refund: true, reason: "The card cannot be charged again; use another one" });
+        const { verification, charges } = await books(accountKey);
+        expect(verification).toMatchObject({ state: "open", chargeKey: null });
+        expect(charges).toMatchObject([{ state: "failed", refund: "due" }]);
+      });
+    });
+  });
+}

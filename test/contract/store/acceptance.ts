@@ -1,0 +1,237 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { ingestedAtMs, parseEventId } from "../../../src/lib/id.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, refusalOf, type World } from "../../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+const b = "https://b.example/hook";
+const dayMs = 86_400_000;
+
+/** `acceptEvents` of `src/store/store.ts` as tests. */
+export function acceptanceContract(backend: StoreBackend): void {
+  describe(`${backend.name} is a store:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    describe("acceptEvents", () => {
+      test("makes a delivery for each webhook, in their order, with the very bytes", async () => {
+        const tenant = await world.tenant({ urls: [b, a] });
+        const payload = bytes('{ "n": 1.0, "ü": 12345678901234567890 }');
+        const { eventIds, deliveries, repeated, ingestedAt } = await world.accept(tenant, { payloads: [payload] });
+        expect({ repeated, ingestedAt }).toEqual({ repeated: false, ingestedAt: world.clock.now() });
+        expect(deliveries.map(({ url }) => url)).toEqual([b, a]);
+        expect(await world.due(tenant)).toEqual(
+          deliveries.map((delivery) => ({ ...delivery, payload: expect.anything() })),
+        );
+        const records = await world.recordsOf(tenant.key, eventIds[0] ?? "");
+        expect(records).toEqual(
+          [b, a].map((targetWebhook) => ({
+            eventId: eventIds[0] ?? "",
+            state: "PENDING",
+            ingestedAt: world.clock.now(),
+            targetWebhook,
+            errorReason: null,
+            errorCode: null,
+            statusCode: null,
+            payload: expect.anything(),
+            attempts: 0,
+            attemptsForgotten: 0,
+            lastAttemptAt: null,
+            nextAttemptAt: world.clock.now(),
+            replayGroupId: null,
+          })),
+        );
+        for (const record of records ?? []) expect(Buffer.from(record.payload ?? []).equals(payload)).toBe(true);
+      });
+
+      test("stores nothing, and remembers nothing, of a request that nobody waits for any more", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const idempotency = { key: "abandoned", fingerprint: bytes("x") };
+        await expect(world.accept(tenant, { idempotency, isAbandoned: () => true })).rejects.toMatchObject({
+          code: "request_abandoned",
+        });
+        expect(await world.due(tenant)).toEqual([]);
+        const { repeated } = await world.accept(tenant, { idempotency, isAbandoned: () => false });
+        expect(repeated).toBe(false);
+      });
+
+      test("without a webhook makes one failed record", async () => {
+        const tenant = await world.tenant();
+        const { eventIds, deliveries } = await world.accept(tenant);
+        expect(deliveries).toEqual([]);
+        expect(await world.recordsOf(tenant.key, eventIds[0] ?? "")).toMatchObject([
+          {
+            state: "FAILED",
+            targetWebhook: "",
+            errorReason: "No webhook was registered when the event arrived",
+            errorCode: "no_webhook",
+            statusCode: null,
+          },
+        ]);
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
+      });
+
+      test("gives ids that grow, within a batch, between tenants, when the clock steps back and after a restart", async () => {
+        const [one, two] = [await world.tenant({ urls: [a] }), await world.tenant()];
+        const ids = [...(await world.acceptMany(one, 5_000)), ...(await world.acceptMany(two, 3))];
+        world.clock.advance(-3_600_000);
+        ids.push(...(await world.acceptMany(one, 2)));
+        await world.reopen();
+        ids.push(...(await world.acceptMany(one, 2)));
+        world.clock.advance(7_200_000);
+        ids.push(...(await world.acceptMany(one, 2)));
+        expect(ids.toSorted()).toEqual(ids);
+        expect(new Set(ids).size).toBe(ids.length);
+        const last = parseEventId(ids.at(-1) ?? "");
+        expect(last && ingestedAtMs(last.seq)).toBe(world.clock.now());
+      });
+
+      test("is due at once also when the clock has stepped back", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await world.accept(tenant);
+        world.clock.advance(-3_600_000);
+        const { ingestedAt } = await world.accept(tenant);
+        expect(ingestedAt).toBe(world.clock.now() + 3_600_000);
+        expect(await world.due(tenant)).toHaveLength(1);
+      });
+
+      test("counts to the month's quota and no further, a batch whole or not at all", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        await world.acceptMany(tenant, 9_999);
+        const two = { payloads: [bytes("{}"), bytes("{}")] };
+        expect(await refusalOf(world.accept(tenant, two))).toBe("rate_limited quota_exceeded");
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 9_999 });
+        await world.accept(tenant);
+        expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
+        await world.store.setTier(tenant.key, "pro");
+        expect(await refusalOf(world.accept(tenant))).toBe("fulfilled");
+        expect((await world.page(tenant, { size: 1 })).total).toBe(10_001);
+      });
+
+      test("says when the quota begins anew, and then it does, in UTC", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        await world.acceptMany(tenant, 10_000);
+        const monthEnd = Date.UTC(2026, 3, 1);
+        world.clock.advance(monthEnd - 1_500 - world.clock.now());
+        const refused = await world.accept(tenant).catch((error: { retryAfterSeconds: number }) => error);
+        expect(refused).toMatchObject({ retryAfterSeconds: 2 });
+        world.clock.advance(1_500);
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 0 });
+        expect(await refusalOf(world.accept(tenant))).toBe("fulfilled");
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 1 });
+      });
+
+      test("a clock that steps back over the end of a month does not open the earlier month again", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        world.clock.advance(Date.UTC(2026, 3, 1) - world.clock.now());
+        await world.acceptMany(tenant, 10_000);
+        world.clock.advance(-1);
+        expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 10_000 });
+      });
+
+      test("and then the quota begins anew after the month in which events count", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        world.clock.advance(Date.UTC(2026, 3, 1) - world.clock.now());
+        await world.acceptMany(tenant, 10_000);
+        world.clock.advance(-1_000);
+        const refused = await world.accept(tenant).catch((error: { retryAfterSeconds: number }) => error);
+        expect(refused).toMatchObject({ retryAfterSeconds: 30 * 24 * 3_600 + 1 });
+      });
+
+      test("events that arrive together share the quota", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        await world.acceptMany(tenant, 9_998);
+        const outcomes = await Promise.all(Array.from({ length: 5 }, () => refusalOf(world.accept(tenant))));
+        expect(outcomes.filter((outcome) => outcome === "fulfilled")).toHaveLength(2);
+      });
+
+      const standings: readonly [string, Parameters<World["tenant"]>[0], "payment" | "operator" | null, string][] = [
+        ["an unverified card", { tier: "pro", enforcedTier: null }, null, "payment_required card_not_verified"],
+        ["a suspension for payment", {}, "payment", "payment_required account_suspended"],
+        ["a suspension by the operator", {}, "operator", "forbidden account_suspended"],
+      ];
+      test.each(standings)("%s is said before the quota", async (_, given, cause, refusal) => {
+        const tenant = await world.tenant({ tier: "free", ...given });
+        if (tenant.enforcedTier) await world.acceptMany(tenant, 10_000);
+        if (cause) await world.store.suspend(tenant.key, cause, world.clock.now());
+        expect(await refusalOf(world.accept(tenant))).toBe(refusal);
+      });
+
+      test("a disk below its floor is the last thing said", async () => {
+        const tenant = await world.tenant({ tier: "free" });
+        await world.acceptMany(tenant, 9_999);
+        world.growth.isAllowed = false;
+        expect(await refusalOf(world.accept(tenant))).toBe("unavailable storage_full");
+        world.growth.isAllowed = true;
+        await world.accept(tenant);
+        world.growth.isAllowed = false;
+        expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
+      });
+
+      test("of a deleted tenant is refused; what arrives with the deletion is accepted whole or refused", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const [before, , after] = await Promise.all([
+          refusalOf(world.accept(tenant)),
+          world.store.deleteTenant(tenant.key, world.clock.now()),
+          refusalOf(world.accept(tenant)),
+        ]);
+        for (const outcome of [before, after]) expect(["fulfilled", "unauthenticated account_gone"]).toContain(outcome);
+        expect(await refusalOf(world.accept(tenant))).toBe("unauthenticated account_gone");
+        while (await world.store.eraseDeleted(100));
+        expect(await refusalOf(world.accept(tenant))).toBe("unauthenticated account_gone");
+      });
+    });
+
+    describe("an idempotency key", () => {
+      const idempotency = { key: "k1", fingerprint: bytes("one") };
+
+      test("met again gives the first answer, also when both arrive at once", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const payloads = [bytes("1"), bytes("2")];
+        const together = await Promise.all([
+          world.accept(tenant, { payloads, idempotency }),
+          world.accept(tenant, { payloads, idempotency }),
+        ]);
+        world.clock.advance(dayMs - 1);
+        const third = await world.accept(tenant, { payloads, idempotency });
+        const [first, ...others] = together.filter(({ repeated }) => !repeated);
+        expect([first?.eventIds.length, others]).toEqual([2, []]);
+        const again = [...together.filter(({ repeated }) => repeated), third];
+        expect<object[]>(again).toEqual([0, 0].map(() => ({ ...first, repeated: true, deliveries: [] })));
+        expect((await world.page(tenant)).total).toBe(2);
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 2 });
+      });
+
+      test("with another request is refused", async () => {
+        const tenant = await world.tenant();
+        await world.accept(tenant, { idempotency });
+        const other = world.accept(tenant, { idempotency: { ...idempotency, fingerprint: bytes("two") } });
+        expect(await refusalOf(other)).toBe("idempotency_conflict idempotency_key_reused");
+      });
+
+      test("is new again after 24 hours, and each tenant has its own", async () => {
+        const tenant = await world.tenant();
+        await world.accept(tenant, { idempotency });
+        expect(await world.accept(await world.tenant(), { idempotency })).toMatchObject({ repeated: false });
+        world.clock.advance(dayMs);
+        const other = { ...idempotency, fingerprint: bytes("two") };
+        expect(await world.accept(tenant, { idempotency: other })).toMatchObject({ repeated: false });
+        expect(await world.accept(tenant, { idempotency: other })).toMatchObject({ repeated: true });
+      });
+
+      test("remembers no refusal, and answers before the account's standing is asked", async () => {
+        const tenant = await world.tenant();
+        await world.store.suspend(tenant.key, "payment", 1);
+        expect(await refusalOf(world.accept(tenant, { idempotency }))).toBe("payment_required account_suspended");
+        await world.store.resume(tenant.key, "payment");
+        expect(await world.accept(tenant, { idempotency })).toMatchObject({ repeated: false });
+        await world.store.suspend(tenant.key, "payment", 1);
+        expect(await world.accept(tenant, { idempotency })).toMatchObject({ repeated: true });
+      });
+    });
+  });
+}

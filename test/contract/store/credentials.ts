@@ -1,0 +1,187 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, newApiKeyRow, newSigningKeyRow, type World } from "../../support/store-factory.ts";
+
+/** `CredentialVerbs` of `src/store/store.ts` as tests. */
+export function credentialsContract(backend: StoreBackend): void {
+  describe(`${backend.name} is a store:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    describe("credentials", () => {
+      test("an API key is found by its hash, with its tenant", async () => {
+        const apiKey = newApiKeyRow();
+        const tenant = await world.tenant({ apiKey });
+        expect(await world.store.findApiKey(apiKey.hash)).toEqual({ apiKeyId: apiKey.id, tenant, expiresAt: null });
+        expect(await world.store.findApiKey(new Uint8Array(32))).toBeNull();
+      });
+
+      const changes: readonly [string, (key: number) => Promise<unknown>][] = [
+        ["another tier", (key) => world.store.setTier(key, "pro")],
+        ["a suspension", (key) => world.store.suspend(key, "operator", 5)],
+        ["the end of one", (key) => world.store.resume(key, "payment")],
+        ["another e-mail", (key) => world.store.changeEmail(key, "new@x.io")],
+        ["another password", (key) => world.store.setPassword(key, "new")],
+        ["a replaced password", (key) => world.store.replacePassword(key, "hash", "new")],
+        ["the end of its sessions", (key) => world.store.endAllSessions(key)],
+        [
+          "an upgrade that waits for a card",
+          (key) =>
+            world.store.openVerification(key, { accountId: "bill_1", token: "t" }, { tier: "pro", login: null }, 5),
+        ],
+      ];
+      test.each(changes)(
+        "an API key stands for its account after %s, as soon as that is answered",
+        async (_, change) => {
+          const apiKey = newApiKeyRow();
+          const { key, id } = await world.tenant({ apiKey, tier: "free" });
+          await world.store.suspend(key, "payment", 1);
+          const before = await world.store.findApiKey(apiKey.hash);
+          await change(key);
+          const after = await world.store.findApiKey(apiKey.hash);
+          expect(after?.tenant).not.toEqual(before?.tenant);
+          expect(after?.tenant).toEqual((await world.store.findTenant(id)) ?? undefined);
+        },
+      );
+
+      test("an API key says when it ends as soon as the rotation that ends it is answered", async () => {
+        const apiKey = newApiKeyRow();
+        const { key } = await world.tenant({ apiKey });
+        expect(await world.store.findApiKey(apiKey.hash)).toMatchObject({ expiresAt: null });
+        await world.store.rotateApiKey(key, newApiKeyRow(), 2_000, 1_000);
+        expect(await world.store.findApiKey(apiKey.hash)).toMatchObject({ expiresAt: 2_000 });
+      });
+
+      test("a rotation ends the others at the earlier of their own end and the given one; all stay listed", async () => {
+        const { key } = await world.tenant();
+        const [first] = await world.store.apiKeys(key);
+        const second = await world.store.rotateApiKey(key, newApiKeyRow(), 2_000, 1_000);
+        const third = await world.store.rotateApiKey(key, newApiKeyRow(), 9_000, 1_500);
+        expect((await world.store.apiKeys(key)).map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+          [third.id, null],
+          [second.id, 9_000],
+          [first?.id ?? "", 2_000],
+        ]);
+        const untouched = await world.tenant();
+        await world.store.rotateApiKey(key, newApiKeyRow(), 3_000, 2_000);
+        expect((await world.store.apiKeys(untouched.key))[0]?.expiresAt).toBeNull();
+      });
+
+      test("the latest 1,000 API keys are kept, of this account alone", async () => {
+        const oldest = newApiKeyRow();
+        const { key } = await world.tenant({ apiKey: oldest });
+        const untouched = await world.tenant();
+        const rotate = (n: number) =>
+          Promise.all(Array.from({ length: n }, () => world.store.rotateApiKey(key, newApiKeyRow(), 9_000, 1_000)));
+        await rotate(999);
+        expect(await world.store.apiKeys(key)).toHaveLength(1_000);
+        expect((await world.store.findApiKey(oldest.hash))?.apiKeyId).toBe(oldest.id);
+        const [latest] = await rotate(1);
+        const kept = await world.store.apiKeys(key);
+        expect([kept.length, kept[0]?.id]).toEqual([1_000, latest?.id ?? ""]);
+        expect(await world.store.findApiKey(oldest.hash)).toBeNull();
+        expect(await world.store.apiKeys(untouched.key)).toHaveLength(1);
+      }, 20_000);
+
+      test("the last use is noted, and keys that are gone are passed over", async () => {
+        const apiKey = newApiKeyRow();
+        const { key } = await world.tenant({ apiKey });
+        await world.store.touchApiKeys(
+          new Map([
+            ["key_gone", 5],
+            [apiKey.id, 7],
+          ]),
+        );
+        expect((await world.store.apiKeys(key))[0]?.lastUsedAt).toBe(7);
+      });
+
+      test("signing keys are published until they retire, the newest first", async () => {
+        const { key } = await world.tenant();
+        const [first] = await world.store.signingKeys(key, 0);
+        const now = world.clock.now();
+        const second = await world.store.rotateSigningKey(key, newSigningKeyRow(), now + 100, now + 200, now + 50);
+        const ids = async (at: number) => (await world.store.signingKeys(key, at)).map(({ id }) => id);
+        expect(await ids(now + 199)).toEqual([second.id, first?.id ?? ""]);
+        expect(await ids(now + 200)).toEqual([second.id]);
+        expect(second).toMatchObject({ activatesAt: now + 100, retiresAt: null });
+      });
+
+      test("a signing key that would take over later than a newer one is dropped", async () => {
+        const { key } = await world.tenant();
+        const [first] = await world.store.signingKeys(key, 0);
+        await world.store.rotateSigningKey(key, newSigningKeyRow(), world.clock.now() + 1_000, 1e15, world.clock.now());
+        const third = await world.store.rotateSigningKey(
+          key,
+          newSigningKeyRow(),
+          world.clock.now(),
+          1e15,
+          world.clock.now(),
+        );
+        const published = (await world.store.signingKeys(key, world.clock.now())).map(({ id }) => id);
+        expect(published).toEqual([third.id, first?.id ?? ""]);
+      });
+
+      test("of 100 published signing keys none may be added, until one retires or if it takes a later one's place", async () => {
+        const { key } = await world.tenant();
+        const now = world.clock.now();
+        const rotate = (retireAt: number, at = now, activatesAt = at) =>
+          world.store.rotateSigningKey(key, newSigningKeyRow(), activatesAt, retireAt, at);
+        await rotate(now + 5_000);
+        for (let n = 2; n < 100; n++) await rotate(now + 60_000, now, now + (n === 99 ? 10_000 : 0));
+        const before = await world.store.signingKeys(key, now);
+        expect(before).toHaveLength(100);
+        const taken = await rotate(now + 60_000);
+        const after = await world.store.signingKeys(key, now);
+        expect(after.map(({ id }) => id)).toEqual([taken.id, ...before.slice(1).map(({ id }) => id)]);
+        await expect(rotate(now + 60_000)).rejects.toMatchObject({
+          code: "too_many_signing_keys",
+          retryAfterSeconds: 5,
+        });
+        expect(await world.store.signingKeys(key, now)).toEqual(after);
+        expect(await rotate(now + 60_000, now + 5_000)).toMatchObject({ retiresAt: null });
+      });
+
+      test("signing secrets sign until they expire, the newest first", async () => {
+        const { key } = await world.tenant();
+        await world.store.rotateSigningSecret(key, bytes("second"), 100, 50);
+        const sealed = async (now: number) =>
+          (await world.store.signingSecrets(key, now)).map((secret) => Buffer.from(secret.sealed).toString());
+        expect((await sealed(99)).length).toBe(2);
+        expect((await sealed(99))[0]).toBe("second");
+        expect(await sealed(100)).toEqual(["second"]);
+      });
+
+      test("of signing secrets only the current one and the one before it are kept", async () => {
+        const { key } = await world.tenant();
+        for (const name of ["second", "third"]) await world.store.rotateSigningSecret(key, bytes(name), 100, 50);
+        const secrets = await world.store.signingSecrets(key, 99);
+        expect(secrets.map(({ sealed, expiresAt }) => [Buffer.from(sealed).toString(), expiresAt])).toEqual([
+          ["third", null],
+          ["second", 100],
+        ]);
+        expect((await world.count()).signing_secret).toBe(2);
+      });
+
+      test("a session ends once, however often it is ended", async () => {
+        expect(await world.store.isSessionEnded("s1")).toBe(false);
+        await Promise.all([world.store.endSession("s1", 100), world.store.endSession("s1", 100)]);
+        expect(await world.store.isSessionEnded("s1")).toBe(true);
+        expect(await world.store.isSessionEnded("s2")).toBe(false);
+      });
+
+      test("an address is known from its last login on", async () => {
+        const { key } = await world.tenant();
+        const other = await world.tenant();
+        await world.store.rememberLogin(key, "192.0.2.1", 100);
+        await world.store.rememberLogin(key, "192.0.2.1", 200);
+        expect(await world.store.hasLoggedInSince(key, "192.0.2.1", 200)).toBe(true);
+        expect(await world.store.hasLoggedInSince(key, "192.0.2.1", 201)).toBe(false);
+        expect(await world.store.hasLoggedInSince(key, "192.0.2.2", 0)).toBe(false);
+        expect(await world.store.hasLoggedInSince(other.key, "192.0.2.1", 0)).toBe(false);
+      });
+    });
+  });
+}

@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, type World } from "../../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+const b = "https://b.example/hook";
+const c = "https://c.example/hook";
+
+/** How `EventVerbs` of `src/store/store.ts` reads, as tests. */
+export function eventsContract(backend: StoreBackend): void {
+  describe(`${backend.name} is a store:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    describe("page", () => {
+      test("shows the newest event first, and the records of one event in the order of the webhooks", async () => {
+        const tenant = await world.tenant({ urls: [b, a] });
+        await world.accept(await world.tenant({ urls: [c] }));
+        const ids = await world.acceptMany(tenant, 3);
+        const { records, ...counts } = await world.page(tenant);
+        expect(counts).toEqual({ total: 6, totalIsExact: true, totalEvents: 3 });
+        expect(records.map(({ eventId, targetWebhook }) => [eventId, targetWebhook])).toEqual(
+          ids.toReversed().flatMap((id) => [
+            [id, b],
+            [id, a],
+          ]),
+        );
+      });
+
+      test("counts all events of the account beside all of its records, and not beside a part of them", async () => {
+        const tenant = await world.tenant({ urls: [b, a] });
+        expect((await world.page(tenant)).totalEvents).toBe(0);
+        await world.acceptMany(tenant, 3);
+        expect((await world.page(tenant, { page: 9 })).totalEvents).toBe(3);
+        expect((await world.page(tenant, { state: "PENDING" })).totalEvents).toBeUndefined();
+        expect((await world.page(tenant, { from: 0 })).totalEvents).toBeUndefined();
+      });
+
+      test("cuts anywhere, and is empty behind the end", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        await world.acceptMany(tenant, 5);
+        const all = (await world.page(tenant)).records;
+        const cut = await Promise.all([0, 1, 2, 3, 4].map((page) => world.page(tenant, { page, size: 3 })));
+        expect(cut.flatMap(({ records }) => records)).toEqual(all);
+        expect(cut.map(({ total }) => total)).toEqual([10, 10, 10, 10, 10]);
+        expect((await world.page(tenant, { page: 1e9, size: 1000 })).records).toEqual([]);
+      });
+
+      test("by state is the list without the others", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        for (const outcome of ["delivered", "failed", "retry"] as const) await world.event(tenant, outcome, "failed");
+        const all = (await world.page(tenant)).records;
+        for (const state of ["PENDING", "DELIVERED", "FAILED"] as const) {
+          expect((await world.page(tenant, { state })).records).toEqual(all.filter((record) => record.state === state));
+        }
+        const cut = await Promise.all(
+          [0, 1, 2, 3].map((page) => world.page(tenant, { page, size: 1, state: "FAILED" })),
+        );
+        expect(cut.flatMap(({ records }) => records)).toEqual(all.filter(({ state }) => state === "FAILED"));
+        expect(await world.totals(tenant)).toEqual({ PENDING: 1, DELIVERED: 1, FAILED: 4 });
+      });
+
+      test("filters by webhook, also a removed one, and by times, both inclusive", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const [removed] = await world.store.webhooks(tenant.key);
+        const start = world.clock.now();
+        for (let i = 0; i < 4; i++) {
+          if (i === 2) await world.setUrls(tenant, b);
+          await world.accept(tenant);
+          world.clock.advance(1_000);
+        }
+        const total = async (given: Parameters<World["page"]>[1]) => {
+          const page = await world.page(tenant, given);
+          expect(page.records).toHaveLength(page.total);
+          return page.total;
+        };
+        expect(await total({ webhookId: removed?.id ?? "" })).toBe(2);
+        expect(await total({ webhookId: "wh_none" })).toBe(0);
+        expect(await total({ from: start + 1_000 })).toBe(4);
+        expect(await total({ from: start + 1_000, to: start + 2_000 })).toBe(3);
+        expect(await total({ to: start + 2_999 })).toBe(5);
+        expect(await total({ from: start, to: start, webhookId: removed?.id ?? "", state: "PENDING" })).toBe(1);
+        expect(await total({ from: start, to: start, state: "FAILED" })).toBe(0);
+        const stranger = await world.tenant();
+        expect((await world.page(stranger, { webhookId: removed?.id ?? "" })).total).toBe(0);
+      });
+
+      test("without payloads is the same list, on the first pages, deep ones and with a filter", async () => {
+        const tenant = await world.tenant();
+        await world.acceptMany(tenant, 2_100);
+        const from = world.clock.now();
+        for (const given of [
+          { size: 5 },
+          { size: 5, state: "FAILED" as const },
+          { page: 419, size: 5 },
+          { from, size: 5 },
+        ]) {
+          const whole = await world.page(tenant, given);
+          expect(whole.records.map(({ payload }) => payload?.length)).toEqual([2, 2, 2, 2, 2]);
+          const lean = await world.page(tenant, { ...given, withPayload: false });
+          expect(lean).toEqual({ ...whole, records: whole.records.map((record) => ({ ...record, payload: null })) });
+        }
+      });
+
+      test("counts a filtered list exactly up to 10,000; pages lie as deep as the list", async () => {
+        const tenant = await world.tenant();
+        const ids = await world.acceptMany(tenant, 10_000);
+        const from = world.clock.now();
+        expect(await world.page(tenant, { from, size: 1 })).toMatchObject({ total: 10_000, totalIsExact: true });
+        const [newest = ""] = await world.acceptMany(tenant, 1);
+        expect(await world.page(tenant, { from, size: 1 })).toMatchObject({ total: 10_000, totalIsExact: false });
+        expect(await world.page(tenant, { size: 1 })).toMatchObject({ total: 10_001, totalIsExact: true });
+        const newestFirst = [newest, ...ids.toReversed()];
+        for (const given of [{}, { state: "FAILED" as const }, { from }]) {
+          for (const page of [49, 60, 99]) {
+            const deep = await world.page(tenant, { page, size: 100, ...given });
+            const ids = deep.records.map(({ eventId }) => eventId);
+            expect(ids).toEqual(newestFirst.slice(page * 100, (page + 1) * 100));
+          }
+        }
+      });
+    });
+
+    describe("one event", () => {
+      test("is its tenant's alone", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const stranger = await world.tenant();
+        const id = await world.event(tenant, "failed");
+        expect(await world.recordsOf(stranger.key, id)).toBeNull();
+        expect(await world.attemptsOf(stranger.key, id)).toBeNull();
+        expect(await world.store.previewDelivery(stranger.key, id)).toBeNull();
+        expect(await world.store.eventOwner(id)).toBe(tenant.key);
+        const neighbour = `${id.slice(0, -1)}${id.endsWith("0") ? "1" : "0"}`;
+        for (const unknown of [neighbour, id.toUpperCase(), "evt_", ""]) {
+          expect(await world.recordsOf(tenant.key, unknown)).toBeNull();
+          expect(await world.attemptsOf(tenant.key, unknown)).toBeNull();
+          expect(await world.store.eventOwner(unknown)).toBeNull();
+        }
+        await world.store.deleteTenant(tenant.key, 1);
+        expect(await world.store.eventOwner(id)).toBeNull();
+      });
+
+      test("has its attempts in order, with a body that may come later", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const delivery = await world.delivery(tenant);
+        expect(await world.attemptsOf(tenant.key, delivery.eventId)).toEqual([]);
+        await world.settle(delivery, "retry");
+        world.clock.advance(60_000);
+        const [second] = await world.due(tenant);
+        if (!second) throw new Error("the retry is due");
+        const { attemptKey } = await world.settle(second, "delivered");
+        await world.store.completeResponseBody(attemptKey ?? 0, bytes("the whole answer"));
+        const at = world.clock.now();
+        const common = { targetWebhook: a, durationMs: 12, replayGroupId: null, isReplayGroupIdCut: false };
+        expect(await world.attemptsOf(tenant.key, delivery.eventId)).toEqual([
+          {
+            ...common,
+            number: 1,
+            startedAt: at - 60_000,
+            statusCode: 503,
+            error: `HTTP 503 from ${a}`,
+            errorCode: "http_status",
+            responseBody: "answer",
+          },
+          {
+            ...common,
+            number: 2,
+            startedAt: at,
+            statusCode: 204,
+            error: null,
+            errorCode: null,
+            responseBody: "the whole answer",
+          },
+        ]);
+      });
+
+      test("is previewed as its newest record would be delivered", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const { eventIds, deliveries } = await world.accept(tenant);
+        const preview = await world.store.previewDelivery(tenant.key, eventIds[0] ?? "");
+        expect(preview).toMatchObject({
+          eventId: eventIds[0],
+          tenantId: tenant.id,
+          url: b,
+          payload: expect.anything(),
+        });
+        expect(preview?.deliveryKey).toBe(deliveries[1]?.deliveryKey ?? 0);
+      });
+    });
+  });
+}

@@ -1,0 +1,46 @@
+import { booksContract } from "../contract/billing/books.ts";
+import { chargesContract } from "../contract/billing/charges.ts";
+import { sandboxBooksContract } from "../contract/billing/sandbox-books.ts";
+import { verificationsContract } from "../contract/billing/verifications.ts";
+import { acceptanceContract } from "../contract/store/acceptance.ts";
+import { credentialsContract } from "../contract/store/credentials.ts";
+import { deliveriesContract } from "../contract/store/deliveries.ts";
+import { erasureContract } from "../contract/store/erasure.ts";
+import { eventsContract } from "../contract/store/events.ts";
+import { inboxContract } from "../contract/store/inbox.ts";
+import { listsContract } from "../contract/store/lists.ts";
+import { maintenanceContract } from "../contract/store/maintenance.ts";
+import { meteringContract } from "../contract/store/metering.ts";
+import { replaysContract } from "../contract/store/replays.ts";
+import { statsContract } from "../contract/store/stats.ts";
+import { tenantsContract } from "../contract/store/tenants.ts";
+import { webhookHealthContract } from "../contract/store/webhook-health.ts";
+import { webhookRowsContract } from "../contract/store/webhook-rows.ts";
+import { sqliteBackend } from "../support/sqlite-backend.ts";
+import type { StoreBackend } from "../support/store-backend.ts";
+
+/** Another backend of the store is one more line here. */
+const backends: readonly StoreBackend[] = [sqliteBackend];
+
+const suites: readonly ((backend: StoreBackend) => void)[] = [
+  tenantsContract,
+  credentialsContract,
+  acceptanceContract,
+  eventsContract,
+  deliveriesContract,
+  replaysContract,
+  erasureContract,
+  maintenanceContract,
+  statsContract,
+  webhookHealthContract,
+  webhookRowsContract,
+  meteringContract,
+  inboxContract,
+  listsContract,
+  verificationsContract,
+  chargesContract,
+  booksContract,
+  sandboxBooksContract,
+];
+
+for (const backend of backends) for (const suite of suites) suite(backend);

@@ -1,0 +1,45 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { statSync } from "node:fs";
+import type { Store } from "../../../src/store/store.ts";
+import { useSqlite } from "../../support/sqlite-store.ts";
+import { newTenant } from "../../support/store-factory.ts";
+
+const sqlite = useSqlite();
+
+describe("the log", () => {
+  /** Commits until `pages` pages have been written, one batch after the other. */
+  async function write(store: Store, batches: number) {
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    for (let i = 0; i < batches; i++) {
+      const payloads = Array.from({ length: 100 }, () => new Uint8Array(4_000).fill(97));
+      await store.acceptEvents({ tenantKey: tenant.key, payloads });
+    }
+  }
+
+  test("stays short while it is written, and is empty at the end", async () => {
+    const { store, path } = await sqlite.store();
+    await write(store, 200);
+    expect(statSync(`${path}-wal`).size).toBeLessThan(70 * 1024 * 1024);
+    const reading = new Database(path, { readonly: true });
+    reading.query("select 1 from lane").get();
+    await store.close();
+    expect(statSync(`${path}-wal`).size).toBe(0);
+    reading.close();
+  });
+
+  test("grows while a reader from outside holds it, and is copied when that has gone", async () => {
+    const { store, path } = await sqlite.store();
+    const holding = new Database(path, { readonly: true });
+    holding.run("begin");
+    holding.query("select 1 from event").get();
+    await write(store, 250);
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(64 * 1024 * 1024);
+    holding.run("commit");
+    holding.close();
+    const before = statSync(path).size;
+    await write(store, 50);
+    expect(statSync(path).size).toBeGreaterThan(before);
+    await store.close();
+  }, 20_000);
+});

@@ -1,0 +1,188 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, spyOn, test } from "bun:test";
+import { createFakeClock } from "../../support/fake-clock.ts";
+import { readAll } from "../../support/read-all.ts";
+import { useSqlite } from "../../support/sqlite-store.ts";
+import { bytes, newApiKeyRow, newTenant, refusalOf } from "../../support/store-factory.ts";
+
+const sqlite = useSqlite();
+
+describe("group commit", () => {
+  const payloads = [bytes("{}")];
+
+  test("jobs that arrive together share a commit", async () => {
+    const commits: number[] = [];
+    const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    commits.length = 0;
+    await Promise.all(Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, payloads })));
+    expect(commits.reduce((sum, jobs) => sum + jobs, 0)).toBe(2_000);
+    expect(commits.length).toBeLessThanOrEqual(4);
+  });
+
+  test("what arrives during a commit goes into the next one", async () => {
+    const commits: number[] = [];
+    const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
+    const tenant = await store.createTenant(newTenant(), 1);
+    commits.length = 0;
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    await Promise.all([accept().then(accept), accept().then(accept)]);
+    expect(commits).toEqual([2, 2]);
+  });
+
+  test("a rest after a commit ends as soon as 64 wait", async () => {
+    const { store } = await sqlite.store();
+    const tenant = await store.createTenant(newTenant(), 1);
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    await accept();
+    // A rest that does not end by itself.
+    const timers = spyOn(globalThis, "setTimeout").mockReturnValue(setTimeout(() => {}) as never);
+    try {
+      await Promise.all(Array.from({ length: 64 }, accept));
+    } finally {
+      timers.mockRestore();
+    }
+  });
+
+  test("a failing job fails alone", async () => {
+    const { store } = await sqlite.store();
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const broken = newTenant({ apiKey: newApiKeyRow() });
+    await store.createTenant(broken, 1);
+    const results = await Promise.allSettled([
+      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+      // The same id once more: the unique index refuses it.
+      store.createTenant(broken, 2),
+      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect((await store.page({ tenantKey: tenant.key, page: 0, size: 10 })).total).toBe(2);
+    expect(await store.usage(tenant.key, Date.now())).toEqual({ eventsThisMonth: 2 });
+  });
+
+  test("two changes of one tenant that cannot both be fail only the second", async () => {
+    const { store } = await sqlite.store();
+    const [one, two] = [newTenant({ loginEmail: "me@x.io" }), newTenant({ loginEmail: "me@x.io" })];
+    const outcomes = await Promise.all([one, two].map((tenant) => refusalOf(store.createTenant(tenant, 1))));
+    expect(outcomes).toEqual(["fulfilled", "invalid email_taken"]);
+  });
+});
+
+test("a batch gets a commit of its own, and what others send goes between two of them", async () => {
+  const commits: number[] = [];
+  const { store } = await sqlite.store({ onCommit: ({ jobs }) => void commits.push(jobs) });
+  const [greedy, small] = [await store.createTenant(newTenant(), 1), await store.createTenant(newTenant(), 1)];
+  commits.length = 0;
+  const answers: string[] = [];
+  const send = async (name: string, tenantKey: number, events: number) => {
+    await store.acceptEvents({ tenantKey, payloads: Array.from({ length: events }, () => bytes("{}")) });
+    answers.push(name);
+  };
+  const batches = ["batch", "batch", "batch"].map((name) => send(name, greedy.key, 1000));
+  await Promise.all([...batches, send("small", small.key, 1), send("small", small.key, 1)]);
+  expect(answers).toEqual(["batch", "small", "small", "batch", "batch"]);
+  expect(commits).toEqual([1, 2, 1, 1]);
+});
+
+describe("a full disk", () => {
+  test("is said, leaves nothing half written, and ends when there is room again", async () => {
+    const run = spyOn(Database.prototype, "run");
+    const { store, path } = await sqlite.store({ maxPageCount: 150 });
+    const [client] = run.mock.contexts as unknown as Database[];
+    run.mockRestore();
+    const tenant = await store.createTenant(newTenant({ urls: ["https://a.example", "https://b.example"] }), 1);
+    const big = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [new Uint8Array(20_000).fill(97)] });
+    let accepted = 0;
+    let outcomes: string[] = [];
+    do {
+      outcomes = await Promise.all(Array.from({ length: 8 }, () => refusalOf(big())));
+      accepted += outcomes.filter((outcome) => outcome === "fulfilled").length;
+    } while (outcomes.every((outcome) => outcome === "fulfilled"));
+    expect(new Set(outcomes)).toContain("unavailable storage_full");
+    for (const outcome of outcomes) expect(["fulfilled", "unavailable storage_full"]).toContain(outcome);
+    const page = await store.page({ tenantKey: tenant.key, page: 0, size: 1000 });
+    expect([(await readAll(page.records)).length, page.total]).toEqual([accepted * 2, accepted * 2]);
+    const reading = new Database(path, { readonly: true });
+    expect(reading.query("select count(*) as events from event").get()).toEqual({ events: accepted });
+    expect(reading.query("select events, pending from tenant_usage").get()).toEqual({
+      events: accepted,
+      pending: accepted * 2,
+    });
+    expect(reading.query("pragma quick_check").get()).toEqual({ quick_check: "ok" });
+    reading.close();
+    client?.run("pragma max_page_count = 100000");
+    expect(await refusalOf(big())).toBe("fulfilled");
+  });
+});
+
+describe("an I/O error in a commit", () => {
+  const ioError = () => Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
+
+  /** A store whose commits fail while `failing` says so, before or after they have happened. */
+  async function failingStore() {
+    const control: { failing: "before" | "after" | null } = { failing: null };
+    const clock = createFakeClock();
+    const opened = await sqlite.store({
+      clock,
+      commit(commit) {
+        if (control.failing === "before") throw ioError();
+        commit();
+        if (control.failing === "after") throw ioError();
+      },
+    });
+    const tenant = await opened.store.createTenant(newTenant({ urls: ["https://a.example"] }), clock.now());
+    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const stored = async () => {
+      const { records } = await opened.store.page({ tenantKey: tenant.key, page: 0, size: 100 });
+      return (await readAll(records)).length;
+    };
+    /** Lets the lane run into its next pause. */
+    const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    return { ...opened, control, clock, accept, stored, settle };
+  }
+
+  test.each([
+    ["had happened", "after", "fulfilled", 3],
+    ["had not happened", "before", "unavailable storage_unavailable", 1],
+  ] as const)("that %s: the lane stands, and the waiters get the true answer", async (_, failing, answer, kept) => {
+    const { store, control, clock, accept, stored, settle } = await failingStore();
+    await accept();
+    control.failing = failing;
+    const waiting = [refusalOf(accept()), refusalOf(accept())];
+    await settle();
+    // Nobody knows yet, so nobody is told, and new work is turned away.
+    expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
+    clock.advance(300);
+    expect(store.oldestWaitingWriteMs()).toBe(300);
+    expect(await Promise.race([Promise.all(waiting), settle().then(() => "still waiting")])).toBe("still waiting");
+    // Every pause ends in another attempt, which may fail as well.
+    clock.advance(1_000);
+    await settle();
+    expect(await refusalOf(accept())).toBe("unavailable storage_unavailable");
+    control.failing = null;
+    clock.advance(1_000);
+    expect(await Promise.all(waiting)).toEqual([answer, answer]);
+    expect(await stored()).toBe(kept);
+    expect(store.oldestWaitingWriteMs()).toBe(0);
+    const { eventIds } = await accept();
+    expect(await stored()).toBe(kept + 1);
+    const records = await store.records(1, eventIds[0] ?? "");
+    expect(records && (await readAll(records))).toHaveLength(1);
+  });
+
+  test("is waited for by a store that closes", async () => {
+    const { store, path, control, clock, accept, settle } = await failingStore();
+    control.failing = "after";
+    const waiting = refusalOf(accept());
+    await settle();
+    const closed = store.close().then(() => "closed");
+    expect(await Promise.race([closed, settle().then(() => "waiting")])).toBe("waiting");
+    control.failing = null;
+    clock.advance(1_000);
+    expect(await waiting).toBe("fulfilled");
+    expect(await closed).toBe("closed");
+    const reading = new Database(path, { readonly: true });
+    expect(reading.query("select count(*) as events from event").get()).toEqual({ events: 1 });
+    reading.close();
+  });
+});

@@ -1,0 +1,249 @@
+import type { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
+import type { Connection } from "../../../src/store/sqlite/connection.ts";
+import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
+import { eventVerbs } from "../../../src/store/sqlite/events.ts";
+import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
+import type { Lane } from "../../../src/store/sqlite/lane.ts";
+import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
+import { openDatabase } from "../../../src/store/sqlite/open.ts";
+import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
+import { createQueries } from "../../../src/store/sqlite/queries.ts";
+import { createReader } from "../../../src/store/sqlite/reader.ts";
+import { createReplayLedger } from "../../../src/store/sqlite/replay-ledger.ts";
+import { replayVerbs } from "../../../src/store/sqlite/replays.ts";
+import { createRowKeys } from "../../../src/store/sqlite/row-keys.ts";
+import { createSandboxBooks } from "../../../src/store/sqlite/sandbox-books.ts";
+import { statVerbs } from "../../../src/store/sqlite/stats.ts";
+import { createTenantPages } from "../../../src/store/sqlite/tenant-page.ts";
+import { webhookVerbs } from "../../../src/store/sqlite/webhooks.ts";
+import { useSqlite } from "../../support/sqlite-store.ts";
+
+const sqlite = useSqlite();
+
+describe("query plans", () => {
+  /** A tenant with a record that has been delivered. */
+  function openWithOneRecord(): Database {
+    const client = openEmpty();
+    client.run(
+      "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
+    );
+    client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
+    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null)");
+    return client;
+  }
+
+  function openEmpty(): Database {
+    const client = openDatabase({ dataDir: sqlite.emptyDir() });
+    sqlite.cleanUpFirst(() => client.close());
+    return client;
+  }
+
+  /** The plans of every statement that `run` sends, with the statement. */
+  function plansOf(run: (client: Database) => void, client = openEmpty()): string[] {
+    const statements: string[] = [];
+    const recording = new Proxy(client, {
+      get(target, name) {
+        const value = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        if (name !== "prepare" && name !== "query") return value.bind(target);
+        return (sql: string, ...rest: unknown[]) => {
+          statements.push(sql);
+          return value.call(target, sql, ...rest);
+        };
+      },
+    });
+    run(recording);
+    return statements.map((sql) => {
+      const numbered = [...sql.matchAll(/\?(\d+)/g)].map(([, number]) => Number(number));
+      const length = Math.max(0, ...numbered) || [...sql.matchAll(/\?/g)].length;
+      const steps = client
+        .prepare<{ detail: string }, null[]>(`explain query plan ${sql}`)
+        .all(...Array(length).fill(null));
+      return steps.map(({ detail }) => detail).join("; ");
+    });
+  }
+
+  const filter = { tenantKey: 1 };
+  const inRange = { ...filter, fromSeq: 1, toSeq: 2 };
+  const ofWebhooks = { ...inRange, webhookKeys: [1] };
+  const byTenant = "USING COVERING INDEX delivery_by_tenant (tenant_key=?";
+  const byState = "USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?";
+
+  test.each([
+    ["list", filter, byTenant],
+    ["list in a range", inRange, byTenant],
+    ["list of a webhook", ofWebhooks, byTenant],
+    ["state list", { ...filter, state: 2 }, byState],
+    ["state list in a range", { ...inRange, state: 2 }, byState],
+  ])("the %s walks its covering index, without sorting", (_, filter, index) => {
+    const [keys, ...joined] = plansOf((client) => {
+      const queries = createQueries(drizzle({ client }));
+      queries.pagePlaces({ filter, offset: 0, limit: 10 });
+    });
+    expect(keys).toContain(index);
+    expect(keys).not.toContain("TEMP B-TREE");
+    expect(joined).toEqual([]);
+  });
+
+  test.each([
+    ["the list of webhooks", (connection: Connection) => void webhookVerbs(connection)],
+    ["what a transaction knows of a tenant", ({ client }: Connection) => void createTenantPages(client)],
+  ])("%s is read without a look at those that were removed", (_, prepare) => {
+    const plans = plansOf((client) => prepare(connectionTo(client))).filter((plan) => plan.includes(" webhook "));
+    expect(new Set(plans)).toEqual(new Set(["SEARCH webhook USING INDEX webhook_registered (tenant_key=?)"]));
+  });
+
+  test("the webhooks of a filter are found without a walk through all that the account ever had", () => {
+    const plans = plansOf((client) => {
+      createQueries(drizzle({ client })).webhookKeys({ tenantKey: 1, idOrUrl: "https://a.example" });
+    });
+    expect(plans).toEqual([
+      "SEARCH webhook USING COVERING INDEX webhook_by_id (tenant_key=? AND id=?)",
+      "SEARCH webhook USING COVERING INDEX webhook_by_url (tenant_key=? AND url=?)",
+    ]);
+  });
+
+  test.each([
+    ["list", filter, byTenant],
+    ["state list", { ...filter, state: 2 }, byState],
+  ])("the %s is walked from the end that is nearer, in the same index", (_, filter, index) => {
+    const walk = (offset: number, total?: number) => {
+      const sent: unknown[][] = [];
+      const plans = plansOf((client) => {
+        const logger = { logQuery: (_sql: string, params: unknown[]) => void sent.push(params) };
+        const queries = createQueries(drizzle({ client, logger }));
+        queries.pagePlaces({ filter, offset, limit: 10, ...(total !== undefined && { total }) });
+      });
+      expect(plans.join()).toContain(index);
+      expect(plans.join()).not.toContain("TEMP B-TREE");
+      const [limit, rows = 0] = sent[0]?.slice(Object.keys(filter).length) ?? [];
+      return { limit, rows };
+    };
+    expect(walk(700)).toEqual({ limit: 10, rows: 700 });
+    expect(walk(450, 1_000)).toEqual({ limit: 10, rows: 450 });
+    expect(walk(700, 1_000)).toEqual({ limit: 10, rows: 290 });
+    expect(walk(995, 1_000)).toEqual({ limit: 5, rows: 0 });
+  });
+
+  test("a list without payloads does not ask for them", () => {
+    const client = openWithOneRecord();
+    const queries = createQueries(drizzle({ client }));
+    const columnsOf = (withPayload: boolean) =>
+      queries
+        .records({ keys: [{ key: 1, eventSeq: 1 }], tenantKey: 1, bytes: 1, withPayload, state: null })
+        .rows.map(({ payload }) => payload !== null);
+    expect([columnsOf(true), columnsOf(false)]).toEqual([[true], [false]]);
+  });
+
+  test.each([
+    [
+      "countEvents",
+      { tenantKey: 1, fromSeq: 1, toSeq: 2 },
+      "COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
+    ],
+    [
+      "countFailedEvents",
+      { tenantKey: 1, toSeq: 2 },
+      "COVERING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq<?)",
+    ],
+    ["countUpTo", { filter, limit: 5 }, "COVERING INDEX delivery_by"],
+  ] as const)("%s stays inside an index", (name, params, index) => {
+    const [plan] = plansOf((client) => {
+      const queries = createQueries(drizzle({ client }));
+      (queries[name] as (params: unknown) => unknown)(params);
+    });
+    expect(plan).toContain(index);
+    expect(plan).not.toContain("TEMP B-TREE");
+  });
+
+  test("no statement that is prepared for the queue, replays, erasure, charts, inbox or sandbox scans or sorts a table that grows", () => {
+    const plans = plansOf((client) => {
+      const connection = connectionTo(client);
+      const ledger = createReplayLedger(client);
+      deliveryVerbs(connection, ledger, { mayGrow: () => true });
+      replayVerbs(connection, ledger, { mayGrow: () => true });
+      eventVerbs(connection, { mayGrow: () => true });
+      maintenanceVerbs(connection);
+      createSandboxBooks(connection);
+      inboxVerbs(connection);
+      statVerbs(connection);
+    });
+    expect(plans.length).toBeGreaterThan(50);
+    for (const step of [
+      "SEARCH d USING INDEX delivery_due (webhook_key=? AND next_attempt_at<?)",
+      "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=? AND next_attempt_at>?)",
+      "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key>?)",
+      "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=?)",
+      "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
+      "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=?)",
+      "SEARCH delivery USING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq>? AND event_seq<?)",
+      "SEARCH delivery USING INDEX delivery_by_tenant (tenant_key=? AND event_seq=?)",
+      // What has waited longest: in the order of the index, so that the first entry is the answer.
+      "SEARCH delivery USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?)",
+    ]) {
+      expect(plans.filter((plan) => plan.includes(step))).not.toEqual([]);
+    }
+    const growing =
+      /SCAN (event|d|delivery|attempt|replay|idempotency|stat|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
+    expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
+    expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
+  });
+
+  test("a chart reads the minutes of its tenant and range, and sorts nothing", () => {
+    const [plan] = plansOf((client) => {
+      const range = { tenantKey: 1, from: 1, to: 2, bucketMinutes: 1 };
+      createQueries(drizzle({ client })).stats(range);
+    });
+    expect(plan).toBe("SEARCH stat USING INDEX sqlite_autoindex_stat_1 (tenant_key=? AND minute>? AND minute<?)");
+  });
+
+  test("the health of webhooks is walked in the covering index, and its attempts are found by their event", () => {
+    const client = openWithOneRecord();
+    // A statement is only sent when the one before it has found something.
+    const plans = plansOf((recording) => {
+      const query = { tenantKey: 1, webhookKeys: [1], records: 100, walked: 5000 };
+      createQueries(drizzle({ client: recording })).webhookHealth(query);
+    }, client);
+    expect(plans).toEqual([
+      expect.stringContaining("SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=?)"),
+      expect.stringContaining("SEARCH delivery USING INTEGER PRIMARY KEY (rowid=?)"),
+      "SEARCH attempt USING INDEX attempt_by_event (event_seq=?)",
+    ]);
+    expect(plans.join()).not.toContain("TEMP B-TREE FOR ORDER");
+  });
+
+  test("removing the rows of a tenant looks for children by index only", () => {
+    const client = openDatabase({ dataDir: sqlite.emptyDir() });
+    sqlite.cleanUpFirst(() => client.close());
+    const tables = client.query<{ name: string }, []>("select name from sqlite_schema where type = 'table'").all();
+    for (const { name } of tables) {
+      const keys = client
+        .query<{ id: number; from: string }, []>(
+          `select id, "from" from pragma_foreign_key_list('${name}') order by id, seq`,
+        )
+        .all();
+      for (const columns of Map.groupBy(keys, ({ id }) => id).values()) {
+        const where = columns.map(({ from }) => `${from} = 1`).join(" and ");
+        const plan = client
+          .query<{ detail: string }, []>(`explain query plan select 1 from ${name} where ${where}`)
+          .get();
+        expect([name, plan?.detail]).toEqual([name, expect.stringContaining("SEARCH")]);
+      }
+    }
+  });
+
+  /** Enough to prepare statements: nothing is run. */
+  function connectionTo(client: Database): Connection {
+    const db = drizzle({ client });
+    const lane: Lane = { submit: () => Promise.reject(), lagMs: () => 0, close: async () => {} };
+    const reader = createReader("");
+    const pages = createTenantPages(client);
+    const billing = createBillingRows(client);
+    const books = createBooksFile(client, pages, billing);
+    const rows = { pages, rowKeys: createRowKeys(client), billing, books, queries: createQueries(db) };
+    return { client, db, lane, ...rows, reader, reportDamage: () => {} };
+  }
+});
