@@ -30,7 +30,7 @@ export interface Engine {
   /** Begins to deliver what is pending, then the work in the background. */
   start(): Promise<void>;
   /**
-   * Begins nothing new and lets attempts in flight end. The background comes first: until it rests, what it wakes is
+   * Begins nothing new and lets attempts in flight end. The background comes first: until it is idle, what it wakes is
    * still delivered.
    * @param beside other work in the background that has been told to end
    * @returns attempts that were left after `graceMs`

@@ -49,7 +49,7 @@ const accountsInOneGo = 100;
 const mostSteps = 1000;
 
 /** Looked at again at least this often, should a timer be lost to a clock that was set back. */
-const longestRestMs = 60_000;
+const longestPauseMs = 60_000;
 
 /** A refund that the processor has not finished is looked at again after so long. */
 const refundPauseMs = dayMs;
@@ -80,8 +80,8 @@ export function createBiller(deps: BillerDeps): Biller {
       for (let step = 0; step < mostSteps; step += 1) {
         const books = await store.books(accountKey);
         const task = nextTask(books, id, clock.now());
-        if (task.kind === "rest") {
-          await store.rest(accountKey, books.version, task.until);
+        if (task.kind === "wait") {
+          await store.postpone(accountKey, books.version, task.until);
           return;
         }
         const call = callOf(task);
@@ -92,7 +92,7 @@ export function createBiller(deps: BillerDeps): Biller {
         if (call === given) given = null;
         const beginAgainAt = await perform(books, task);
         if (beginAgainAt !== undefined) {
-          await store.rest(accountKey, books.version, beginAgainAt);
+          await store.postpone(accountKey, books.version, beginAgainAt);
           return;
         }
       }
@@ -111,7 +111,7 @@ export function createBiller(deps: BillerDeps): Biller {
   });
 
   /** @returns when to begin it again, if it could not be done now */
-  async function perform(books: Books, task: Exclude<Task, { kind: "rest" }>): Promise<number | undefined> {
+  async function perform(books: Books, task: Exclude<Task, { kind: "wait" }>): Promise<number | undefined> {
     const { account } = books;
     switch (task.kind) {
       case "look_up":
@@ -308,14 +308,16 @@ export function createBiller(deps: BillerDeps): Biller {
     if (tenant) announce(tenant);
   }
 
-  async function step(): Promise<"more" | "rest"> {
+  async function step(): Promise<"more" | "idle"> {
     const now = clock.now();
     const { accounts, nextAt } = await store.dueAccounts(now, accountsInOneGo + turns.size);
     const due = accounts.filter(({ key, version }) => !turns.isWaiting(key, version));
     if (due.length === 0) {
       cancelTimer();
-      cancelTimer = clock.after(Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, longestRestMs), () => loop.wake());
-      return "rest";
+      cancelTimer = clock.after(Math.min((nextAt ?? Number.POSITIVE_INFINITY) - now, longestPauseMs), () =>
+        loop.wake(),
+      );
+      return "idle";
     }
     const queue = due.values();
     const results = await Promise.allSettled(

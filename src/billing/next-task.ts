@@ -21,7 +21,7 @@ export type Task =
   | { readonly kind: "settle_up" }
   | { readonly kind: "close_books" }
   /** Nothing before `until`; null: nothing until something changes. */
-  | { readonly kind: "rest"; readonly until: number | null };
+  | { readonly kind: "wait"; readonly until: number | null };
 
 /**
  * What there is to do for an account, from its books alone. The biller asks, does it, and asks again, so a crash at any
@@ -58,13 +58,13 @@ export function nextTask(books: Books, processor: string, now: number): Task {
 
   const live = charges.filter(({ state, kind }) => state === "open" && kind !== "verification");
   if (account.state === "closing") {
-    if (live.length > 0) return { kind: "rest", until: earliest(times) };
+    if (live.length > 0) return { kind: "wait", until: earliest(times) };
     if (account.nextInvoiceAt !== null) return { kind: "settle_up" };
     if (card?.forgetAt === null) return { kind: "forget_card", card };
-    if (card || cardsToForget.length > 0) return { kind: "rest", until: earliest(times) };
+    if (card || cardsToForget.length > 0) return { kind: "wait", until: earliest(times) };
     return { kind: "close_books" };
   }
-  if (account.state === "closed") return { kind: "rest", until: earliest(times) };
+  if (account.state === "closed") return { kind: "wait", until: earliest(times) };
 
   // The address leads to the bank while that waits for its customer; what comes of the charge is looked up.
   const isAtBank = live.some(({ key }) => key === verification?.chargeKey);
@@ -77,7 +77,7 @@ export function nextTask(books: Books, processor: string, now: number): Task {
     const isUnderWay = books.charges.some(({ state, invoiceKey }) => state === "open" && invoiceKey === invoice.key);
     if (!isUnderWay && isDue(invoice.nextAttemptAt)) return { kind: "attempt", invoice };
   }
-  return { kind: "rest", until: earliest(times) };
+  return { kind: "wait", until: earliest(times) };
 }
 
 const earliest = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
@@ -88,7 +88,7 @@ export type Call = "look_up" | "charge" | "refund" | "forget_card";
 /** What a task asks of the processor first; null: nothing. */
 export function callOf({ kind }: Task): Call | null {
   switch (kind) {
-    case "rest":
+    case "wait":
     case "remove_tenant":
     case "close_books":
       return null;

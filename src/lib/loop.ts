@@ -3,33 +3,33 @@ import type { Clock } from "./clock.ts";
 /** Work in the background, one step after the other. */
 export interface Loop {
   start(): void;
-  /** There is something to do: a resting loop takes its next step now. */
+  /** There is something to do: an idle loop takes its next step now. */
   wake(): void;
   /** Resolves when the step under way has ended; no other begins. */
   stop(): Promise<void>;
-  /** Resolves when the loop rests, or has stopped. A pause after a failure is no rest. */
+  /** Resolves when the loop is idle, or has stopped. A pause after a failure is not idleness. */
   whenIdle(): Promise<void>;
 }
 
 export interface LoopOptions {
   clock: Pick<Clock, "after" | "monotonicMs">;
-  /** What is left: a step soon (after a turn of the event loop, or `restPerWork`), or rest until somebody wakes it. */
-  step(): Promise<"more" | "rest">;
+  /** What is left: a step soon (after a turn of the event loop, or `pausePerWork`), or nothing until somebody wakes it. */
+  step(): Promise<"more" | "idle">;
   /** Told of a step that threw; it is taken again after a pause. */
   onFailure(error: unknown): void;
   /** @default 1000 */
   failurePauseMs?: number;
   /** After a step that left more to do, so many times as long as it took passes before the next. @default 0 */
-  restPerWork?: number;
+  pausePerWork?: number;
 }
 
 /** So that a step which had to wait long, as when the disk is slow, does not put off the next one for as long again. */
-const longestRestMs = 50;
+const longestPauseMs = 50;
 
-export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, restPerWork = 0 }: LoopOptions): Loop {
+export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, pausePerWork = 0 }: LoopOptions): Loop {
   let running: Promise<void> | null = null;
   let stopping = false;
-  let resting = false;
+  let idle = false;
   let woken = false;
   /** Ends the wait under way. */
   let interrupt: (() => void) | null = null;
@@ -50,14 +50,14 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, rest
   }
 
   async function rest(): Promise<void> {
-    resting = true;
+    idle = true;
     settle();
     await wait(() => undefined);
-    resting = false;
+    idle = false;
   }
 
   async function breathe(workedMs: number): Promise<void> {
-    const restMs = Math.min(workedMs * restPerWork, longestRestMs);
+    const restMs = Math.min(workedMs * pausePerWork, longestPauseMs);
     if (restMs > 0) await wait((done) => clock.after(restMs, done));
     else await new Promise<void>((resolve) => setImmediate(resolve));
   }
@@ -66,7 +66,7 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, rest
     while (!stopping) {
       woken = false;
       const startedAt = clock.monotonicMs();
-      let outcome: "more" | "rest" | "failed";
+      let outcome: "more" | "idle" | "failed";
       try {
         outcome = await step();
       } catch (error) {
@@ -86,19 +86,19 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, rest
     },
     wake() {
       woken = true;
-      if (!resting) return;
-      resting = false;
+      if (!idle) return;
+      idle = false;
       interrupt?.();
     },
     async stop() {
       stopping = true;
       interrupt?.();
       await running;
-      resting = true;
+      idle = true;
       settle();
     },
     async whenIdle() {
-      if (running === null || resting) return;
+      if (running === null || idle) return;
       await new Promise<void>((resolve) => waiters.push(resolve));
     },
   };

@@ -37,7 +37,7 @@ export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100
     async step() {
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";
-      if (queued === null) return "rest";
+      if (queued === null) return "idle";
       if (queued.webhookKeys.length > 0) deliveries.wake(queued.webhookKeys);
       hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
       return "more";

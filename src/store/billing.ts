@@ -31,7 +31,7 @@ export interface Books {
   readonly charges: readonly Charge[];
   /** The open ones, the oldest first. */
   readonly invoices: readonly Invoice[];
-  /** Grows with every change; see `rest`. */
+  /** Grows with every change; see `postpone`. */
   readonly version: number;
 }
 
@@ -161,12 +161,12 @@ export interface BillingVerbs {
   closeBooks(accountKey: number, now: number): Promise<void>;
 
   /**
-   * Accounts with something to do, the longest waiting first, with the version of their books (see `rest`); and when the
+   * Accounts with something to do, the longest waiting first, with the version of their books (see `postpone`); and when the
    * next one after them has.
    */
   dueAccounts(now: number, limit: number): Promise<{ accounts: DueAccount[]; nextAt: number | null }>;
   /** Nothing to do before `at`, if nothing has changed since the version of the books. */
-  rest(accountKey: number, version: number, at: number | null): Promise<void>;
+  postpone(accountKey: number, version: number, at: number | null): Promise<void>;
 
   /** The plans that were held, and the days that are in invoices, by whether those are paid. */
   planDays(accountKey: number): Promise<{ periods: PlanPeriod[]; invoiced: ReadonlyMap<number, "open" | "paid"> }>;

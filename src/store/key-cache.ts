@@ -41,7 +41,7 @@ const harmless: ReadonlySet<string> = new Set([
   "keepWaiting",
   "lookUpSoon",
   "dueAccounts",
-  "rest",
+  "postpone",
   "planDays",
   "findCharge",
   "chargeHistory",

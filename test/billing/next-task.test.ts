@@ -61,7 +61,7 @@ describe("the next task of an account", () => {
       booksOf({ tenant: null, card: null, account: { state: "closing", tenantKey: null } }),
     ],
   ])("%s", (_, kind, books) => {
-    expect(task(books).kind).toBe(kind as "rest");
+    expect(task(books).kind).toBe(kind as "wait");
   });
 });
 
@@ -116,7 +116,7 @@ describe("an account rests", () => {
       }),
     ],
   ])("%s", (_, until, books) => {
-    expect(task(books)).toEqual({ kind: "rest", until });
+    expect(task(books)).toEqual({ kind: "wait", until });
   });
 });
 

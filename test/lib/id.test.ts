@@ -31,7 +31,7 @@ const bitsOf = (id: string) => [...id.slice(4)].reduce((bits, char) => bits * 32
 const idOf = (bits: bigint) =>
   `evt_${Array.from({ length: 26 }, (_, at) => alphabet[Number((bits >> BigInt(5 * (25 - at))) & 31n)]).join("")}`;
 
-/** Gives one number after the other, as the write lane does. */
+/** Gives one number after the other, as the writer does. */
 function createEventSequence(last = 0) {
   return {
     next(nowMs: number) {

@@ -3,7 +3,7 @@ import { createLoop } from "../../src/lib/loop.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 /** A loop whose steps take so long, each one told of as it begins; after three it rests. */
-function createWorld(options: { stepMs: number; restPerWork?: number }) {
+function createWorld(options: { stepMs: number; pausePerWork?: number }) {
   const clock = createFakeClock();
   const { stepMs, ...rest } = options;
   let steps = 0;
@@ -16,7 +16,7 @@ function createWorld(options: { stepMs: number; restPerWork?: number }) {
       clock.advance(stepMs);
       begun.resolve();
       begun = Promise.withResolvers();
-      return steps < 3 ? "more" : "rest";
+      return steps < 3 ? "more" : "idle";
     },
     onFailure(error) {
       throw error;
@@ -37,10 +37,10 @@ describe("a loop with more to do", () => {
   });
 
   test.each([
-    { stepMs: 5, restPerWork: 2, restMs: 10 },
-    { stepMs: 7, restPerWork: 1, restMs: 7 },
-    { stepMs: 600, restPerWork: 2, restMs: 50 },
-  ])("lets $restMs ms pass after a step of $stepMs, with $restPerWork for one", async ({ restMs, ...options }) => {
+    { stepMs: 5, pausePerWork: 2, restMs: 10 },
+    { stepMs: 7, pausePerWork: 1, restMs: 7 },
+    { stepMs: 600, pausePerWork: 2, restMs: 50 },
+  ])("lets $restMs ms pass after a step of $stepMs, with $pausePerWork for one", async ({ restMs, ...options }) => {
     const { clock, loop, nextStep, steps } = createWorld(options);
     loop.start();
     await turn();
@@ -54,7 +54,7 @@ describe("a loop with more to do", () => {
   });
 
   test("ends at once in the middle of a rest", async () => {
-    const { clock, loop, steps } = createWorld({ stepMs: 5, restPerWork: 2 });
+    const { clock, loop, steps } = createWorld({ stepMs: 5, pausePerWork: 2 });
     loop.start();
     await turn();
     await loop.stop();

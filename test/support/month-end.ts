@@ -34,7 +34,7 @@ const card: ChargeableCard = {
 export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }: MonthEndOptions) {
   const dataDir = mkdtempSync(join(tmpdir(), "postrider-month-end-"));
   const clock = systemClock;
-  const { store } = await openStore({ dataDir, clock, rests: false });
+  const { store } = await openStore({ dataDir, clock, pauses: false });
   const vault = createVault(randomBytes(32));
   const charged: string[] = [];
   const paid = new Map<string, Succeeded>();
@@ -76,9 +76,9 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
     createPayments({
       store: {
         ...store,
-        rest(accountKey, version, at) {
+        postpone(accountKey, version, at) {
           putOff.push(accountKey);
-          return store.rest(accountKey, version, at);
+          return store.postpone(accountKey, version, at);
         },
       },
       clock,

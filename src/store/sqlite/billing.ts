@@ -12,10 +12,10 @@ import {
 import type { BillingVerbs, Books, DueAccount } from "../billing.ts";
 import { type AccountRow, chargeColumns } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
-import { type LaneTransaction, refuse } from "./lane.ts";
+import { livingTenant } from "./held-tenants.ts";
 import type { LoadedBooks } from "./open-books.ts";
-import { livingTenant } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
+import { refuse, type WriteTransaction } from "./writer.ts";
 
 type Verbs = Pick<
   BillingVerbs,
@@ -30,7 +30,7 @@ type Verbs = Pick<
   | "cardForgotten"
   | "forgetCardLater"
   | "dueAccounts"
-  | "rest"
+  | "postpone"
   | "planDays"
   | "chargeHistory"
 >;
@@ -41,7 +41,7 @@ const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month 
   forget_at as forgetAt`;
 
 /** Verifications, their pages, and what the biller reads to know what there is to do. */
-export function billingVerbs({ client, lane, pages, billing, books }: Connection): Verbs {
+export function billingVerbs({ client, writer, hold, billing, books }: Connection): Verbs {
   const tenants = createTenantRows(client);
   const tenantByKey = livingTenant(client);
   // `+?1`: see `openCharges`.
@@ -94,12 +94,12 @@ export function billingVerbs({ client, lane, pages, billing, books }: Connection
   }
 
   /** The books of the account that a verification is of; null when there is no such one. */
-  function fileOf(tx: LaneTransaction, verificationKey: number): LoadedBooks | null {
+  function fileOf(tx: WriteTransaction, verificationKey: number): LoadedBooks | null {
     const verification = billing.verification(verificationKey);
     return verification && books.load(tx, verification.accountKey);
   }
 
-  function fileOfCard(tx: LaneTransaction, cardKey: number): LoadedBooks | null {
+  function fileOfCard(tx: WriteTransaction, cardKey: number): LoadedBooks | null {
     const card = accountOfCard.get(cardKey);
     return card && books.load(tx, card.accountKey);
   }
@@ -109,14 +109,14 @@ export function billingVerbs({ client, lane, pages, billing, books }: Connection
 
   return {
     openVerification: (tenantKey, ids, upgrade, now) =>
-      lane.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
-        const page = pages(tx, tenantKey);
+      writer.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
+        const held = hold(tx, tenantKey);
         const holder = upgrade?.login ? tenants.holderOf(upgrade.login.email.toLowerCase()) : null;
-        const refusal = refusalOfVerification(page, isTaken(holder, tenantKey));
+        const refusal = refusalOfVerification(held, isTaken(holder, tenantKey));
         if (refusal) return refuse(refusal);
         const file = books.load(tx, billing.openAccount(tenantKey, ids.accountId).key);
         books.write(file, openVerification(file, ids.token, upgrade, now), now);
-        return { tenant: page.tenant, verification: billing.requiredVerificationOf(file.account.key) };
+        return { tenant: held.tenant, verification: billing.requiredVerificationOf(file.account.key) };
       }),
 
     async findVerification(token) {
@@ -131,7 +131,7 @@ export function billingVerbs({ client, lane, pages, billing, books }: Connection
     books: async (accountKey) => readTogether(accountKey),
 
     preparePage: (verificationKey, charge, now) =>
-      lane.submit<Charge | null>((tx) => {
+      writer.submit<Charge | null>((tx) => {
         const file = fileOf(tx, verificationKey);
         const change = file && openPage(file, verificationKey, charge, now);
         if (!change) return null;
@@ -140,34 +140,34 @@ export function billingVerbs({ client, lane, pages, billing, books }: Connection
       }),
 
     setPage: (reference, pageUrl, now) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         const { key, accountKey } = billing.requiredCharge(reference);
         books.writeCharge(accountKey, { key, pageUrl }, now);
       }),
 
     dropPage: (verificationKey, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = fileOf(tx, verificationKey);
         if (file) books.write(file, dropPage(file, verificationKey, now), now);
       }),
 
     giveUpVerification: (verificationKey, now) =>
-      lane.submit<Tenant | null>((tx) => {
+      writer.submit<Tenant | null>((tx) => {
         const file = fileOf(tx, verificationKey);
         const change = file && giveUpVerification(file, verificationKey, now);
         if (!change) return null;
         books.write(file, change, now);
-        return file.page?.tenant ?? null;
+        return file.held?.tenant ?? null;
       }),
 
     cardForgotten: (cardKey, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = fileOfCard(tx, cardKey);
         if (file) books.write(file, removeCard(file, cardKey), now);
       }),
 
     forgetCardLater: (cardKey, forgetAt, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = fileOfCard(tx, cardKey);
         if (file) books.write(file, { cards: [{ key: cardKey, forgetAt }] }, now);
       }),
@@ -177,7 +177,7 @@ export function billingVerbs({ client, lane, pages, billing, books }: Connection
       nextAt: nextDue.get(now)?.at ?? null,
     }),
 
-    rest: (accountKey, version, at) => lane.submit<void>(() => void setDue.run(accountKey, version, at)),
+    postpone: (accountKey, version, at) => writer.submit<void>(() => void setDue.run(accountKey, version, at)),
 
     planDays: async (accountKey) => ({
       periods: periodsOf.all(accountKey),

@@ -23,7 +23,7 @@ type Verbs = Pick<
 >;
 
 /** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
-export function chargeVerbs({ client, lane, billing, books }: Connection): Verbs {
+export function chargeVerbs({ client, writer, billing, books }: Connection): Verbs {
   // The sandbox is in this file too, and knows the address that the card was verified with.
   const forgetAtSandbox = forgetSandboxCustomer(client);
   const eraseBooks = [
@@ -42,31 +42,31 @@ export function chargeVerbs({ client, lane, billing, books }: Connection): Verbs
 
   return {
     prepareUpgrade: (accountKey, order, now) =>
-      lane.submit<Charge | null>((tx) => {
+      writer.submit<Charge | null>((tx) => {
         const file = books.load(tx, accountKey);
         return addedBy(file, orderUpgrade(file, order, now), now);
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
         books.write(file, endMonth(file, invoice, nextInvoiceAt, now), now);
       }),
 
     settleUp: (accountKey, order, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
         books.write(file, settleUp(file, order, now), now);
       }),
 
     prepareAttempt: (invoiceKey, charge, now) =>
-      lane.submit<Charge | null>((tx) => {
+      writer.submit<Charge | null>((tx) => {
         const file = books.load(tx, billing.accountOfInvoice(invoiceKey));
         return addedBy(file, beginAttempt(file, invoiceKey, charge, now), now);
       }),
 
     markSent: (reference, times, now) =>
-      lane.submit<boolean>(() => {
+      writer.submit<boolean>(() => {
         const charge = billing.requiredCharge(reference);
         const change = sendCharge(charge, times, now);
         books.writeCharge(charge.accountKey, change, now);
@@ -74,13 +74,13 @@ export function chargeVerbs({ client, lane, billing, books }: Connection): Verbs
       }),
 
     keepWaiting: (reference, until, now) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         const charge = billing.requiredCharge(reference);
         books.writeCharge(charge.accountKey, keepWaiting(charge, until), now);
       }),
 
     lookUpSoon: (reference, now) =>
-      lane.submit<number | null>(() => {
+      writer.submit<number | null>(() => {
         const charge = billing.chargeOf(reference);
         if (!charge) return null;
         books.writeCharge(charge.accountKey, lookUpSoon(charge, now), now);
@@ -90,20 +90,20 @@ export function chargeVerbs({ client, lane, billing, books }: Connection): Verbs
     findCharge: async (reference) => billing.chargeOf(reference),
 
     adoptCharge: (accountKey, found, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         if (billing.chargeOf(found.reference)) return;
         const file = books.load(tx, accountKey);
         books.write(file, adoptCharge(file, found, now), now);
       }),
 
     settleRefund: (reference, refund, refundAt, now) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         const { key, accountKey } = billing.requiredCharge(reference);
         books.writeCharge(accountKey, { key, refund, refundAt }, now);
       }),
 
     closeBooks: (accountKey, now) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
         const account = closeBooks(file.account);
         if (!account) return;

@@ -2,19 +2,19 @@ import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { BillingRows } from "./billing-rows.ts";
 import type { DamageReport } from "./damage.ts";
-import type { Lane } from "./lane.ts";
+import type { HoldTenant } from "./held-tenants.ts";
 import type { BooksFile } from "./open-books.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
 import type { RowKeys } from "./row-keys.ts";
-import type { TenantPages } from "./tenant-page.ts";
+import type { Writer } from "./writer.ts";
 
 /** What every group of verbs is built from. */
 export interface Connection {
   readonly client: Database;
   readonly db: BunSQLiteDatabase;
-  readonly lane: Lane;
-  readonly pages: TenantPages;
+  readonly writer: Writer;
+  readonly hold: HoldTenant;
   readonly rowKeys: RowKeys;
   readonly billing: BillingRows;
   readonly books: BooksFile;

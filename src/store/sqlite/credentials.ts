@@ -11,11 +11,11 @@ import type { Tenant } from "../../domain/tenant.ts";
 import { withoutSessions } from "../../domain/tenant-change.ts";
 import type { CredentialVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { refuse } from "./lane.ts";
+import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
-import { tenantColumns } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
+import { refuse } from "./writer.ts";
 
 const apiKeyColumns = {
   id: t.apiKey.id,
@@ -33,7 +33,7 @@ const signingKeyColumns = {
   retiresAt: t.signingKey.retiresAt,
 };
 
-export function credentialVerbs({ client, db, lane, pages }: Connection): CredentialVerbs {
+export function credentialVerbs({ client, db, writer, hold }: Connection): CredentialVerbs {
   const tenants = createTenantRows(client);
   // `+?`, here and below: see `openCharges`.
   const keyByHash = db
@@ -71,7 +71,7 @@ export function credentialVerbs({ client, db, lane, pages }: Connection): Creden
   const signingKeysOf = (tenantKey: number) => signingKeysByTenant.all({ tenantKey });
   const signingSecretsOf = (tenantKey: number) => signingSecretsByTenant.all({ tenantKey });
 
-  const forTenant = livingTenants({ lane, pages });
+  const forTenant = livingTenants({ writer, hold });
 
   return {
     apiKeys: async (tenantKey) => apiKeysOf(tenantKey).map(withoutKey),
@@ -98,7 +98,7 @@ export function credentialVerbs({ client, db, lane, pages }: Connection): Creden
       }),
 
     touchApiKeys: (uses) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         for (const [id, lastUsedAt] of uses) {
           db.update(t.apiKey).set({ lastUsedAt }).where(eq(t.apiKey.id, id)).run();
         }
@@ -149,14 +149,14 @@ export function credentialVerbs({ client, db, lane, pages }: Connection): Creden
       }),
 
     endSession: (id, expiresAt) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         db.insert(t.endedSession).values({ id, expiresAt }).onConflictDoNothing().run();
       }),
 
     endAllSessions: (tenantKey) =>
-      forTenant<Tenant>(tenantKey, (page) => {
-        tenants.change(page, withoutSessions(page.tenant));
-        return page.tenant;
+      forTenant<Tenant>(tenantKey, (held) => {
+        tenants.change(held, withoutSessions(held.tenant));
+        return held.tenant;
       }),
 
     isSessionEnded: async (id) => sessionById.get({ id }) !== undefined,

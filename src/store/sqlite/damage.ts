@@ -54,7 +54,7 @@ export const storageDamaged = () =>
     damageRetrySeconds,
   );
 
-/** Whether the lane has rolled a job back because of damage. */
+/** Whether the writer has rolled a job back because of damage. */
 export const isStorageDamaged = (error: unknown): boolean =>
   error instanceof DomainError && error.code === storageDamaged().code;
 

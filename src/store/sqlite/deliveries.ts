@@ -8,11 +8,11 @@ import type { Growth } from "../growth.ts";
 import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
-import type { LaneTransaction } from "./lane.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames, stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { wholeLabel } from "./replay-rows.ts";
-import type { TenantPage } from "./tenant-page.ts";
+import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
@@ -26,7 +26,7 @@ const pendingWebhooks = `
 
 /** The queue. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
 export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): DeliveryVerbs {
-  const { client, lane, pages, rowKeys, reportDamage } = connection;
+  const { client, writer, hold, rowKeys, reportDamage } = connection;
 
   const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
     with recursive lane (webhook_key) as (${pendingWebhooks})
@@ -169,8 +169,8 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
 
   /** Writes what the attempt does to its record; false when that is not found as it was decided about. */
   function write(
-    tx: LaneTransaction,
-    page: TenantPage,
+    tx: WriteTransaction,
+    held: HeldTenant,
     { delivery, attempt }: Settlement,
     found: FoundRecord,
     { becomes, replay }: RecordChange,
@@ -192,7 +192,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
       becomes.statusCode,
     );
     if (changes === 0) return false;
-    page.counters = moveState(page.counters, found.state, becomes.state);
+    held.counters = moveState(held.counters, found.state, becomes.state);
     if (replay !== null && delivery.replayKey !== null) {
       if (replay === "corrected") ledger.correct(delivery.replayKey);
       else ledger.end(delivery.replayKey, replay, tx.now);
@@ -200,24 +200,24 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
     return true;
   }
 
-  function settleRecord(tx: LaneTransaction, page: TenantPage, settlement: Settlement): RecordChange {
+  function settleRecord(tx: WriteTransaction, held: HeldTenant, settlement: Settlement): RecordChange {
     // Nearly every record is as the queue gave it out: the statement compares, and only another one has to be read.
     const queued = asQueued(settlement.delivery);
-    const change = settle(queued, page.webhooks, settlement, tx.orderedNow);
-    if (write(tx, page, settlement, queued, change)) return change;
+    const change = settle(queued, held.webhooks, settlement, tx.orderedNow);
+    if (write(tx, held, settlement, queued, change)) return change;
     const found = find(settlement.delivery.deliveryKey);
-    const late = settle(found, page.webhooks, settlement, tx.orderedNow);
-    if (found) write(tx, page, settlement, found, late);
+    const late = settle(found, held.webhooks, settlement, tx.orderedNow);
+    if (found) write(tx, held, settlement, found, late);
     return late;
   }
 
   /** A record that waits ends without an attempt. */
   function failWaiting(
-    tx: LaneTransaction,
+    tx: WriteTransaction,
     { key, tenantKey, replayKey }: { key: number; tenantKey: number; replayKey: number | null },
     failure: Failure,
   ): void {
-    const page = pages(tx, tenantKey);
+    const held = hold(tx, tenantKey);
     const failed = giveUp(failure, tx.orderedNow);
     updateWaiting.run(
       key,
@@ -227,7 +227,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
       failed.errorCode,
       failed.statusCode,
     );
-    page.counters = moveState(page.counters, "PENDING", failed.state);
+    held.counters = moveState(held.counters, "PENDING", failed.state);
     if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
   }
 
@@ -263,7 +263,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
   async function failDamaged(keys: readonly number[]): Promise<void> {
     for (const deliveryKey of keys) {
       try {
-        await lane.submit<void>((tx) => {
+        await writer.submit<void>((tx) => {
           const found = selectPending.get(deliveryKey);
           if (!found) return;
           failWaiting(tx, { key: deliveryKey, ...found }, unreadable);
@@ -299,10 +299,10 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
     async settle(settlement) {
       const { delivery } = settlement;
       try {
-        return await lane.submit<Settled>((tx) => {
-          const page = pages(tx, delivery.tenantKey);
-          if (page.gone) return { kind: "gone", attemptKey: null };
-          const { kind, isLate } = settleRecord(tx, page, settlement);
+        return await writer.submit<Settled>((tx) => {
+          const held = hold(tx, delivery.tenantKey);
+          if (held.gone) return { kind: "gone", attemptKey: null };
+          const { kind, isLate } = settleRecord(tx, held, settlement);
           const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
           return { kind, attemptKey: log(settlement, countedBy) };
         });
@@ -316,7 +316,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
     },
 
     completeResponseBody: (attemptKey, responseBody) =>
-      lane.submit<void>(() => {
+      writer.submit<void>(() => {
         if (mayGrow()) updateBody.run(attemptKey, responseBody);
       }),
 
@@ -324,7 +324,7 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
       let key: number | null = null;
       const draining = () => selectDraining.get(JSON.stringify([...undrainable]))?.key ?? null;
       try {
-        return await lane.submit<boolean>((tx) => {
+        return await writer.submit<boolean>((tx) => {
           key = draining();
           if (key === null) return false;
           const waiting = selectWaiting.all(key, limit);

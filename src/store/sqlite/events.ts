@@ -12,26 +12,26 @@ import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
-import { type LaneTransaction, refuse } from "./lane.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 import type { AttemptRow } from "./list-steps.ts";
 import { type RecordFilter, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import type { RecordPlace, RecordRow, RecordStepParams } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 import { cursorOver, type StepList } from "./step-cursor.ts";
-import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
+import { refuse, type WriteTransaction } from "./writer.ts";
 
 /** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowRows = 2_000;
 
-/** From so many events on, accepting them is a heavy job of the lane: about 25 µs each. */
+/** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
 const heavyEvents = 50;
 
 const utf8 = new TextDecoder();
 
 export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVerbs {
-  const { client, db, lane, pages, rowKeys, queries, reader, reportDamage } = connection;
+  const { client, db, writer, hold, rowKeys, queries, reader, reportDamage } = connection;
 
   const insertEvent = client.prepare(
     "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
@@ -49,12 +49,12 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
 
   /** Writes events, each with these records. */
   function store(
-    tx: LaneTransaction,
-    page: TenantPage,
+    tx: WriteTransaction,
+    held: HeldTenant,
     payloads: readonly Uint8Array[],
     records: readonly NewRecord[],
   ): AcceptedEvents {
-    const { tenant } = page;
+    const { tenant } = held;
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
     let firstSeq: number | null = null;
@@ -65,7 +65,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
       const eventId = encodeEventId(eventSeq, tail);
       eventIds.push(eventId);
       insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
-      page.counters = countEvent(page.counters, ingestedAtMs(eventSeq), records);
+      held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const record of records) {
         const deliveryKey = rowKeys.nextDelivery();
         if (record.state === "FAILED") {
@@ -77,7 +77,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
         deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
       }
     }
-    for (const { webhook } of records) if (webhook) use.recordAdded(page, webhook);
+    for (const { webhook } of records) if (webhook) use.recordAdded(held, webhook);
     return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries };
   }
 
@@ -147,22 +147,22 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
 
   return {
     acceptEvents: ({ tenantKey, payloads, idempotency, isAbandoned }) =>
-      lane.submit<AcceptedEvents>((tx) => {
+      writer.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
-        const page = pages(tx, tenantKey);
+        const held = hold(tx, tenantKey);
         const submission = {
           events: payloads.length,
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
           hasRoom: mayGrow(),
         };
-        const acceptance = accept(page, submission, tx);
+        const acceptance = accept(held, submission, tx);
         if (acceptance.kind === "refused") return refuse(acceptance.error);
         if (acceptance.kind === "repeated") {
           const { eventIds } = acceptance;
           return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [] };
         }
-        const accepted = store(tx, page, payloads, acceptance.records);
+        const accepted = store(tx, held, payloads, acceptance.records);
         if (idempotency) {
           remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
         }

@@ -14,7 +14,7 @@ const value = sql.placeholder;
 const noKey = Number.MAX_SAFE_INTEGER;
 
 export function inboxVerbs(connection: Connection): InboxVerbs {
-  const { client, db, lane, pages } = connection;
+  const { client, db, writer, hold } = connection;
   const ofTenant = eq(inboxDelivery.tenantKey, value("tenantKey"));
   const answerOf = db
     .select({ status: inboxSetting.status, delayMs: inboxSetting.delayMs, silent: inboxSetting.silent })
@@ -52,7 +52,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
     .prepare();
   const countOf = db.select({ n: count() }).from(inboxDelivery).where(ofTenant).prepare();
 
-  const forTenant = livingTenants({ lane, pages });
+  const forTenant = livingTenants({ writer, hold });
 
   /** What is not there any more is older than all that is. */
   const keyIn = (tenantKey: number, id: string) => keyOf.get({ tenantKey, id })?.key ?? 0;

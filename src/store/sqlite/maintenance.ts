@@ -5,8 +5,8 @@ import { unavailable } from "../../domain/errors.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
-import { refuse } from "./lane.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
+import { refuse } from "./writer.ts";
 
 /** SQLite's own page size, which the database keeps. */
 const pageBytes = 4096;
@@ -28,7 +28,7 @@ const tenantTables = [
 ] as const;
 
 export function maintenanceVerbs(
-  { client, lane, reader, reportDamage }: Connection,
+  { client, writer, reader, reportDamage }: Connection,
   masterKey?: MasterKeyCheck,
 ): Omit<MaintenanceVerbs, "forgetWebhooks"> & Pick<TenantVerbs, "eraseDeleted"> {
   const nextDeleted = client.prepare<{ key: number }, [string]>(
@@ -84,7 +84,7 @@ export function maintenanceVerbs(
   let closing: Promise<void> | null = null;
 
   async function end(): Promise<void> {
-    await lane.close();
+    await writer.close();
     await reader.close();
     try {
       client.run("pragma wal_checkpoint(truncate)");
@@ -98,7 +98,7 @@ export function maintenanceVerbs(
     async eraseDeleted(limit) {
       let key: number | null = null;
       try {
-        return await lane.submit<boolean>(() => {
+        return await writer.submit<boolean>(() => {
           key = nextDeleted.get(JSON.stringify([...unerasable]))?.key ?? null;
           return key === null ? false : eraseSome(key, limit);
         });
@@ -111,13 +111,13 @@ export function maintenanceVerbs(
     },
 
     prune: (now, limit) =>
-      lane.submit<boolean>(() => {
+      writer.submit<boolean>(() => {
         const removed = outlived.map(({ statement, ageMs }) => statement.run(now - ageMs, limit).changes);
         return removed.some((changes) => changes >= limit);
       }),
 
     reclaim: (bytes) =>
-      lane.submit<boolean>(() => {
+      writer.submit<boolean>(() => {
         client.run(`pragma incremental_vacuum(${Math.ceil(bytes / pageBytes)})`);
         const { free } = client
           .query<{ free: number }, []>("select freelist_count as free from pragma_freelist_count")
@@ -127,9 +127,9 @@ export function maintenanceVerbs(
         return free > 0;
       }),
 
-    probe: () => lane.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
+    probe: () => writer.submit<void>(() => (masterKey && !masterKey.holds() ? refuse(masterKeyUseless()) : undefined)),
 
-    oldestWaitingWriteMs: () => lane.lagMs(),
+    oldestWaitingWriteMs: () => writer.lagMs(),
 
     close() {
       closing ??= end();

@@ -18,20 +18,20 @@ import {
 import type { Tenant } from "../../domain/tenant.ts";
 import { isTaken } from "../../domain/tenant-change.ts";
 import type { AccountRow, BillingRows, InvoiceRow } from "./billing-rows.ts";
-import type { LaneTransaction } from "./lane.ts";
+import type { HeldTenant, HoldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
-import type { TenantPage, TenantPages } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
+import type { WriteTransaction } from "./writer.ts";
 
 /** What a transaction has read of an account, to decide on and to write to. */
 export interface LoadedBooks extends OpenBooks {
   /** Null when the tenant has been deleted. */
-  readonly page: TenantPage | null;
+  readonly held: HeldTenant | null;
 }
 
 /** What decisions about payments are made on, and where the changes that they name are written. */
 export interface BooksFile {
-  load(tx: LaneTransaction, accountKey: number): LoadedBooks;
+  load(tx: WriteTransaction, accountKey: number): LoadedBooks;
   /** Null changes nothing. After anything else the biller looks at the account again. */
   write(books: LoadedBooks, change: BooksChange | null, now: number): void;
   /** As `write`, of a charge by itself. */
@@ -44,7 +44,7 @@ export interface BooksFile {
 type Fields<Change> = Required<Omit<Change, "key" | "cardKey" | "chargeKey" | "login">>;
 type CardKeyField = { readonly cardKey: number | null };
 
-export function createBooksFile(client: Database, pages: TenantPages, billing: BillingRows): BooksFile {
+export function createBooksFile(client: Database, hold: HoldTenant, billing: BillingRows): BooksFile {
   const tenants = createTenantRows(client);
   const touch = client.prepare<null, [number, number]>(
     "update billing_account set due_at = ?2, version = version + 1 where key = ?1",
@@ -177,7 +177,7 @@ export function createBooksFile(client: Database, pages: TenantPages, billing: B
   }
 
   /** Rows that let something go come before those that take it: days, the one open charge of an invoice, the one open page. */
-  function apply({ account: { key: accountKey }, page }: LoadedBooks, change: BooksChange): void {
+  function apply({ account: { key: accountKey }, held }: LoadedBooks, change: BooksChange): void {
     const { account, verification, addsVerification, addsCharge, addsInvoice, period } = change;
     const card = change.addsCard ? addCard(accountKey, change.addsCard) : null;
     for (const { key, ...fields } of change.cards ?? []) patchCard(key, fields);
@@ -205,7 +205,7 @@ export function createBooksFile(client: Database, pages: TenantPages, billing: B
     }
     if (change.removesCard !== undefined) deleteCard.run(change.removesCard);
     if (period) writePeriod(accountKey, period);
-    if (page && change.tenant) tenants.change(page, change.tenant);
+    if (held && change.tenant) tenants.change(held, change.tenant);
   }
 
   const toOpenInvoice = (
@@ -224,11 +224,11 @@ export function createBooksFile(client: Database, pages: TenantPages, billing: B
     load(tx, accountKey) {
       const account: AccountRow = billing.account(accountKey);
       const { tenantKey } = account;
-      const page = tenantKey === null ? null : pages(tx, tenantKey);
-      const living = page?.gone ? null : page;
+      const held = tenantKey === null ? null : hold(tx, tenantKey);
+      const living = held?.gone ? null : held;
       return {
         account,
-        page: living,
+        held: living,
         tenant: living?.tenant ?? null,
         verification: billing.verificationOf(accountKey),
         card: billing.cardInUse(account),

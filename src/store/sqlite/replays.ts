@@ -17,13 +17,13 @@ import type { Growth } from "../growth.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
-import { type LaneTransaction, refuse } from "./lane.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
 import { cursorOver } from "./step-cursor.ts";
-import type { TenantPage } from "./tenant-page.ts";
 import { createWebhookUse } from "./webhook-use.ts";
+import { refuse, type WriteTransaction } from "./writer.ts";
 
 /** How many events to queue; of the replay `passOver`, none is queued and all are counted as skipped. */
 interface ReplayStep {
@@ -33,7 +33,7 @@ interface ReplayStep {
 
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
-  const { client, lane, pages, rowKeys, reader, reportDamage } = connection;
+  const { client, writer, hold, rowKeys, reader, reportDamage } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
@@ -127,19 +127,19 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
 
   /** Starts a new run for one event wherever it is due one; returns how many records it queued and passed over. */
   function requeueEvent(
-    tx: LaneTransaction,
-    page: TenantPage,
+    tx: WriteTransaction,
+    held: HeldTenant,
     eventSeq: number,
     replay: { key: number; kind: ReplayKind },
     woken: Set<number>,
   ): { queued: number; skipped: number } {
-    const tenantKey = page.tenant.key;
+    const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const change = requeue(page, records, replay.kind, tx);
+    const change = requeue(held, records, replay.kind, tx);
     for (const { webhook, nextAttemptAt } of change.added) {
       const { key, url } = webhook;
       insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key);
-      use.recordAdded(page, webhook);
+      use.recordAdded(held, webhook);
     }
     for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
     for (const { key } of change.restarted) restart.run(key, change.nextAttemptAt, replay.key);
@@ -147,7 +147,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       deleteRecord.run(key);
       if (webhookKey !== null && attempts === 0) use.recordReplaced(webhookKey);
     }
-    page.counters = change.counters;
+    held.counters = change.counters;
     for (const key of change.webhookKeys) woken.add(key);
     return { queued: change.webhookKeys.length, skipped: change.skipped };
   }
@@ -168,13 +168,13 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
 
   /** @param turn told whose turn it is, before anything can fail */
   const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
-    lane.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
+    writer.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
       const replay = nextTurn.get();
       if (!replay) return null;
       turn.key = replay.key;
-      const page = pages(tx, replay.tenantKey);
+      const held = hold(tx, replay.tenantKey);
       const { tenantKey, tenantId } = replay;
-      if (page.gone) {
+      if (held.gone) {
         move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
         return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
       }
@@ -192,7 +192,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
           skipped += 1;
           continue;
         }
-        const done = requeueEvent(tx, page, seq, replay, woken);
+        const done = requeueEvent(tx, held, seq, replay, woken);
         queued += done.queued;
         skipped += done.skipped;
       }
@@ -209,10 +209,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
 
   return {
     replayEvent: (tenantKey, replay, now) =>
-      lane.submit<Requeued>((tx) => {
-        const page = pages(tx, tenantKey);
-        const seq = page.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
-        const start = startSingleReplay(page, seq, mayGrow());
+      writer.submit<Requeued>((tx) => {
+        const held = hold(tx, tenantKey);
+        const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
+        const start = startSingleReplay(held, seq, mayGrow());
         if (start.kind === "refused") return refuse(start.error);
         const { eventSeq } = start;
         const key = Number(
@@ -230,7 +230,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
           ).lastInsertRowid,
         );
         const woken = new Set<number>();
-        const done = requeueEvent(tx, page, eventSeq, { key, kind: "single" }, woken);
+        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single" }, woken);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
         return { replay: toReplay(byKey.get(key)), webhookKeys: [...woken] };
@@ -239,14 +239,14 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     async startReplay(tenantKey, replay, now, limits) {
       const { fromSeq, toSeq } = rangeOf(replay);
       const selected = await countSelected(tenantKey, replay.kind, fromSeq, toSeq);
-      return lane.submit<Replay>((tx) => {
+      return writer.submit<Replay>((tx) => {
         const { perDay } = limits;
         const bulk = {
           unfinished: unfinished.get(tenantKey)?.n ?? 0,
           nthLastBegunAt: perDay === null ? null : (bulkBegun.get(tenantKey, perDay - 1)?.createdAt ?? null),
         };
         const moment = { now, orderedNow: tx.orderedNow };
-        const start = startBulkReplay(pages(tx, tenantKey), bulk, limits, mayGrow(), moment);
+        const start = startBulkReplay(hold(tx, tenantKey), bulk, limits, mayGrow(), moment);
         if (start.kind === "refused") return refuse(start.error);
         const { lastInsertRowid } = insert.run(
           replay.id,
@@ -306,8 +306,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     },
 
     cancelReplay: (tenantKey, replayId, now) =>
-      lane.submit<Replay | null>((tx) => {
-        const refusal = refusalOfWrite(pages(tx, tenantKey));
+      writer.submit<Replay | null>((tx) => {
+        const refusal = refusalOfWrite(hold(tx, tenantKey));
         if (refusal) return refuse(refusal);
         const row = byId.get(replayId, tenantKey);
         if (!row) return null;

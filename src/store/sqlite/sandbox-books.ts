@@ -7,7 +7,7 @@ import { sandboxCard, sandboxTransaction } from "./sandbox-schema.ts";
 const value = sql.placeholder;
 
 /** What the built-in payment processor remembers. Its rows belong to no tenant, as they would elsewhere. */
-export function createSandboxBooks({ db, lane }: Pick<Connection, "db" | "lane">): SandboxBooks {
+export function createSandboxBooks({ db, writer }: Pick<Connection, "db" | "writer">): SandboxBooks {
   const addTransaction = db
     .insert(sandboxTransaction)
     .values({
@@ -78,12 +78,12 @@ export function createSandboxBooks({ db, lane }: Pick<Connection, "db" | "lane">
     .prepare();
 
   return {
-    addTransaction: (transaction) => lane.submit<boolean>(() => addTransaction.get({ ...transaction }) !== undefined),
+    addTransaction: (transaction) => writer.submit<boolean>(() => addTransaction.get({ ...transaction }) !== undefined),
 
     findTransaction: async (by) => ("reference" in by ? byReference.get(by) : byAccessCode.get(by)) ?? null,
 
     moveTransaction: (reference, from, { state, cardToken, reason, paidAt }, card) =>
-      lane.submit<boolean>(() => {
+      writer.submit<boolean>(() => {
         const found = stateOf.get({ reference });
         if (!found || !from.includes(found.state)) return false;
         if (card) addCard.run({ ...card });
@@ -93,7 +93,7 @@ export function createSandboxBooks({ db, lane }: Pick<Connection, "db" | "lane">
 
     findCard: async (token) => cardByToken.get({ token }) ?? null,
 
-    forgetCard: (token) => lane.submit<void>(() => void forgetCard.run({ token })),
+    forgetCard: (token) => writer.submit<void>(() => void forgetCard.run({ token })),
   };
 }
 

@@ -10,7 +10,7 @@ import type { FailureCode } from "../../domain/failure.ts";
  * partial index of their own, which stays as small as the queue whatever the history grows to.
  */
 
-/** One row: what the write lane knows of itself. It tells a commit that happened from one that did not. */
+/** One row: what the writer knows of itself. It tells a commit that happened from one that did not. */
 export const lane = sqliteTable(
   "lane",
   {

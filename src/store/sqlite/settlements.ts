@@ -9,7 +9,7 @@ import type { LoadedBooks } from "./open-books.ts";
 type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCharge" | "awaitConfirmation">;
 
 /** What became of charges: each verb compares with what it finds, so that of two reports about one payment one counts. */
-export function settlementVerbs({ lane, billing, books }: Connection): Verbs {
+export function settlementVerbs({ writer, billing, books }: Connection): Verbs {
   function settled(
     file: LoadedBooks,
     chargeKey: number,
@@ -17,12 +17,12 @@ export function settlementVerbs({ lane, billing, books }: Connection): Verbs {
     now: number,
   ): PaymentSettled {
     books.write(file, change, now);
-    return { kind, charge: billing.charge(chargeKey), tenant: file.page?.tenant ?? null };
+    return { kind, charge: billing.charge(chargeKey), tenant: file.held?.tenant ?? null };
   }
 
   return {
     settleVerification: (reference, card, { transactionId }, nextInvoiceAt, now) =>
-      lane.submit<PaymentSettled>((tx) => {
+      writer.submit<PaymentSettled>((tx) => {
         const charge = billing.requiredCharge(reference);
         const file = books.load(tx, charge.accountKey);
         return settled(
@@ -34,22 +34,22 @@ export function settlementVerbs({ lane, billing, books }: Connection): Verbs {
       }),
 
     settleCharge: (reference, payment, now) =>
-      lane.submit<PaymentSettled>((tx) => {
+      writer.submit<PaymentSettled>((tx) => {
         const charge = billing.requiredCharge(reference);
         const file = books.load(tx, charge.accountKey);
         return settled(file, charge.key, payCharge(file, charge, payment, now), now);
       }),
 
     failCharge: (reference, failure, after, now) =>
-      lane.submit<Tenant | null>((tx) => {
+      writer.submit<Tenant | null>((tx) => {
         const charge = billing.requiredCharge(reference);
         const file = books.load(tx, charge.accountKey);
         books.write(file, failCharge(file, charge, failure, after, now), now);
-        return file.page?.tenant ?? null;
+        return file.held?.tenant ?? null;
       }),
 
     awaitConfirmation: (reference, pageUrl, { token }, lookUpAt, now) =>
-      lane.submit<CardVerification | null>((tx) => {
+      writer.submit<CardVerification | null>((tx) => {
         const charge = billing.requiredCharge(reference);
         const file = books.load(tx, charge.accountKey);
         const change = confirmCharge(file, charge, { pageUrl, lookUpAt, token }, now);

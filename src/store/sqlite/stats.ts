@@ -8,7 +8,7 @@ import { noSums } from "./sum-minutes.ts";
 
 const minuteMs = 60_000;
 
-export function statVerbs({ client, db, lane, pages, reader }: Connection): StatVerbs {
+export function statVerbs({ client, db, writer, hold, reader }: Connection): StatVerbs {
   // The last entry of `delivery_by_state` for the state. One statement, so that both answers are of one moment.
   const selectWaiting = client.prepare<{ records: number; oldestSeq: number | null }, [number]>(
     `select pending as records,
@@ -46,10 +46,10 @@ export function statVerbs({ client, db, lane, pages, reader }: Connection): Stat
 
   return {
     addStats: (deltas) =>
-      lane.submit<void>((tx) => {
+      writer.submit<void>((tx) => {
         for (const { latency: added, ...counts } of deltas) {
           const { tenantKey, minute } = counts;
-          if (pages(tx, tenantKey).gone) continue;
+          if (hold(tx, tenantKey).gone) continue;
           const latency: Histogram = [];
           const stored = latencyOfMinute.get({ tenantKey, minute });
           if (stored) addStored(stored.latency, latency);

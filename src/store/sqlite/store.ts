@@ -16,8 +16,8 @@ import { credentialVerbs } from "./credentials.ts";
 import { createDamageReport } from "./damage.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { eventVerbs } from "./events.ts";
+import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
-import { createLane, type LaneOptions } from "./lane.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, openDatabase } from "./open.ts";
@@ -30,10 +30,10 @@ import { createRowKeys } from "./row-keys.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { statVerbs } from "./stats.ts";
-import { createTenantPages } from "./tenant-page.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
+import { createWriter, type WriterOptions } from "./writer.ts";
 
 export interface SqliteOptions {
   dataDir: string;
@@ -42,16 +42,16 @@ export interface SqliteOptions {
   vault?: Vault;
   /** @default always */
   mayGrow?: Growth["mayGrow"];
-  onCommit?: LaneOptions["onCommit"];
-  onFailure?: LaneOptions["onFailure"];
-  onAhead?: LaneOptions["onAhead"];
+  onCommit?: WriterOptions["onCommit"];
+  onFailure?: WriterOptions["onFailure"];
+  onAhead?: WriterOptions["onAhead"];
   warn?(message: string): void;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
   /** Runs instead of the commit statement; tests make an I/O error with it. */
-  commit?: LaneOptions["commit"];
-  /** False: the lane does not pause between commits; for simulations. @default true */
-  rests?: boolean;
+  commit?: WriterOptions["commit"];
+  /** False: the writer does not pause between commits; for simulations. @default true */
+  pauses?: boolean;
   /** False: long reads run on this thread too; for simulations, which have to repeat. @default true */
   secondThread?: boolean;
 }
@@ -68,7 +68,7 @@ export function openSqliteStore({
   warn,
   maxPageCount,
   commit,
-  rests = true,
+  pauses = true,
   secondThread = true,
 }: SqliteOptions): OpenedStore {
   const client = openDatabase({
@@ -82,11 +82,11 @@ export function openSqliteStore({
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
   const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
   const reportDamage = createDamageReport(warn);
-  const lane = createLane({
+  const writer = createWriter({
     client,
     clock,
     nextSeq: nextEventSeq,
-    rests,
+    pauses,
     betweenBatches: () => checkpointer?.look(),
     onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
     ...(onCommit && { onCommit }),
@@ -94,16 +94,16 @@ export function openSqliteStore({
     ...(onAhead && { onAhead }),
     ...(commit && { commit }),
   });
-  const pages = createTenantPages(client);
+  const hold = createTenantHolder(client);
   const billing = createBillingRows(client);
   const connection: Connection = {
     client,
     db,
-    lane,
-    pages,
+    writer,
+    hold,
     rowKeys: createRowKeys(client),
     billing,
-    books: createBooksFile(client, pages, billing),
+    books: createBooksFile(client, hold, billing),
     queries,
     reader,
     reportDamage,

@@ -1,12 +1,12 @@
 import type { Database } from "bun:sqlite";
 import type { TenantChange } from "../../domain/tenant.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
-import type { TenantPage } from "./tenant-page.ts";
 
 /** The rows of tenants, as their own verbs and those of payments change them. */
 export interface TenantRows {
-  /** Writes what changes about a living tenant to its row and its page; nothing to change is no write. */
-  change(page: TenantPage, change: TenantChange): void;
+  /** Writes what changes about a living tenant to its row and its held; nothing to change is no write. */
+  change(held: HeldTenant, change: TenantChange): void;
   /** The tenant that has this login; null when none has it. */
   holderOf(loginEmail: string | null): number | null;
 }
@@ -25,11 +25,11 @@ export function createTenantRows(client: Database): TenantRows {
   });
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
   return {
-    change(page, change) {
+    change(held, change) {
       if (Object.keys(change).length === 0) return;
-      patch(page.tenant.key, change);
+      patch(held.tenant.key, change);
       const { loginEmail: _, ...changed } = change;
-      page.tenant = { ...page.tenant, ...changed };
+      held.tenant = { ...held.tenant, ...changed };
     },
     holderOf: (loginEmail) => byLogin.get(loginEmail)?.key ?? null,
   };

@@ -16,17 +16,17 @@ import { noEvents, openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { refuse } from "./lane.ts";
+import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
-import { tenantColumns } from "./tenant-page.ts";
 import { createTenantRows } from "./tenant-rows.ts";
+import { refuse } from "./writer.ts";
 
 export function tenantVerbs({
   client,
   db,
-  lane,
-  pages,
+  writer,
+  hold,
   billing,
   books,
 }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
@@ -47,18 +47,18 @@ export function tenantVerbs({
     .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
     .prepare();
 
-  const forTenant = livingTenants({ lane, pages });
+  const forTenant = livingTenants({ writer, hold });
 
   const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
-    forTenant<Tenant>(tenantKey, (page, tx) => {
-      rows.change(page, decide(page.tenant));
-      books.recordPlan(page.tenant, tx.now);
-      return page.tenant;
+    forTenant<Tenant>(tenantKey, (held, tx) => {
+      rows.change(held, decide(held.tenant));
+      books.recordPlan(held.tenant, tx.now);
+      return held.tenant;
     });
 
   return {
     createTenant: (tenant, now) =>
-      lane.submit<Tenant>((tx) => {
+      writer.submit<Tenant>((tx) => {
         if (isTaken(rows.holderOf(tenant.loginEmail), null)) return refuse(emailTaken());
         const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
         const created = db
@@ -105,14 +105,14 @@ export function tenantVerbs({
 
     findTenant: async (id) => byId.get({ id }) ?? null,
     releaseUnverifiedEmail: (email, unverifiedSince) =>
-      lane.submit<Tenant | null>((tx) => {
+      writer.submit<Tenant | null>((tx) => {
         const holder = rows.holderOf(email);
         const account = holder === null ? null : billing.accountOf(holder);
         if (holder === null || !account) return null;
-        const page = pages(tx, holder);
-        if (!losesLogin(page.tenant, account, billing.verificationOf(account.key), unverifiedSince)) return null;
-        rows.change(page, { loginEmail: null });
-        return page.tenant;
+        const held = hold(tx, holder);
+        if (!losesLogin(held.tenant, account, billing.verificationOf(account.key), unverifiedSince)) return null;
+        rows.change(held, { loginEmail: null });
+        return held.tenant;
       }),
     findTenantByLoginEmail: async (email) => byLoginEmail.get({ email }) ?? null,
 
@@ -136,39 +136,39 @@ export function tenantVerbs({
     },
 
     setTier: (tenantKey, tier) =>
-      forTenant<Tenant>(tenantKey, (page, tx) => {
-        const decision = toTier(page.tenant, tier, rows.holderOf(loginEmailOf(tier, page.tenant.email)));
+      forTenant<Tenant>(tenantKey, (held, tx) => {
+        const decision = toTier(held.tenant, tier, rows.holderOf(loginEmailOf(tier, held.tenant.email)));
         if (decision.kind === "refused") return refuse(decision.error);
         const account = billing.accountOf(tenantKey);
         const file = account && books.load(tx, account.key);
         if (file) books.write(file, takeTier(file, decision.change, tx.now), tx.now);
-        else rows.change(page, decision.change);
-        return page.tenant;
+        else rows.change(held, decision.change);
+        return held.tenant;
       }),
 
     suspend: (tenantKey, cause, now) => change(tenantKey, () => toSuspended(cause, now)),
     resume: (tenantKey, cause) => change(tenantKey, () => toSuspended(cause, null)),
     changeEmail: (tenantKey, email) =>
-      forTenant<Tenant>(tenantKey, (page) => {
-        const decision = toEmail(page.tenant, email, rows.holderOf(loginEmailOf(page.tenant.tier, email)));
+      forTenant<Tenant>(tenantKey, (held) => {
+        const decision = toEmail(held.tenant, email, rows.holderOf(loginEmailOf(held.tenant.tier, email)));
         if (decision.kind === "refused") return refuse(decision.error);
-        rows.change(page, decision.change);
-        return page.tenant;
+        rows.change(held, decision.change);
+        return held.tenant;
       }),
     setPassword: (tenantKey, passwordHash) => change(tenantKey, (tenant) => toPassword(tenant, passwordHash)),
     replacePassword: (tenantKey, verified, passwordHash) =>
-      forTenant<Tenant | null>(tenantKey, (page) => {
-        const replaced = replacePassword(page.tenant, verified, passwordHash);
+      forTenant<Tenant | null>(tenantKey, (held) => {
+        const replaced = replacePassword(held.tenant, verified, passwordHash);
         if (!replaced) return null;
-        rows.change(page, replaced);
-        return page.tenant;
+        rows.change(held, replaced);
+        return held.tenant;
       }),
 
     deleteTenant: (tenantKey, now) =>
-      lane.submit<void>((tx) => {
-        const page = pages(tx, tenantKey);
-        if (page.gone) return;
-        page.gone = true;
+      writer.submit<void>((tx) => {
+        const held = hold(tx, tenantKey);
+        if (held.gone) return;
+        held.gone = true;
         db.update(t.tenant).set({ deletedAt: now, loginEmail: null }).where(eq(t.tenant.key, tenantKey)).run();
         const account = billing.accountOf(tenantKey);
         const file = account && books.load(tx, account.key);

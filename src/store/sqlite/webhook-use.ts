@@ -3,7 +3,7 @@ import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage } from "./damage.ts";
-import type { TenantPage } from "./tenant-page.ts";
+import type { HeldTenant } from "./held-tenants.ts";
 
 /**
  * Which webhooks are named by records, so that the row of a removed one goes when nothing needs its URL. Thirty seconds of
@@ -16,7 +16,7 @@ import type { TenantPage } from "./tenant-page.ts";
  */
 export interface WebhookUse {
   /** A record of this webhook was added. It is a write only for the first one. */
-  recordAdded(page: TenantPage, webhook: RegisteredWebhook): void;
+  recordAdded(page: HeldTenant, webhook: RegisteredWebhook): void;
   /** A record of this webhook was deleted, and with it perhaps the last thing that named the webhook. */
   recordReplaced(webhookKey: number): void;
 }
@@ -52,9 +52,9 @@ interface Walk {
 
 export function webhookUseVerbs({
   client,
-  lane,
+  writer,
   reader,
-}: Pick<Connection, "client" | "lane" | "reader">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
+}: Pick<Connection, "client" | "writer" | "reader">): Pick<MaintenanceVerbs, "forgetWebhooks"> {
   const toJudge = "removed_at is not null and used is null and drained = 1 and removed_at <= ?1";
   const nextWalk = client.prepare<{ tenantKey: number; upToKey: number }, [number]>(
     `select tenant_key as tenantKey, (select max(key) from webhook) as upToKey from webhook
@@ -69,7 +69,7 @@ export function webhookUseVerbs({
 
   /** @returns false when none is left to judge */
   function judge({ tenantKey, upToKey, named }: Walk, removedBy: number, limit: number): Promise<boolean> {
-    return lane.submit<boolean>(() => {
+    return writer.submit<boolean>(() => {
       const webhooks = someToJudge.all(removedBy, tenantKey, upToKey, limit);
       for (const { key } of webhooks) (named.has(key) ? keep : forget).run(key);
       return webhooks.length === limit;

@@ -4,11 +4,11 @@ import type { Webhook } from "../../domain/webhook.ts";
 import { type ListedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookHealth, WebhookVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { refuse } from "./lane.ts";
+import { webhooksOf } from "./held-tenants.ts";
 import * as t from "./schema.ts";
-import { webhooksOf } from "./tenant-page.ts";
+import { refuse } from "./writer.ts";
 
-export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVerbs {
+export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
 
   return {
@@ -26,21 +26,21 @@ export function webhookVerbs({ db, lane, pages, reader }: Connection): WebhookVe
     },
 
     replaceWebhooks: (tenantKey, webhooks, limit, now) =>
-      lane.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {
-        const page = pages(tx, tenantKey);
-        const change = replaceWebhooks(page, webhooks, limit);
+      writer.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {
+        const held = hold(tx, tenantKey);
+        const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") return refuse(change.error);
         const { removed, forgotten } = change;
         if (removed.length > 0)
           db.update(t.webhook).set({ removedAt: now }).where(inArray(t.webhook.key, removed)).run();
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
-        page.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
+        held.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
           if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
           const { key, name } = webhook;
           db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, key)).run();
           return webhook;
         });
-        return { saved: page.webhooks.map(({ used: _, ...webhook }) => webhook), removed: [...removed] };
+        return { saved: held.webhooks.map(({ used: _, ...webhook }) => webhook), removed: [...removed] };
       }),
   };
 

@@ -111,7 +111,7 @@ export function booksContract(backend: StoreBackend): void {
       test("is what has changed, until it rests", async () => {
         const { accountKey } = await verified();
         expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
-        await world.store.rest(accountKey, (await books(accountKey)).version, now() + hourMs);
+        await world.store.postpone(accountKey, (await books(accountKey)).version, now() + hourMs);
         expect(await world.store.dueAccounts(now(), 10)).toEqual({ accounts: [], nextAt: now() + hourMs });
       });
 
@@ -119,9 +119,9 @@ export function booksContract(backend: StoreBackend): void {
         const { accountKey } = await unverified();
         const { version } = await books(accountKey);
         const page = await openPage(accountKey);
-        await world.store.rest(accountKey, version, now() + hourMs);
+        await world.store.postpone(accountKey, version, now() + hourMs);
         expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
-        await world.store.rest(accountKey, (await books(accountKey)).version, null);
+        await world.store.postpone(accountKey, (await books(accountKey)).version, null);
         expect(await world.store.lookUpSoon(page.reference, now())).toBe(accountKey);
         expect((await world.store.dueAccounts(now(), 10)).accounts).toMatchObject([{ key: accountKey }]);
         expect((await books(accountKey)).charges).toMatchObject([{ lookUpAt: now() }]);

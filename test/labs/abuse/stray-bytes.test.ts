@@ -119,7 +119,7 @@ test("whatever comes while an event is on its way to the disk, there are as many
       if ((await peer.closed).includes("evt_")) accepted += 1;
     }
   }
-  // The lane rests for up to 4 ms between two commits: most of these arrive before theirs.
+  // The writer rests for up to 4 ms between two commits: most of these arrive before theirs.
   await Promise.all([0, 0, 0, 1, 1, 2, 2, 3].map(sendAll));
   expect((await ada.get("/v1/events?size=1")).body.total).toBe(before + accepted);
 });

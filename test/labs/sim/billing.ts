@@ -41,7 +41,7 @@ for (let from = first; from <= last; from += historiesInOneStore) {
   const onCommit = () => {
     commits += 1;
   };
-  const { store } = await openStore({ dataDir, clock: time, rests: false, onCommit });
+  const { store } = await openStore({ dataDir, clock: time, pauses: false, onCommit });
   const client = new Database(join(dataDir, "postrider.db"), { readonly: true });
   const writer = new Database(join(dataDir, "postrider.db"), { readwrite: true });
   const vault = createVault(randomBytes(32));

@@ -5,8 +5,8 @@ import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
 import type { Connection } from "../../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../../src/store/sqlite/events.ts";
+import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
-import type { Lane } from "../../../src/store/sqlite/lane.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
 import { openDatabase } from "../../../src/store/sqlite/open.ts";
 import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
@@ -17,8 +17,8 @@ import { replayVerbs } from "../../../src/store/sqlite/replays.ts";
 import { createRowKeys } from "../../../src/store/sqlite/row-keys.ts";
 import { createSandboxBooks } from "../../../src/store/sqlite/sandbox-books.ts";
 import { statVerbs } from "../../../src/store/sqlite/stats.ts";
-import { createTenantPages } from "../../../src/store/sqlite/tenant-page.ts";
 import { webhookVerbs } from "../../../src/store/sqlite/webhooks.ts";
+import type { Writer } from "../../../src/store/sqlite/writer.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 
 const sqlite = useSqlite();
@@ -90,7 +90,7 @@ describe("query plans", () => {
 
   test.each([
     ["the list of webhooks", (connection: Connection) => void webhookVerbs(connection)],
-    ["what a transaction knows of a tenant", ({ client }: Connection) => void createTenantPages(client)],
+    ["what a transaction knows of a tenant", ({ client }: Connection) => void createTenantHolder(client)],
   ])("%s is read without a look at those that were removed", (_, prepare) => {
     const plans = plansOf((client) => prepare(connectionTo(client))).filter((plan) => plan.includes(" webhook "));
     expect(new Set(plans)).toEqual(new Set(["SEARCH webhook USING INDEX webhook_registered (tenant_key=?)"]));
@@ -238,12 +238,12 @@ describe("query plans", () => {
   /** Enough to prepare statements: nothing is run. */
   function connectionTo(client: Database): Connection {
     const db = drizzle({ client });
-    const lane: Lane = { submit: () => Promise.reject(), lagMs: () => 0, close: async () => {} };
+    const writer: Writer = { submit: () => Promise.reject(), lagMs: () => 0, close: async () => {} };
     const reader = createReader("");
-    const pages = createTenantPages(client);
+    const hold = createTenantHolder(client);
     const billing = createBillingRows(client);
-    const books = createBooksFile(client, pages, billing);
-    const rows = { pages, rowKeys: createRowKeys(client), billing, books, queries: createQueries(db) };
-    return { client, db, lane, ...rows, reader, reportDamage: () => {} };
+    const books = createBooksFile(client, hold, billing);
+    const rows = { hold, rowKeys: createRowKeys(client), billing, books, queries: createQueries(db) };
+    return { client, db, writer, ...rows, reader, reportDamage: () => {} };
   }
 });

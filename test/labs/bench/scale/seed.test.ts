@@ -112,7 +112,7 @@ describe("a seeded database", () => {
     lived = emptyFolder();
     const folder = openDataDir(dataIn(lived));
     const clock = createFakeClock(history.startsAt);
-    const { store } = await openStore({ dataDir: folder.path, clock, rests: false, secondThread: false });
+    const { store } = await openStore({ dataDir: folder.path, clock, pauses: false, secondThread: false });
     const accounts = await createAccounts(store, createVault(folder.secrets.masterKey), history.startsAt);
     await live(store, clock, accounts, history);
     await store.close();

@@ -6,7 +6,7 @@ type Trouble = "none" | "full" | "doubtful" | "below_floor";
 /** The storage under the program: it can be full, nearly full, or fail so that nobody knows what was written. */
 export function createDisk(random: Random) {
   let trouble: Trouble = "none";
-  /** A commit is in doubt: the lane stands until another one has gone through. */
+  /** A commit is in doubt: the writer stands until another one has gone through. */
   let isInDoubt = false;
   /** Every commit of the trouble that is under way has its own luck. */
   let share = 1;

@@ -89,7 +89,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  /** The lane pauses only when a commit is in doubt; after a crash it has to come to its end, to be closed. */
+  /** The writer pauses only when a commit is in doubt; after a crash it has to come to its end, to be closed. */
   const lanePauses = new Set<() => void>();
   const laneClock: Clock = {
     ...clock,
@@ -109,7 +109,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     clock: laneClock,
     mayGrow: disk.hasRoom,
     commit: (commit) => (life.isDead ? disk.commitAfterCrash(commit) : disk.commit(commit)),
-    rests: false,
+    pauses: false,
     secondThread: false,
   });
   const store = life.mortal<Store>({
@@ -235,7 +235,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     get isPreparing() {
       return preparing > 0;
     },
-    /** What the lane has not committed is lost, nobody hears of what was under way, and no timer goes off. */
+    /** What the writer has not committed is lost, nobody hears of what was under way, and no timer goes off. */
     crash: life.crash,
     /** Lets go of the files; from its resolution on the database can be opened again. */
     async bury() {

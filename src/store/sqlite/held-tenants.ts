@@ -4,25 +4,25 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
-import type { LaneTransaction } from "./lane.ts";
 import * as t from "./schema.ts";
+import type { WriteTransaction } from "./writer.ts";
 
 /**
- * The state of a tenant as a transaction changes it. A batch of a hundred jobs reads each tenant once and writes its
- * counters once, just before the commit. Whoever changes a tenant, its webhooks or its counters puts the new ones into the
- * page, for the jobs that follow; they are values, which nobody changes in place.
+ * A tenant as a transaction holds it. A batch of a hundred jobs reads each tenant once and writes its counters once, just
+ * before the commit. Whoever changes a tenant, its webhooks or its counters replaces them here, for the jobs that follow;
+ * they are values, which nobody changes in place.
  */
-export type TenantPage = { -readonly [Field in keyof TenantState]: TenantState[Field] };
+export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };
 
 type Kept = Pick<TenantState, "tenant" | "webhooks">;
 
-interface OpenPage {
-  readonly page: TenantPage;
+interface Holding {
+  readonly held: HeldTenant;
   readonly asRead: Counters;
 }
 
-/** The page of a tenant in a transaction. */
-export type TenantPages = (tx: LaneTransaction, tenantKey: number) => TenantPage;
+/** The one state of a tenant in a transaction, whoever asks. */
+export type HoldTenant = (tx: WriteTransaction, tenantKey: number) => HeldTenant;
 
 export const tenantColumns = {
   key: t.tenant.key,
@@ -71,14 +71,14 @@ const nobody: Kept = {
 const keptLimit = 10_000;
 
 /**
- * Each batch reads and writes a page for every tenant in it, so the statements are plain SQL, and what seldom changes is
+ * Each batch reads and writes every tenant in it, so the statements are plain SQL, and what seldom changes is
  * kept: one event of each of 64 tenants in a batch, accepted and settled, took 90 µs of CPU an event through the query
  * builder, 57 without it, and takes 51 with the tenants kept.
  *
- * What is kept cannot be stale: this process owns the database, and a changed page is forgotten before its commit, so
+ * What is kept cannot be stale: this process owns the database, and a changed tenant is forgotten before its commit, so
  * whatever becomes of that, the next transaction reads it again. Nobody asks for a tenant whose creation is not committed.
  */
-export function createTenantPages(client: Database): TenantPages {
+export function createTenantHolder(client: Database): HoldTenant {
   const readTenant = livingTenant(client);
   const readCounters = client.prepare<Counters, [number]>(
     `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
@@ -94,19 +94,19 @@ export function createTenantPages(client: Database): TenantPages {
 
   const kept = new Map<number, Kept>();
 
-  /** The pages of the transaction under way, with the counters as they were read. There is only ever one. */
-  let book: { tx: LaneTransaction; pages: Map<number, OpenPage> } | null = null;
+  /** Of the transaction under way, with the counters as they were read. There is only ever one. */
+  let current: { tx: WriteTransaction; tenants: Map<number, Holding> } | null = null;
 
-  function open(tx: LaneTransaction) {
-    const opened = { tx, pages: new Map<number, OpenPage>() };
-    book = opened;
+  function open(tx: WriteTransaction) {
+    const opened = { tx, tenants: new Map<number, Holding>() };
+    current = opened;
     tx.beforeCommit(() => {
-      book = null;
-      for (const [tenantKey, { page, asRead }] of opened.pages) {
-        const { tenant, webhooks } = kept.get(tenantKey) ?? page;
-        if (page.gone || page.tenant !== tenant || page.webhooks !== webhooks) kept.delete(tenantKey);
-        if (page.counters === asRead) continue;
-        const { month, eventsInMonth, events, pending, delivered, failed } = page.counters;
+      current = null;
+      for (const [tenantKey, { held, asRead }] of opened.tenants) {
+        const { tenant, webhooks } = kept.get(tenantKey) ?? held;
+        if (held.gone || held.tenant !== tenant || held.webhooks !== webhooks) kept.delete(tenantKey);
+        if (held.counters === asRead) continue;
+        const { month, eventsInMonth, events, pending, delivered, failed } = held.counters;
         writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
       }
     });
@@ -123,20 +123,20 @@ export function createTenantPages(client: Database): TenantPages {
     return read;
   }
 
-  function read(tenantKey: number): OpenPage {
+  function read(tenantKey: number): Holding {
     const asRead = readCounters.get(tenantKey) ?? noEvents;
     const known = kept.get(tenantKey) ?? keep(tenantKey);
-    return { page: { gone: known === null, ...(known ?? nobody), counters: asRead }, asRead };
+    return { held: { gone: known === null, ...(known ?? nobody), counters: asRead }, asRead };
   }
 
   return (tx, tenantKey) => {
-    const { pages } = book?.tx === tx ? book : open(tx);
-    let entry = pages.get(tenantKey);
+    const { tenants } = current?.tx === tx ? current : open(tx);
+    let entry = tenants.get(tenantKey);
     if (!entry) {
       entry = read(tenantKey);
-      pages.set(tenantKey, entry);
+      tenants.set(tenantKey, entry);
     }
-    return entry.page;
+    return entry.held;
   };
 }
 

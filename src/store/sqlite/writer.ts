@@ -7,7 +7,7 @@ import { ingestedAtMs } from "../../lib/id.ts";
 import { isDamage, storageDamaged } from "./damage.ts";
 
 /**
- * The write lane: the one place that commits. What arrives while a batch is being written goes into the next one, so the
+ * The writer: the one place that commits. What arrives while a batch is being written goes into the next one, so the
  * price of a sync to disk is shared by all who wait for it (one row a commit: 5,000/s; a hundred: 80,000/s).
  *
  *   submit ─▶ queue ─▶ BEGIN IMMEDIATE, job, job, job, COMMIT ─▶ every waiter gets its answer
@@ -20,7 +20,7 @@ import { isDamage, storageDamaged } from "./damage.ts";
  * A job that is refused by a rule has not written anything and returns `refuse(error)` instead of throwing, so that
  * refusals (a tenant over its quota) cost their neighbours nothing.
  */
-export interface Lane {
+export interface Writer {
   /** @param heavy it writes for milliseconds: it gets a commit of its own, in turn with those that all the others share */
   submit<T>(job: Job<T>, heavy?: boolean): Promise<T>;
   /** Age of the oldest write that waits, in ms. */
@@ -29,7 +29,7 @@ export interface Lane {
   close(): Promise<void>;
 }
 
-export type Job<T> = (tx: LaneTransaction) => T | Refusal;
+export type Job<T> = (tx: WriteTransaction) => T | Refusal;
 
 export class Refusal {
   constructor(readonly error: DomainError) {}
@@ -38,27 +38,27 @@ export class Refusal {
 export const refuse = (error: DomainError) => new Refusal(error);
 
 /** The moment is that at which the transaction began, for all its jobs; its order holds across restarts too. */
-export interface LaneTransaction extends Moment {
+export interface WriteTransaction extends Moment {
   /** The sequence number of the next event: ahead of all earlier ones, also when the clock has stepped back. */
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */
   beforeCommit(action: () => void): void;
 }
 
-/** Longest pause between two attempts to bring a lane back whose last commit has an unknown outcome. */
+/** Longest pause between two attempts to bring a writer back whose last commit has an unknown outcome. */
 const recoveryPauseMs = 500;
 
 /** Most jobs in one commit. More would let the first wait for the last without making a job cheaper. */
 const batchLimit = 512;
 
 /**
- * After a commit the lane rests for twice the time that it took, so that syncing takes a third of the event loop at most,
+ * After a commit the writer pauses for twice the time that it took, so that syncing takes a third of the event loop at most,
  * and no longer than this: the wait is part of every ingestion's latency.
  */
-const restPerWork = 2;
-const longestRestMs = 4;
+const pausePerWork = 2;
+const longestPauseMs = 4;
 
-/** A rest ends as soon as so many wait: more would not make the share of each in a sync much smaller. */
+/** A pause ends as soon as so many wait: more would not make the share of each in a sync much smaller. */
 const enoughJobs = 64;
 
 interface Waiting {
@@ -85,7 +85,7 @@ class UnknownCommit extends Error {
   }
 }
 
-export interface LaneOptions {
+export interface WriterOptions {
   client: Database;
   clock: Clock;
   nextSeq(lastSeq: number, now: number): number;
@@ -102,10 +102,10 @@ export interface LaneOptions {
   /** Runs instead of the commit statement, which it is given; tests make it fail. */
   commit?(commit: () => void): void;
   /** False: no pause between commits, so that no real time passes in a simulation. @default true */
-  rests?: boolean;
+  pauses?: boolean;
 }
 
-export function createLane({
+export function createWriter({
   client,
   clock,
   nextSeq,
@@ -115,8 +115,8 @@ export function createLane({
   betweenBatches,
   onDamage,
   commit,
-  rests = true,
-}: LaneOptions): Lane {
+  pauses = true,
+}: WriterOptions): Writer {
   const begin = client.prepare("begin immediate");
   const commitStatement = client.prepare("commit");
   const rollback = client.prepare("rollback");
@@ -135,8 +135,8 @@ export function createLane({
   let lastWasHeavy = false;
   let scheduled = false;
   /** By `performance.now()`. A lone write after a pause goes at once; under load more of them share a commit. */
-  let restUntil = 0;
-  let resting: ReturnType<typeof setTimeout> | null = null;
+  let pauseUntil = 0;
+  let pausing: ReturnType<typeof setTimeout> | null = null;
   let closed = false;
   /** Set while the outcome of a commit is not known: nothing may be written, and new work is turned away. */
   let recovering: { since: number } | null = null;
@@ -150,7 +150,7 @@ export function createLane({
     onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
     // The mark keeps the time as well, in the numbers that no event got.
     const written: Written = { outcomes: [], seq: nextSeqNow - 1 };
-    const tx: LaneTransaction = {
+    const tx: WriteTransaction = {
       now,
       orderedNow: ingestedAtMs(nextSeqNow),
       nextEventSeq() {
@@ -213,12 +213,12 @@ export function createLane({
     }
     const endedAt = clock.monotonicMs();
     const durationMs = endedAt - startedAt;
-    if (rests) restUntil = performance.now() + Math.min(durationMs * restPerWork, longestRestMs);
+    if (pauses) pauseUntil = performance.now() + Math.min(durationMs * pausePerWork, longestPauseMs);
     answer(jobs, written);
     onCommit?.({ jobs: jobs.length, durationMs });
   }
 
-  /** Jobs of a failed batch go one at a time; when that stops the lane, the others are turned away like new work. */
+  /** Jobs of a failed batch go one at a time; when that stops the writer, the others are turned away like new work. */
   function writeAlone(job: Waiting): void {
     if (recovering) job.reject(laneStopped());
     else write([job]);
@@ -233,7 +233,7 @@ export function createLane({
   }
 
   /**
-   * Until another commit has gone through, a crash could still bring the failed one to life. So the lane stands, reads
+   * Until another commit has gone through, a crash could still bring the failed one to life. So the writer stands, reads
    * back what the database holds, writes over the doubtful frames, and only then tells the waiters what happened.
    *
    * It is read once, before anything else is written: the empty commits that follow may be in doubt themselves, and bear
@@ -262,7 +262,7 @@ export function createLane({
 
   function flush(): void {
     scheduled = false;
-    resting = null;
+    pausing = null;
     if (recovering) return;
     const jobs = takeJobs();
     if (jobs.length > 0) {
@@ -287,19 +287,19 @@ export function createLane({
 
   function schedule(): void {
     if (scheduled) {
-      if (resting !== null && queue.length >= enoughJobs) endRest(resting);
+      if (pausing !== null && queue.length >= enoughJobs) endRest(pausing);
       return;
     }
     scheduled = true;
-    const restMs = Math.min(restUntil - performance.now(), longestRestMs);
-    // Real time, not the injected one: a rest is about the machine, and a clock that a test holds would hold the lane.
+    const restMs = Math.min(pauseUntil - performance.now(), longestPauseMs);
+    // Real time, not the injected one: a pause is about the machine, and a clock that a test holds would hold the writer.
     if (restMs <= 0) setImmediate(flush);
-    else resting = setTimeout(flush, restMs);
+    else pausing = setTimeout(flush, restMs);
   }
 
   function endRest(timer: ReturnType<typeof setTimeout>): void {
     clearTimeout(timer);
-    resting = null;
+    pausing = null;
     setImmediate(flush);
   }
 

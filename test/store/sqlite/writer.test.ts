@@ -136,7 +136,7 @@ describe("an I/O error in a commit", () => {
       const { records } = await opened.store.page({ tenantKey: tenant.key, page: 0, size: 100 });
       return (await readAll(records)).length;
     };
-    /** Lets the lane run into its next pause. */
+    /** Lets the writer run into its next pause. */
     const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     return { ...opened, control, clock, accept, stored, settle };
   }
@@ -144,7 +144,7 @@ describe("an I/O error in a commit", () => {
   test.each([
     ["had happened", "after", "fulfilled", 3],
     ["had not happened", "before", "unavailable storage_unavailable", 1],
-  ] as const)("that %s: the lane stands, and the waiters get the true answer", async (_, failing, answer, kept) => {
+  ] as const)("that %s: the writer stands, and the waiters get the true answer", async (_, failing, answer, kept) => {
     const { store, control, clock, accept, stored, settle } = await failingStore();
     await accept();
     control.failing = failing;
