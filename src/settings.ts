@@ -107,7 +107,7 @@ export const settings = {
     env: "POSTRIDER_HOST",
     flag: "--host",
     default: "127.0.0.1",
-    doc: "Address to listen on. Anything but loopback needs POSTRIDER_PUBLIC_URL.",
+    doc: "Address to listen on. Anything other than loopback requires POSTRIDER_PUBLIC_URL.",
     example: "0.0.0.0",
     parse: (text) => (text === "" || /[\s/]/.test(text) ? null : text),
   }),
@@ -115,14 +115,14 @@ export const settings = {
     env: "POSTRIDER_PORT",
     flag: "--port",
     default: "8080",
-    doc: "Port to listen on; 0 takes a free one.",
+    doc: "Port to listen on; 0 picks a free one.",
     example: "8080",
     parse: (text) => wholeNumber(text, 0, 65_535),
   }),
   healthPort: setting({
     env: "POSTRIDER_HEALTH_PORT",
     default: "",
-    doc: "Port on which a thread of its own answers `/healthz` and `/readyz` at once, over plain HTTP, whatever the disk does; none when empty.",
+    doc: "Port on which a separate thread answers `/healthz` and `/readyz` over plain HTTP, even while the disk is stuck; none when empty.",
     example: "8081",
     parse: (text) => {
       if (text === "") return { value: null };
@@ -133,7 +133,7 @@ export const settings = {
   tlsCert: setting({
     env: "POSTRIDER_TLS_CERT",
     default: "",
-    doc: "PEM file with the certificate chain; with POSTRIDER_TLS_KEY it makes the listener HTTPS. Read again when it changes.",
+    doc: "PEM file with the certificate chain; together with POSTRIDER_TLS_KEY it turns on HTTPS. Reloaded when it changes.",
     example: "/etc/postrider/cert.pem",
     parse: optionalText,
   }),
@@ -148,7 +148,7 @@ export const settings = {
     env: "POSTRIDER_PUBLIC_URL",
     flag: "--public-url",
     default: "",
-    doc: "Base address in every URL that leaves the program; `http://localhost:<port>` when empty. A host that is not loopback switches to public mode.",
+    doc: "Base of every URL that the server gives out; `http://localhost:<port>` when empty. A host that is not loopback switches to public mode.",
     example: "https://relay.example.com",
     parse: (text): { value: string | null } | null => {
       if (text === "") return { value: null };
@@ -160,7 +160,7 @@ export const settings = {
     env: "POSTRIDER_DATA_DIR",
     flag: "--data-dir",
     default: "./postrider-data",
-    doc: "Folder of the database and of the generated secrets; made on the first start, mode 0700.",
+    doc: "Folder for the database and the generated secrets; created on the first start with mode 0700.",
     example: "/var/lib/postrider",
     parse: (text) => (text === "" ? null : text),
   }),
@@ -168,35 +168,35 @@ export const settings = {
     env: "POSTRIDER_SIGNUP",
     flag: "--signup",
     default: "open",
-    doc: "`open`: anyone may create an account. `closed`: only the operator does, with `postrider tenant create`.",
+    doc: "`open`: anyone may create an account. `closed`: only the operator may, with `postrider tenant create`.",
     example: "closed",
     parse: oneOf("open", "closed"),
   }),
   allowTargets: setting({
     env: "POSTRIDER_ALLOW_TARGETS",
     default: "",
-    doc: "CIDRs, separated by commas, to which deliveries may go although they are not public. In public mode only with closed sign-up.",
+    doc: "Comma-separated CIDRs that deliveries may reach although they are not public. In public mode, requires closed sign-up.",
     example: "10.1.0.0/16,fd12::/16",
     parse: listOf(cidrText),
   }),
   blockTargets: setting({
     env: "POSTRIDER_BLOCK_TARGETS",
     default: "",
-    doc: "CIDRs, separated by commas, to which deliveries never go, whatever POSTRIDER_ALLOW_TARGETS says.",
+    doc: "Comma-separated CIDRs that deliveries must never reach. Overrides POSTRIDER_ALLOW_TARGETS.",
     example: "203.0.113.7,10.96.0.0/12",
     parse: listOf(plainCidrText),
   }),
   trustedProxies: setting({
     env: "POSTRIDER_TRUSTED_PROXIES",
     default: "",
-    doc: "CIDRs, separated by commas, whose X-Forwarded-For is believed.",
+    doc: "Comma-separated CIDRs of proxies whose X-Forwarded-For is trusted.",
     example: "127.0.0.1/32",
     parse: listOf(cidrText),
   }),
   metricsToken: setting({
     env: "POSTRIDER_METRICS_TOKEN",
     default: "",
-    doc: "Token that reads `/metrics` in public mode and does nothing else, for the scraper; at least 24 characters without spaces. The operator token reads them too.",
+    doc: "Token for the scraper: it reads `/metrics` in public mode and nothing else. At least 24 characters, no spaces. The operator token works too.",
     example: "mt_0123456789abcdef01234567",
     isSecret: true,
     parse: (text) => (text === "" ? { value: null } : metricsToken(text)),
@@ -204,14 +204,14 @@ export const settings = {
   metricsTokenFile: setting({
     env: "POSTRIDER_METRICS_TOKEN_FILE",
     default: "",
-    doc: "File with the token of POSTRIDER_METRICS_TOKEN, in its place.",
+    doc: "File that contains the metrics token, as an alternative to POSTRIDER_METRICS_TOKEN.",
     example: "/run/secrets/postrider-metrics",
     parse: optionalText,
   }),
   retryScheduleMs: setting({
     env: "POSTRIDER_RETRY_SCHEDULE",
     default: "5s,5m,30m,2h,5h,10h,10h",
-    doc: "Pauses between attempts, separated by commas (ms s m h d). N pauses make N + 1 attempts.",
+    doc: "Comma-separated delays between attempts (ms s m h d). N delays make N + 1 attempts.",
     example: "5s,5m,30m",
     parse: (text) => {
       const list = listOf(parseDuration)(text);
@@ -221,21 +221,21 @@ export const settings = {
   dnsServers: setting({
     env: "POSTRIDER_DNS_SERVERS",
     default: "",
-    doc: "Resolvers for deliveries, separated by commas; the system's when empty.",
+    doc: "Comma-separated DNS resolvers for deliveries; the system's when empty.",
     example: "1.1.1.1,9.9.9.9:53",
     parse: listOf((text) => (/^(\[[0-9a-fA-F:.]+\]|[0-9.]+)(:\d{1,5})?$|^[0-9a-fA-F:]+$/.test(text) ? text : null)),
   }),
   extraCaFile: setting({
     env: "POSTRIDER_EXTRA_CA_FILE",
     default: "",
-    doc: "PEM file with further certificate authorities for deliveries.",
+    doc: "PEM file with additional certificate authorities for deliveries.",
     example: "/etc/postrider/ca.pem",
     parse: optionalText,
   }),
   maxBodyBytes: setting({
     env: "POSTRIDER_MAX_BODY",
     default: "256KiB",
-    doc: "Largest body of `POST /v1/ingest` (bytes, KiB, MiB; at most 4MiB).",
+    doc: "Largest body that `POST /v1/ingest` accepts (bytes, KiB or MiB; at most 4MiB).",
     example: "256KiB",
     parse: (text) => {
       const size = byteSize(text);
@@ -245,21 +245,21 @@ export const settings = {
   minFreeDiskBytes: setting({
     env: "POSTRIDER_MIN_FREE_DISK",
     default: "256MiB",
-    doc: "Below this much free disk no events are accepted and nothing is replayed (503), and answers of receivers are not kept; 0 switches the floor off.",
+    doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off.",
     example: "1GiB",
     parse: byteSize,
   }),
   webhookConcurrency: setting({
     env: "POSTRIDER_WEBHOOK_CONCURRENCY",
     default: "16",
-    doc: "Most deliveries to one webhook at the same time.",
+    doc: "Maximum number of concurrent deliveries to one webhook.",
     example: "16",
     parse: (text) => wholeNumber(text, 1, 512),
   }),
   deliveryRates: setting({
     env: "POSTRIDER_DELIVERY_RATE",
     default: defaultDeliveryRates,
-    doc: "Most delivery attempts a second of an account by its plan, in public mode; `none`: no limit. After a pause ten seconds' worth go at once. What is above waits. A plan that is left out keeps its default.",
+    doc: "Maximum delivery attempts per second for an account, by plan, in public mode; `none`: no limit. An idle account may burst ten seconds' worth; anything above the limit waits. Plans not listed keep their default.",
     example: "free=50,pro=1000,enterprise=none",
     parse: (text) => {
       const given = ratesOf(text);
@@ -269,7 +269,7 @@ export const settings = {
   bulkReplaysPerDay: setting({
     env: "POSTRIDER_REPLAYS_PER_DAY",
     default: "100",
-    doc: "Most bulk replays that an account may start in 24 hours, in public mode; `none`: any number.",
+    doc: "Maximum number of bulk replays that an account may start in 24 hours, in public mode; `none`: no limit.",
     example: "100",
     parse: (text): { value: number | null } | null => {
       const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
@@ -279,21 +279,21 @@ export const settings = {
   paused: setting({
     env: "POSTRIDER_PAUSED",
     default: "",
-    doc: "`deliveries`, `charges` or both, separated by a comma: the server answers, shows everything and accepts events, but does none of these until `postrider resume`. For restored and cloned servers; `serve --paused` means both. It counts again at each start.",
+    doc: "`deliveries`, `charges` or both, comma-separated: the server runs and accepts events, but holds these back until `postrider resume`. For restored and cloned servers; `serve --paused` pauses both. Takes effect again at every start.",
     example: "deliveries,charges",
     parse: listOf(oneOf(...pausable)),
   }),
   payments: setting({
     env: "POSTRIDER_PAYMENTS",
     default: "auto",
-    doc: "`paystack`, `sandbox` (built in, no real money) or `off`. `auto`: Paystack when its key is set, else the sandbox in local mode, else none.",
+    doc: "`paystack`, `sandbox` (built in, no real money) or `off`. `auto`: Paystack if its key is set, otherwise the sandbox in local mode, otherwise off.",
     example: "sandbox",
     parse: oneOf("auto", "paystack", "sandbox", "off"),
   }),
   paystackSecretKeys: setting({
     env: "POSTRIDER_PAYSTACK_SECRET_KEY",
     default: "",
-    doc: "Secret key of the Paystack account; after a change the earlier one can follow, separated by a comma, for callbacks that are still on their way.",
+    doc: "Secret key of the Paystack account. After a rotation, append the previous key after a comma, so that callbacks still in flight are accepted.",
     example: "sk_test_0123456789abcdef",
     isSecret: true,
     parse: listOf((text) => (/^sk_(?:test|live)_\w{4,100}$/.test(text) ? text : null)),
@@ -301,7 +301,7 @@ export const settings = {
   paystackUrl: setting({
     env: "POSTRIDER_PAYSTACK_URL",
     default: "https://api.paystack.co",
-    doc: "Base address of the Paystack API; https, but for this machine.",
+    doc: "Base URL of the Paystack API; https, except on loopback.",
     example: "https://api.paystack.co",
     parse: (text) => {
       const url = httpUrl(text);
@@ -311,21 +311,21 @@ export const settings = {
   billingTimeZone: setting({
     env: "POSTRIDER_BILLING_TZ",
     default: defaultTimeZone,
-    doc: "Time zone in which the days of a subscription are counted; it is charged on the last day of the month at 12:00 there.",
+    doc: "Time zone in which the days of a subscription are counted; it is charged at 12:00 local time on the last day of the month.",
     example: "Africa/Lagos",
     parse: timeZone,
   }),
   proPriceKobo: setting({
     env: "POSTRIDER_PRICE_PRO",
     default: "15000",
-    doc: "Price of a month on the pro plan, NGN.",
+    doc: "Monthly price of the pro plan, in NGN.",
     example: "15000",
     parse: nairaInKobo,
   }),
   businessPriceKobo: setting({
     env: "POSTRIDER_PRICE_BUSINESS",
     default: "60000",
-    doc: "Price of a month on the business plan, NGN.",
+    doc: "Monthly price of the business plan, in NGN.",
     example: "60000.50",
     parse: nairaInKobo,
   }),
@@ -341,7 +341,7 @@ export const settings = {
     env: "POSTRIDER_LOG_FORMAT",
     flag: "--log-format",
     default: "auto",
-    doc: "`json`: one object a line. `text`: for people. `auto`: text on a terminal, json elsewhere.",
+    doc: "`json`: one object per line. `text`: human-readable. `auto`: text on a terminal, json elsewhere.",
     example: "json",
     parse: oneOf("auto", "json", "text"),
   }),
@@ -371,7 +371,7 @@ export const clientSettings = {
   password: setting({
     env: "POSTRIDER_PASSWORD",
     default: "",
-    doc: "Password of the account; asked for on the terminal when empty. It is no flag, because other users of a machine see those.",
+    doc: "Password of the account; prompted for on the terminal when empty. Not a flag, because other users of the machine can see those.",
     example: "Corr3ct#Horse",
     isSecret: true,
     parse: optionalText,
@@ -379,7 +379,7 @@ export const clientSettings = {
   token: setting({
     env: "POSTRIDER_TOKEN",
     default: "",
-    doc: "Session token of a login that has been made already, in place of login and password.",
+    doc: "Session token from an earlier login, instead of login and password.",
     example: "eyJhbGciOiJIUzI1NiJ9.e30.signature",
     isSecret: true,
     parse: optionalText,
@@ -387,7 +387,7 @@ export const clientSettings = {
   apiKey: setting({
     env: "POSTRIDER_API_KEY",
     default: "",
-    doc: "API key to send with; without it `send` signs in and takes the account's, or asks for it.",
+    doc: "API key to send with; without it, `send` signs in and uses the account's, or prompts for one.",
     example: "svc_sk_0123456789abcdefghijABCDEFGHIJ0123456789",
     isSecret: true,
     parse: (text): { value: string | null } | null =>
