@@ -133,7 +133,7 @@ export function dashboardAssets(folder: string, transportHeaders: Readonly<Recor
     prefix: "/assets",
     alwaysStatic: true,
     headers: { ...assetHeaders, ...transportHeaders },
-    // The plugin's are no valid ones (RFC 9110, section 8.8.3), and nobody asks again for what never changes.
+    // The plugin emits invalid ETags (RFC 9110, section 8.8.3), and files that never change need no revalidation.
     etag: false,
     silent: true,
   });
@@ -155,12 +155,12 @@ function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "
   return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
 }
 
-const unknownPath = () => notFound("There is no such path; GET /docs lists them all.", "unknown_path");
+const unknownPath = () => notFound("This path does not exist; GET /docs lists those that do.", "unknown_path");
 
 const methodNotAllowed = (method: string, allow: string[]) =>
   new DomainError({
     kind: "method_not_allowed",
     code: "method_not_allowed",
-    message: `${method} is not possible here; the path takes ${allow.join(", ")}.`,
+    message: `${method} is not allowed here; use ${allow.join(" or ")}.`,
     allow,
   });

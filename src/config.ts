@@ -99,20 +99,20 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
   ) as Record<SettingName, unknown> as unknown as Raw;
   const { tlsCert, tlsKey, extraCaFile, metricsTokenFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
   if ((tlsCert === null) !== (tlsKey === null)) {
-    throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY belong together. Try: set both, or neither.");
+    throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.");
   }
   const publicHost = plain.publicUrl === null ? "localhost" : new URL(plain.publicUrl).hostname;
   const isLoopbackListener = isLoopbackHost(plain.host);
   if (!isLoopbackListener && plain.publicUrl === null) {
     throw new StartupError(
-      `POSTRIDER_HOST=${plain.host} can be reached from outside, so the program must know its address. ` +
+      `POSTRIDER_HOST=${plain.host} accepts connections from other machines, so the server must know its public address. ` +
         "Try: POSTRIDER_PUBLIC_URL=https://relay.example.com",
     );
   }
   const localMode = isLoopbackListener && isLoopbackHost(publicHost);
   if (!localMode && plain.allowTargets.length > 0 && plain.signup === "open") {
     throw new StartupError(
-      "POSTRIDER_ALLOW_TARGETS opens inside addresses, so in public mode strangers may not sign up. " +
+      "POSTRIDER_ALLOW_TARGETS opens private addresses to deliveries, so in public mode sign-up must be closed. " +
         "Try: POSTRIDER_SIGNUP=closed",
     );
   }
@@ -161,7 +161,7 @@ function paymentsOf(
   if (kind === "paystack") {
     if (first !== undefined) return { kind, secretKeys: [first, ...earlier], baseUrl };
     throw new StartupError(
-      "POSTRIDER_PAYMENTS=paystack needs the key of the account. Try: POSTRIDER_PAYSTACK_SECRET_KEY=sk_test_0123456789abcdef",
+      "POSTRIDER_PAYMENTS=paystack needs the secret key of the Paystack account. Try: POSTRIDER_PAYSTACK_SECRET_KEY=sk_test_0123456789abcdef",
     );
   }
   if (kind === "sandbox" && first?.startsWith("sk_live_")) {
@@ -181,7 +181,7 @@ function metricsTokenOf(given: string | null, file: string | null): string | nul
   const found = metricsToken(readSetting(name, file).trim());
   if (found !== null) return found.value;
   throw new StartupError(
-    `${name} names a file whose content is no token: ${file}. Try: at least 24 characters without spaces, such as openssl rand -hex 24 prints.`,
+    `${name} names a file that does not contain a valid token: ${file}. Try: at least 24 characters without spaces, such as the output of openssl rand -hex 24.`,
   );
 }
 

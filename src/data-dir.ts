@@ -104,9 +104,9 @@ class DataDirInUse extends StartupError {
 
   constructor(path: string, holder: ServerFile | null) {
     const who = holder ? ` (process ${holder.pid}, ${holder.url})` : "";
-    const remedy = holder?.stopping ? "wait until it has ended" : "stop it first";
+    const remedy = holder?.stopping ? "wait until it has stopped" : "stop it first";
     super(
-      `Another server uses the data directory ${path}${who}${holder?.stopping ? " and is ending" : ""}. ` +
+      `Another server is using the data directory ${path}${who}${holder?.stopping ? " and is shutting down" : ""}. ` +
         `Try: ${remedy}, or give this one its own POSTRIDER_DATA_DIR.`,
     );
     this.holder = holder;
@@ -128,7 +128,7 @@ export function openDataDir(folder: string, warn: (message: string) => void = ()
     if (made !== undefined) syncFolder(dirname(made));
   } catch (error) {
     throw new StartupError(
-      `The data directory ${path} cannot be made (${describe(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user may write.`,
+      `The data directory ${path} cannot be created (${describe(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user can write to.`,
     );
   }
   closeToOthers(path, warn);
@@ -238,30 +238,30 @@ function readSecrets(path: string, warn: (message: string) => void): Secrets {
   const wasStarted = existsSync(join(path, masterKeyFile));
   if (isStored && !wasStarted) {
     throw new StartupError(
-      `${join(path, masterKeyFile)} is missing, and nothing else opens the API keys and signing keys in ${databaseFile}; ` +
-        "no new one was made. Try: restore it from a backup, which has it beside the database.",
+      `${join(path, masterKeyFile)} is missing, and nothing else can decrypt the API keys and signing keys in ${databaseFile}; ` +
+        "it was not regenerated. Try: restore it from a backup, where it is next to the database.",
     );
   }
   if (!isStored && sizeOf(join(path, `${databaseFile}-wal`)) > 0) {
     throw new StartupError(
-      `${join(path, databaseFile)} is missing or empty, and its log ${databaseFile}-wal is there, which would be deleted. ` +
-        "Try: put the database back beside it, or restore both from a backup.",
+      `${join(path, databaseFile)} is missing or empty, but its log ${databaseFile}-wal exists and would be deleted. ` +
+        "Try: put the database back next to it, or restore both from a backup.",
     );
   }
   if (!isStored && wasStarted) {
     warn(
-      `${join(path, databaseFile)} was not there: a new, empty one is made. If there was one, restore it from a backup.`,
+      `${join(path, databaseFile)} was not found, so a new, empty one is created. If there was one before, restore it from a backup.`,
     );
   }
   const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
     if (isStored && !existsSync(join(path, name)))
-      warn(`${join(path, name)} was missing and is made anew: ${lossMeans}.`);
+      warn(`${join(path, name)} was missing and has been regenerated: ${lossMeans}.`);
     return readSecret(path, name, generate);
   };
   const masterKey = readSecret(path, masterKeyFile, () => randomBytes(32).toString("hex"));
   if (!/^[0-9a-f]{64}$/i.test(masterKey)) {
     throw new StartupError(
-      `${join(path, masterKeyFile)} is damaged: it must hold 64 hexadecimal digits. Try: restore it from a backup; without it stored keys cannot be read.`,
+      `${join(path, masterKeyFile)} is damaged: it must contain 64 hexadecimal digits. Try: restore it from a backup; without it, stored keys cannot be decrypted.`,
     );
   }
   return {
@@ -269,12 +269,12 @@ function readSecrets(path: string, warn: (message: string) => void): Secrets {
     sessionSecret: readOrMake(
       sessionSecretFile,
       () => randomBytes(32).toString("hex"),
-      "every session has ended, and everybody signs in again",
+      "every session has ended, and everyone has to sign in again",
     ),
     operatorToken: readOrMake(
       operatorTokenFile,
       newOperatorToken,
-      "whatever used the old one, such as a monitoring of /metrics, needs the new one",
+      "everything that used the old one, such as a scraper of /metrics, needs the new one",
     ),
   };
 }
@@ -298,10 +298,10 @@ function readSecret(folder: string, name: string, generate: () => string): strin
     throw new StartupError(`${path} cannot be read (${describe(error)}). Try: check its owner and permissions.`);
   }
   if (secret !== "" || name === masterKeyFile) return secret;
-  throw new StartupError(`${path} is empty. Try: restore it from a backup, or remove it to have a new one made.`);
+  throw new StartupError(`${path} is empty. Try: restore it from a backup, or delete it to have a new one generated.`);
 }
 
 const remedyOf = (error: unknown) =>
-  isDiskFull(error) ? "make room on its disk" : "check the owner and permissions of its folder";
+  isDiskFull(error) ? "free up space on its disk" : "check the owner and permissions of its folder";
 
 const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

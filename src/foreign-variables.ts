@@ -29,7 +29,7 @@ export function warnOfForeignVariables(names: readonly string[], log: Log): void
   log.write("warn", "config.foreign_variables", {
     names: names.join(", "),
     message:
-      "They look like settings, but a container platform has put them there for a service of this name, so they " +
-      "are passed over. Try: enableServiceLinks: false, or another name for the service.",
+      "They look like settings, but a container platform has set them for a service of this name, so they " +
+      "are ignored. Try: enableServiceLinks: false, or another name for the service.",
   });
 }

@@ -77,13 +77,13 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
     } catch (error) {
       throw new StartupError(
         `The server cannot listen on ${hostname}:${port} (${describe(error)}). ` +
-          "Try: stop what uses that port, or set POSTRIDER_PORT to another one.",
+          "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
       );
     }
     // The framework's, one for each listener: they would stop a server that this program stops by itself.
     for (const hook of process.listeners("beforeExit")) if (!hooks.includes(hook)) process.off("beforeExit", hook);
     if (api.server?.port) return api.server.port;
-    throw new StartupError("The server did not begin to listen. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
+    throw new StartupError("The server did not start listening. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
   }
 
   return {

@@ -10,7 +10,7 @@ async function main(): Promise<number> {
   if (typeof Bun === "undefined" || Bun.version !== requiredBun) {
     const found = typeof Bun === "undefined" ? `Node ${process.version}` : `Bun ${Bun.version}`;
     process.stderr.write(
-      `postrider: This is ${found}, and Postrider runs on Bun ${requiredBun} exactly. Try: npm start\n`,
+      `postrider: Postrider requires Bun ${requiredBun} exactly, and this is ${found}. Try: npm start\n`,
     );
     return 1;
   }
@@ -85,8 +85,8 @@ function end(code: number): void {
 function crash(error: unknown): void {
   const message = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ");
   process.stderr.write(
-    `postrider: It ended because of a defect (${message}); what it had acknowledged is stored. Try: start it again, and ` +
-      "report this line, with the stack that POSTRIDER_LOG_LEVEL=debug adds, if it comes back.\n",
+    `postrider: Unexpected error (${message}); every acknowledged event is stored. Try: start it again and, if it ` +
+      "happens again, report this line with the stack that POSTRIDER_LOG_LEVEL=debug adds.\n",
   );
   if (process.env.POSTRIDER_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
   end(exitCode.crashed);

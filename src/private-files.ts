@@ -37,8 +37,8 @@ export function closeFolder(path: string, isOurs: (name: string) => boolean, war
   const isShared = (found.mode & everybodyMayAdd) !== 0 || (names.length > 0 && !names.some(isOurs));
   if (isShared) {
     throw new StartupError(
-      `The data directory ${path} is shared with others (mode ${octal(found.mode)}) and holds other things. ` +
-        "Try: set POSTRIDER_DATA_DIR to a folder of its own; one below this is made if it is not there.",
+      `The data directory ${path} is accessible to other users (mode ${octal(found.mode)}) and contains other files. ` +
+        "Try: set POSTRIDER_DATA_DIR to a dedicated folder; a subfolder of this one is created if it does not exist.",
     );
   }
   close(path, found, 0o700, warn);
@@ -54,8 +54,8 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
   if (itself.isSymbolicLink() && links === "replaced") return;
   if (itself.isSymbolicLink() && links === "refused") {
     throw new StartupError(
-      `${path} is a symbolic link, which is not followed: whoever can change it would choose what is read or written. ` +
-        "Try: put the file itself in its place.",
+      `${path} is a symbolic link, which is not followed: whoever can change it could choose what is read or written. ` +
+        "Try: replace it with the file itself.",
     );
   }
   const found = statSync(path, { throwIfNoEntry: false });
@@ -74,14 +74,14 @@ function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => voi
   if (own !== 0) {
     throw new StartupError(
       `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
-        "Try: run the server as that user, give it to this one with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
+        "Try: run the server as that user, take ownership with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
     );
   }
-  warn(`${path} belongs to another user (uid ${uid}), who can read and replace what is in it.`);
+  warn(`${path} belongs to another user (uid ${uid}), who can read and replace its contents.`);
 }
 
 function close(path: string, { mode }: Stats, closed: number, warn: (message: string) => void): void {
-  let reason = "the file system does not keep modes";
+  let reason = "the file system does not support file modes";
   try {
     chmodSync(path, closed);
   } catch (error) {
@@ -89,11 +89,11 @@ function close(path: string, { mode }: Stats, closed: number, warn: (message: st
   }
   if ((statSync(path).mode & forOthers) !== 0) {
     throw new StartupError(
-      `${path} is open to other users (mode ${octal(mode)}) and cannot be closed (${reason}). ` +
-        `Try: chmod ${octal(closed)} it, or set POSTRIDER_DATA_DIR to a folder on a file system that keeps modes.`,
+      `${path} is accessible to other users (mode ${octal(mode)}) and cannot be restricted (${reason}). ` +
+        `Try: chmod ${octal(closed)} it, or set POSTRIDER_DATA_DIR to a folder on a file system that supports file modes.`,
     );
   }
-  warn(`${path} was open to other users (mode ${octal(mode)}); it is closed to them now (${octal(closed)}).`);
+  warn(`${path} was accessible to other users (mode ${octal(mode)}); access is now restricted (${octal(closed)}).`);
 }
 
 const octal = (mode: number) => (mode & 0o7777).toString(8).padStart(4, "0");

@@ -72,9 +72,9 @@ describe("the secrets of a data directory", () => {
   });
 
   test.each([
-    ["session-secret", /session-secret is empty\. Try: restore it from a backup, or remove it/],
-    ["operator-token", /operator-token is empty\. Try: restore it from a backup, or remove it/],
-    ["master-key", /master-key is damaged.*Try: restore it from a backup; without it stored keys cannot be read/],
+    ["session-secret", /session-secret is empty\. Try: restore it from a backup, or delete it/],
+    ["operator-token", /operator-token is empty\. Try: restore it from a backup, or delete it/],
+    ["master-key", /master-key is damaged.*Try: restore it from a backup; without it, stored keys cannot be decrypted/],
   ])("an empty %s is refused, with what to do", (name, message) => {
     const folder = newFolder();
     reopened(folder);
@@ -101,8 +101,8 @@ describe("a database without all of its secrets", () => {
   });
 
   test.each([
-    ["session-secret", /session-secret was missing and is made anew: every session has ended/],
-    ["operator-token", /operator-token was missing and is made anew: whatever used the old one/],
+    ["session-secret", /session-secret was missing and has been regenerated: every session has ended/],
+    ["operator-token", /operator-token was missing and has been regenerated: everything that used the old one/],
   ])("goes on without %s, and says what that means", (name, message) => {
     const folder = started();
     const before = readFileSync(join(folder, name), "utf8");
@@ -136,7 +136,7 @@ describe("a database without all of its secrets", () => {
     rmSync(join(folder, databaseFile));
     const warnings: string[] = [];
     openDataDir(folder, (warning) => warnings.push(warning)).release();
-    expect(warnings).toEqual([expect.stringMatching(/postrider\.db was not there.*restore it from a backup/)]);
+    expect(warnings).toEqual([expect.stringMatching(/postrider\.db was not found.*restore it from a backup/)]);
   });
 });
 
@@ -154,7 +154,7 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     const warnings: string[] = [];
     const dataDir = openDataDir(folder, (warning) => warnings.push(warning));
     expect(modeOf(join(folder, name))).toBe(0o600);
-    expect(warnings[0]).toMatch(new RegExp(`/${name} was open to other users \\(mode 0644\\)`));
+    expect(warnings[0]).toMatch(new RegExp(`/${name} was accessible to other users \\(mode 0644\\)`));
     dataDir.release();
   });
 
@@ -165,7 +165,7 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     const warnings: string[] = [];
     openDataDir(folder, (warning) => warnings.push(warning)).release();
     expect(modeOf(folder)).toBe(0o700);
-    expect(warnings[0]).toMatch(/was open to other users \(mode 0755\)/);
+    expect(warnings[0]).toMatch(/was accessible to other users \(mode 0755\)/);
   });
 
   test.each([
@@ -175,7 +175,9 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     const folder = newFolder();
     writeFileSync(join(folder, name), "");
     chmodSync(folder, mode);
-    expect(refusal(() => openDataDir(folder))).toMatch(/shared with others.*Try: set POSTRIDER_DATA_DIR/);
+    expect(refusal(() => openDataDir(folder))).toMatch(
+      /accessible to other users.*contains other files.*Try: set POSTRIDER_DATA_DIR/,
+    );
     expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, [name]]);
   });
 
@@ -208,7 +210,7 @@ describe.skipIf(process.platform === "win32")("what others may do in a data dire
     reopened(folder);
     renameSync(join(folder, name), elsewhere);
     symlinkSync(elsewhere, join(folder, name));
-    expect(refusal(() => openDataDir(folder))).toMatch(/is a symbolic link.*Try: put the file itself in its place/);
+    expect(refusal(() => openDataDir(folder))).toMatch(/is a symbolic link.*Try: replace it with the file itself/);
   });
 
   test.each(["server.json", "server.json.new"])("%s is written beside a link of its name, never through it", (name) => {
@@ -281,7 +283,7 @@ describe("entering a data directory that another server holds", () => {
     await pass(clock, 14_900);
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
     await pass(clock, 100);
-    expect(await outcome).toMatch(/process 4711, .* and is ending\. Try: wait until it has ended/);
+    expect(await outcome).toMatch(/process 4711, .* and is shutting down\. Try: wait until it has stopped/);
     dataDir.release();
   });
 
@@ -337,7 +339,7 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
   test(`refuses a first start with what to do, and leaves no half secret ${needs}`, () => {
     const folder = join(disk.folder, "data");
     disk.fill();
-    expect(refusal(() => openDataDir(folder))).toMatch(/\(.*(full|no space).*\)\. Try: make room on its disk/i);
+    expect(refusal(() => openDataDir(folder))).toMatch(/\(.*(full|no space).*\)\. Try: free up space on its disk/i);
     for (const name of secretFiles) expect(existsSync(join(folder, name))).toBe(false);
     disk.empty();
     expect(refusal(() => reopened(folder))).toBe("opened");

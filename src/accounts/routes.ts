@@ -22,7 +22,7 @@ const tag = "Accounts";
 const paymentsUnavailable = failure(
   "Paid plans are not available at the moment; nothing was changed.",
   "payments_unavailable",
-  "This server takes no payments; paid plans are not available.",
+  "This server does not accept payments; paid plans are not available.",
 );
 
 /** The account itself: make it, read it, upgrade it, delete it. */
@@ -147,7 +147,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             example: m.upgradedExample,
           },
           400: invalidRequest(
-            'tier must be higher than "business", which the account has; downgrades are not supported.',
+            'tier must be higher than "business", the current tier; downgrades are not supported.',
             "not_an_upgrade",
           ),
           402: failure(
@@ -156,9 +156,9 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             "The saved card was declined (Insufficient funds); verify another one with POST /v1/tenants/payment-method and repeat the request.",
           ),
           403: failure(
-            "The account is suspended by the operator.",
+            "The operator has suspended the account.",
             "account_suspended",
-            "The account is suspended by the operator of this server; ask them to resume it.",
+            "The operator of this server has suspended the account; ask them to resume it.",
           ),
           429: failure(
             "Too many upgrades were tried.",

@@ -104,7 +104,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
           503: failure(
             "Paid plans are not available.",
             "payments_unavailable",
-            "This server takes no payments; paid plans are not available.",
+            "This server does not accept payments; paid plans are not available.",
           ),
         },
       },

@@ -59,7 +59,7 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
     numbers.clear();
     const lost = [...underWay.values()];
     underWay.clear();
-    for (const attempt of lost) attempt.breakOff("connection_reset", "this server broke the attempt off");
+    for (const attempt of lost) attempt.breakOff("connection_reset", "this server aborted the attempt");
   }
 
   function flush(): void {

@@ -89,7 +89,7 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
   underWay.set(id, recall);
   try {
     const material = signers.get(order.signer);
-    if (!material || !transport) throw new Error("The sender was not told what to sign with");
+    if (!material || !transport) throw new Error("The sender has no signing material");
     const outcome = await transport.send(buildRequest({ ...order, payload }, material, order.now), recall);
     outcomes.push({ id, outcome });
   } catch (error) {

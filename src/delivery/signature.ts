@@ -81,7 +81,7 @@ const pkcs8Head = Buffer.from("302e020100300506032b657004220420", "hex");
 
 /** Makes a key for `sign` of a seed. It costs about as much as one signature, so keep the key. */
 export function importPrivateKey(seed: Uint8Array): KeyObject {
-  if (seed.length !== 32) throw new Error(`The seed of a signing key has 32 bytes, not ${seed.length}`);
+  if (seed.length !== 32) throw new Error(`The seed of a signing key must be 32 bytes, not ${seed.length}`);
   return createPrivateKey({ key: Buffer.concat([pkcs8Head, seed]), format: "der", type: "pkcs8" });
 }
 
@@ -115,7 +115,7 @@ export function secretBytes(secret: string): Buffer {
   // Buffer.from skips what is not base64, so only what reads back the same was base64.
   const wellFormed = secret.startsWith(secretPrefix) && bytes.toString("base64") === encoded;
   if (!wellFormed || bytes.length < 24 || bytes.length > 64) {
-    throw new Error(`A webhook secret is "${secretPrefix}" and the base64 of 24 to 64 bytes`);
+    throw new Error(`A webhook secret must be "${secretPrefix}" followed by 24 to 64 bytes in base64`);
   }
   return bytes;
 }

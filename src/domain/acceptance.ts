@@ -119,7 +119,7 @@ function refusalOfQuota(
   const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   return rateLimited(
-    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait for the next month.`,
+    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait until next month.`,
     "quota_exceeded",
     (monthEnd - now) / 1000,
   );
@@ -127,11 +127,11 @@ function refusalOfQuota(
 
 /** The disk is below its floor. */
 export const noRoom = () =>
-  unavailable("The disk of the server is almost full; repeat the request later.", "storage_full", 30);
+  unavailable("The server's disk is almost full; retry the request later.", "storage_full", 30);
 
 const idempotencyConflict = () =>
   new DomainError({
     kind: "idempotency_conflict",
     code: "idempotency_key_reused",
-    message: "Idempotency-Key was used in the last 24 hours for another request; use a new key for a new request.",
+    message: "Idempotency-Key was already used for another request in the last 24 hours; use a new key.",
   });

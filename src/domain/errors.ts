@@ -57,11 +57,11 @@ export const unavailable = (message: string, code: string, retryAfterSeconds = 1
 
 /** The server ends, and another will answer soon. */
 export const shuttingDown = (retryAfterSeconds = 1) =>
-  unavailable("The server is shutting down; repeat the request.", "shutting_down", retryAfterSeconds);
+  unavailable("The server is shutting down; retry the request.", "shutting_down", retryAfterSeconds);
 
 /** The client has gone, or what it sent after its request has ended the connection: nobody reads this. */
 export const requestAbandoned = () =>
-  invalid("The connection ended before the request was handled.", "request_abandoned");
+  invalid("The connection closed before the request was handled.", "request_abandoned");
 
 /** A limit that passes with time. */
 export const rateLimited = (message: string, code: string, retryAfterSeconds: number) =>

@@ -22,19 +22,19 @@ export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
 /** Every code with what it means, in the words of the interface's document. A code that was answered once stays as it is. */
 export const failureCodes: Readonly<Record<FailureCode, string>> = {
-  http_status: "the receiver answered, with the status in `statusCode`",
-  timeout: "no complete head of an answer within the time of an attempt",
-  dns_failed: "the host name has no address, or its name servers do not say",
-  connection_refused: "nothing listens at the address",
+  http_status: "the receiver responded with the status in `statusCode`",
+  timeout: "no complete response head within the time limit of an attempt",
+  dns_failed: "the host name could not be resolved",
+  connection_refused: "nothing is listening at the address",
   host_unreachable: "there is no route to the host",
-  connection_reset: "the connection ended before a complete head",
-  tls_failed: "no trusted, encrypted connection",
-  protocol_error: "what came back is not HTTP/1",
-  address_not_public: "the host name leads to an address to which deliveries are not allowed",
-  interrupted: "the server broke off a test event, because it stops",
+  connection_reset: "the connection closed before the response head was complete",
+  tls_failed: "no trusted TLS connection could be established",
+  protocol_error: "the response is not HTTP/1",
+  address_not_public: "the host name resolves to an address that deliveries may not reach",
+  interrupted: "the server shut down during a test delivery",
   no_webhook: "no webhook was registered when the event arrived",
   webhook_removed: "the webhook was removed before the delivery succeeded",
-  unreadable: "the event lies on a damaged page of the storage",
+  unreadable: "the event's page in the database is damaged",
 };
 
 /** A failure as it is stored and answered. */
@@ -53,7 +53,7 @@ export const webhookRemoved: Failure = {
 
 export const unreadable: Failure = {
   code: "unreadable",
-  reason: "The event cannot be read: its page in the database is damaged",
+  reason: "The event cannot be read because its page in the database is damaged",
 };
 
 export const refusedWith = (status: number, url: string): Failure => ({
@@ -78,14 +78,14 @@ function explain(cause: NoResponseCause, because: string, url: string): string {
     case "host_unreachable":
       return `The host of ${url} could not be reached${because}`;
     case "connection_reset":
-      return `Connection closed without an answer by ${url}`;
+      return `Connection closed by ${url} without a response`;
     case "tls_failed":
-      return `TLS failure with ${url}${because}`;
+      return `TLS connection to ${url} failed${because}`;
     case "protocol_error":
-      return `Not a valid HTTP answer from ${url}${because}`;
+      return `Invalid HTTP response from ${url}${because}`;
     case "address_not_public":
       return `The address of ${url} is not public`;
     case "interrupted":
-      return `The attempt to ${url} was interrupted`;
+      return `The attempt to reach ${url} was interrupted`;
   }
 }

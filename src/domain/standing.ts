@@ -12,29 +12,25 @@ export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainErro
 
 export const emailTaken = () =>
   invalid(
-    "email is already the login of another paid account; use another one or log in to that account.",
+    "email is already the login of another paid account; use a different address or log in to that account.",
     "email_taken",
   );
 
 /** This server has no payment processor. */
 export const paymentsUnavailable = () =>
-  unavailable("This server takes no payments; paid plans are not available.", "payments_unavailable", 3600);
+  unavailable("This server does not accept payments; paid plans are not available.", "payments_unavailable", 3600);
 
 /** The operator began this server paused (`POSTRIDER_PAUSED`). */
 export const deliveriesPaused = () =>
   unavailable(
-    "Deliveries are paused by the operator of this server; events are kept and go out when they resume them.",
+    "The operator of this server has paused deliveries; events are stored and go out when deliveries resume.",
     "deliveries_paused",
     60,
   );
 
 /** As `deliveriesPaused`. */
 export const chargesPaused = () =>
-  unavailable(
-    "Payments are paused by the operator of this server; nothing was charged, and nothing was changed.",
-    "charges_paused",
-    60,
-  );
+  unavailable("The operator of this server has paused payments; nothing was charged or changed.", "charges_paused", 60);
 
 /**
  * Why an account may not put work into the system now: ingest, replay, test, upgrade (decisions, section 4). Null when it
@@ -45,7 +41,7 @@ export function refusalOfWork(tenant: Tenant): DomainError | null {
     return new DomainError({
       kind: "forbidden",
       code: "account_suspended",
-      message: "The account is suspended by the operator of this server; ask them to resume it.",
+      message: "The operator of this server has suspended the account; ask them to resume it.",
     });
   }
   if (tenant.paymentSuspendedAt !== null) {
@@ -53,7 +49,7 @@ export function refusalOfWork(tenant: Tenant): DomainError | null {
       kind: "payment_required",
       code: "account_suspended",
       message:
-        "The account is suspended because a charge is outstanding; verify a card with POST /v1/tenants/payment-method.",
+        "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
     });
   }
   return null;
@@ -66,7 +62,7 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
       kind: "payment_required",
       code: "card_not_verified",
       message:
-        "The account takes events once its card is verified; open its payment_url, or get one with POST /v1/tenants/payment-method.",
+        "Verify a card to activate the account: open its payment_url, or get one with POST /v1/tenants/payment-method.",
     });
   }
   return refusalOfWork(tenant);
@@ -76,13 +72,13 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
 export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {
     return invalid(
-      `tier must be higher than "${tier}", which the account is already going to; POST /v1/tenants/payment-method shows where its card is verified.`,
+      `tier must be higher than "${tier}", to which an upgrade is already pending; complete it with the payment_url from POST /v1/tenants/payment-method.`,
       "not_an_upgrade",
     );
   }
   if (!isHigherTier(tier, tenant.tier)) {
     return invalid(
-      `tier must be higher than "${tenant.tier}", which the account has; downgrades are not supported.`,
+      `tier must be higher than "${tenant.tier}", the current tier; downgrades are not supported.`,
       "not_an_upgrade",
     );
   }
@@ -91,6 +87,6 @@ export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null
   return new DomainError({
     kind: "payment_required",
     code: "charge_outstanding",
-    message: "A charge of the account is outstanding; verify a card with POST /v1/tenants/payment-method first.",
+    message: "The account has an outstanding charge; verify a card with POST /v1/tenants/payment-method first.",
   });
 }

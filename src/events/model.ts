@@ -32,22 +32,22 @@ const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
   402: failure(
     "The account's card is not verified yet, or a charge is outstanding.",
     "card_not_verified",
-    "The account takes events once its card is verified; open its payment_url, or get one with POST /v1/tenants/payment-method.",
+    "Verify a card to activate the account: open its payment_url, or get one with POST /v1/tenants/payment-method.",
   ),
   403: failure(
-    "The account is suspended by the operator.",
+    "The operator has suspended the account.",
     "account_suspended",
-    "The account is suspended by the operator of this server; ask them to resume it.",
+    "The operator of this server has suspended the account; ask them to resume it.",
   ),
   422: failure(
     "The idempotency key was used with another path or body.",
     "idempotency_key_reused",
-    "Idempotency-Key was used for another request within the last 24 hours; use a new key for a new request.",
+    "Idempotency-Key was already used for another request in the last 24 hours; use a new key.",
   ),
   429: failure(
     "The month's quota is used up; `Retry-After` reaches to the end of the month.",
     "quota_exceeded",
-    "The plan includes 10000 events a month, and all are used; upgrade the account or wait for the next month.",
+    "The plan includes 10000 events a month, and all are used; upgrade the account or wait until next month.",
   ),
 };
 

@@ -53,7 +53,7 @@ interface Answer {
 
 export function createAnswers({ clock, log, largestEntryBytes, patienceMs = readerPatienceMs }: AnswersDeps): Answers {
   const room = createRoom({
-    what: "answers",
+    what: "responses",
     code: "too_many_answers",
     allBytes: answerRoomBytes,
     ofOneBytes: answerRoomOfOneBytes,
@@ -98,7 +98,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
     const waitForReader = () => {
       cancelTimer = clock.after(patienceMs, () => {
         log.write("info", "answer.cut_off", { tenant: owner, afterMs: patienceMs });
-        answer.breakOff("The reader takes nothing");
+        answer.breakOff("The client has stopped reading");
       });
     };
 
@@ -127,7 +127,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
           } catch (error) {
             if (!underWay.has(answer)) return;
             log.write("error", "answer.broken_off", { tenant: owner, error: String(error) });
-            answer.breakOff("The rest cannot be read");
+            answer.breakOff("The rest of the response cannot be read");
           }
         },
         cancel: () => void end(),
@@ -142,7 +142,7 @@ export function createAnswers({ clock, log, largestEntryBytes, patienceMs = read
 
   return {
     begin,
-    closeTenant: (tenantId) => closeWhere(({ owner }) => owner === tenantId, "The account is gone"),
+    closeTenant: (tenantId) => closeWhere(({ owner }) => owner === tenantId, "The account was deleted"),
     closeAll: () => closeWhere(() => true, "The server is shutting down"),
     get underWay() {
       return underWay.size;

@@ -79,5 +79,5 @@ const notOperator = () =>
   new DomainError({
     kind: "unauthenticated",
     code: "unauthenticated",
-    message: "Authorization must be `Bearer <operator token>`; the token is in the data directory of the server.",
+    message: "Authorization must be `Bearer <operator token>`; the token is in the server's data directory.",
   });

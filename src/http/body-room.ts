@@ -14,4 +14,4 @@ export const smallEnoughBytes = 16 * 1024;
 
 /** Counts what the bodies under way take; beyond it is 503 `too_many_bodies`. */
 export const createBodyRoom = (allBytes = bodyRoomBytes, ofOneBytes = bodyRoomOfOneBytes): Room =>
-  createRoom({ what: "bodies", code: "too_many_bodies", allBytes, ofOneBytes, smallEnoughBytes });
+  createRoom({ what: "request bodies", code: "too_many_bodies", allBytes, ofOneBytes, smallEnoughBytes });

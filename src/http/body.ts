@@ -5,7 +5,7 @@ const tooLarge = (maxBytes: number) =>
   new DomainError({
     kind: "too_large",
     code: "body_too_large",
-    message: `The body may have at most ${maxBytes} bytes.`,
+    message: `The body must be at most ${maxBytes} bytes.`,
   });
 
 const empty = new Uint8Array(0);
@@ -24,7 +24,7 @@ export async function readBody(request: Request, maxBytes: number, place: Pick<P
     return await readWhole(request, maxBytes, place);
   } catch (error) {
     if (error instanceof DomainError) throw error;
-    throw invalid("The connection ended before the body did.", "body_incomplete");
+    throw invalid("The connection closed before the body was complete.", "body_incomplete");
   }
 }
 
@@ -86,7 +86,7 @@ export function checkContentType(headers: Headers, wanted: keyof typeof types): 
   const type = headers.get("content-type");
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "") {
-    const plain = wanted === "json" ? "as plain JSON" : "as it is";
+    const plain = wanted === "json" ? "as plain JSON" : "unencoded";
     throw unsupported(`Content-Encoding "${encoding.slice(0, 40)}" is not supported; send the body ${plain}.`);
   }
   const { name, pattern } = types[wanted];

@@ -48,7 +48,7 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
 
   const refuse = (error: unknown) =>
     log.write("error", "tls.refused", {
-      message: `${error instanceof Error ? error.message : error}; the certificate in use stays. Try: mend the files, then send SIGHUP`,
+      message: `${error instanceof Error ? error.message : error}; the current certificate stays in use. Try: fix the files, then send SIGHUP`,
     });
 
   /** A pair is two files: it counts when two looks have found the same. */
@@ -101,9 +101,9 @@ const blocks = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 /** @throws when they are no certificates, or the key is not the first one's */
 function describePair({ cert, key }: CertificatePair): { subject: string; validTo: string } {
   const [own] = (cert.match(blocks) ?? []).map((block) => parse("certificate", () => new X509Certificate(block)));
-  if (!own) throw new Error("The file of the certificate holds none");
+  if (!own) throw new Error("The certificate file contains no certificate");
   const privateKey = parse("private key", () => createPrivateKey(key));
-  if (!own.checkPrivateKey(privateKey)) throw new Error("The private key is not the certificate's");
+  if (!own.checkPrivateKey(privateKey)) throw new Error("The private key does not match the certificate");
   return { subject: own.subjectAltName ?? own.subject, validTo: own.validTo };
 }
 

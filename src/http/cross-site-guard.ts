@@ -49,5 +49,5 @@ const crossSite = () =>
     kind: "forbidden",
     code: "cross_site",
     message:
-      "A page of another site may not do this; open the dashboard under the public address of the server (POSTRIDER_PUBLIC_URL), or call it without a browser.",
+      "Pages of other sites may not do this; open the dashboard at the server's public address (POSTRIDER_PUBLIC_URL), or call the API without a browser.",
   });

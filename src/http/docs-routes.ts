@@ -57,7 +57,7 @@ export function docsRoutes(): ErasedEndpoint[] {
         method: "GET",
         path: "/docs",
         tag,
-        summary: "Read and try the interface",
+        summary: "Read and try the API",
         access: "none",
         responses: { 200: { description: "The page.", contentType: "text/html" } },
       },
@@ -80,7 +80,8 @@ export function docsRoutes(): ErasedEndpoint[] {
       },
       ({ params, headers }) => {
         const asset = assets.get(params.file);
-        if (!asset) throw notFound("There is no such file; the page at /docs names those that exist.", "unknown_path");
+        if (!asset)
+          throw notFound("This file does not exist; the page at /docs links to those that do.", "unknown_path");
         return asset.answer(headers);
       },
     ),

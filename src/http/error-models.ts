@@ -12,4 +12,4 @@ export const failure = (description: string, code: string, message: string): Res
 });
 
 export const invalidRequest = (message: string, code = "invalid_request") =>
-  failure("The request breaks a rule; `message` names the field and the rule.", code, message);
+  failure("The request is invalid; `message` names the field and the rule.", code, message);

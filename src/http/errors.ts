@@ -26,7 +26,7 @@ export function errorResponse(error: unknown, requestId?: string): Response {
     return json(
       500,
       "internal_error",
-      `The server failed on this request; the operator's log says why${under}.`,
+      `The server failed to handle this request; the operator's log says why${under}.`,
       headers,
     );
   }

@@ -24,5 +24,5 @@ export const emailAddress = v.pipe(
   v.string("must be a string"),
   v.maxLength(254, "must have at most 254 characters"),
   v.regex(/^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/, "must be an e-mail address such as ada@example.com"),
-  v.check((text) => !unseen.test(text), "must not contain invisible characters or marks of direction"),
+  v.check((text) => !unseen.test(text), "must not contain invisible or direction-changing characters"),
 );

@@ -72,7 +72,7 @@ export function createHealthBeacon({ host, port, readiness, clock }: HealthBeaco
         const refuse = (reason: string) =>
           reject(
             new StartupError(
-              `The probes cannot listen on ${host}:${port} (${reason}). Try: stop what uses that port, or set POSTRIDER_HEALTH_PORT to another one.`,
+              `The health probes cannot listen on ${host}:${port} (${reason}). Try: stop whatever uses that port, or set POSTRIDER_HEALTH_PORT to another one.`,
             ),
           );
         started.onmessage = ({ data }: MessageEvent<HealthOpened>) => {

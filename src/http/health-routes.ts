@@ -19,9 +19,9 @@ export function healthRoutes({ readiness, isStopping }: HealthDeps): ErasedEndpo
         method: "GET",
         path: "/healthz",
         tag: "Operation",
-        summary: "The process answers",
+        summary: "Check that the process is alive",
         access: "none",
-        responses: { 200: { description: "It does.", schema: Status, example: { status: "ok" } } },
+        responses: { 200: { description: "The process is alive.", schema: Status, example: { status: "ok" } } },
       },
       () => ok({ status: "ok" }),
     ),
@@ -30,12 +30,12 @@ export function healthRoutes({ readiness, isStopping }: HealthDeps): ErasedEndpo
         method: "GET",
         path: "/readyz",
         tag: "Operation",
-        summary: "The server can take events",
+        summary: "Check that the server accepts events",
         description:
-          "The database takes writes, what is encrypted in it opens, the disk is above its floor, no write is stuck, and the " +
-          "server is not about to end; otherwise 503. What the database says is asked at most once a second.",
+          "200 when the database accepts writes, its encrypted values can be decrypted, enough disk space is free, no write is " +
+          "stuck and the server is not shutting down; otherwise 503. The database is checked at most once a second.",
         access: "none",
-        responses: { 200: { description: "It can.", schema: Status, example: { status: "ok" } } },
+        responses: { 200: { description: "The server accepts events.", schema: Status, example: { status: "ok" } } },
       },
       async () => {
         if (isStopping()) throw shuttingDown();

@@ -45,7 +45,7 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
         const path = /^[^:]+:\/\/[^/]*([^?#]*)/.exec(request.url)?.[1];
         if (path === "/readyz") return answer(notReady());
         if (path === "/healthz") return answer(silentMs() > deadAfterMs ? blocked() : null);
-        return errorResponse(notFound("There are only /healthz and /readyz here.", "unknown_path"));
+        return errorResponse(notFound("This port serves only /healthz and /readyz.", "unknown_path"));
       },
     });
     return { port: server.port ?? port };
@@ -57,12 +57,11 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
 const answer = (refusal: DomainError | null): Response =>
   refusal === null ? Response.json({ status: "ok" }, { headers: securityHeaders }) : errorResponse(refusal);
 
-const blocked = () =>
-  unavailable("The server does not move: it waits for its disk, or for the processor.", "server_blocked", 5);
+const blocked = () => unavailable("The server is stuck: it is waiting for the disk or the CPU.", "server_blocked", 5);
 
 const reasons = {
   unknown: "The server is starting.",
   storage_full: "The disk is almost full.",
-  storage_unavailable: "The storage does not take writes.",
+  storage_unavailable: "The storage does not accept writes.",
   shutting_down: "The server is shutting down.",
 };

@@ -15,7 +15,7 @@ export function refuseForeign(headers: Headers): DomainError | null {
     kind: "forbidden",
     code: "local_mode",
     message:
-      "This server runs in local mode and answers only to its own machine; set POSTRIDER_PUBLIC_URL to the address under which it is reached.",
+      "This server runs in local mode and serves only its own machine; to reach it from elsewhere, set POSTRIDER_PUBLIC_URL to its public address.",
   });
 }
 

@@ -18,14 +18,17 @@ type Segments = Readonly<Record<string, string>>;
 export function refuseMalformed(request: Request): DomainError | null {
   const host = request.headers.get("host");
   if (host === null || !isHost(host)) {
-    return invalid("Host must be one name or address, with or without a port.", "invalid_host");
+    return invalid("Host must be a single name or address, optionally with a port.", "invalid_host");
   }
   if (request.method === "CONNECT") {
-    return invalid("CONNECT is for proxies, and this server is none.", "invalid_target");
+    return invalid("CONNECT is not supported; this server is not a proxy.", "invalid_target");
   }
   const { params = {} } = request as Request & { params?: Segments };
   if (request.url.includes("#") || hasBackslash(request.url, params)) {
-    return invalid("The request target must have no backslash and no #; write them as %5C and %23.", "invalid_target");
+    return invalid(
+      "The request target must not contain a backslash or #; encode them as %5C and %23.",
+      "invalid_target",
+    );
   }
   return null;
 }

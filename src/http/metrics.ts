@@ -64,7 +64,7 @@ export function createMetrics(sources: MetricSources) {
   });
   const attemptSeconds = new Histogram({
     name: "postrider_delivery_attempt_duration_seconds",
-    help: "Time from the start of an attempt to the complete head of the answer.",
+    help: "Time from the start of an attempt to the complete response head.",
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
@@ -76,37 +76,37 @@ export function createMetrics(sources: MetricSources) {
   });
   const commitJobs = new Histogram({
     name: "postrider_commit_size",
-    help: "Writes in one commit.",
+    help: "Writes per commit.",
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     registers,
   });
   const commitSeconds = new Histogram({
     name: "postrider_commit_duration_seconds",
-    help: "Time of one commit, the sync to disk included.",
+    help: "Duration of a commit, including the sync to disk.",
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
     registers,
   });
   const requests = new Counter({
     name: "postrider_http_requests_total",
-    help: "Answered requests by route and status.",
+    help: "HTTP requests by route and status.",
     labelNames: ["method", "route", "status"],
     registers,
   });
   const connections = new Counter({
     name: "postrider_delivery_connections_total",
-    help: "Attempts by connection: reused or new.",
+    help: "Delivery attempts by connection: reused or new.",
     labelNames: ["connection"],
     registers,
   });
   const attemptErrors = new Counter({
     name: "postrider_delivery_attempt_errors_total",
-    help: "Attempts that were no success, by what came back or why nothing did.",
+    help: "Unsuccessful delivery attempts, by response status or reason for no response.",
     labelNames: ["class"],
     registers,
   });
   const refusals = new Counter({
     name: "postrider_refusals_total",
-    help: "Answers with an error, by its code.",
+    help: "Error responses by code.",
     labelNames: ["code"],
     registers,
   });
@@ -118,51 +118,53 @@ export function createMetrics(sources: MetricSources) {
   });
   const storageErrors = new Counter({
     name: "postrider_storage_errors_total",
-    help: "Writes and checkpoints that failed, by what SQLite says.",
+    help: "Failed writes and checkpoints, by SQLite error class.",
     labelNames: ["class"],
     registers,
   });
   const leftOutLines = new Counter({
     name: "postrider_log_lines_suppressed_total",
-    help: "Lines that were left out of the log because too many of their kind came.",
+    help: "Log lines suppressed because there were too many of their kind.",
     registers,
   });
   const unknownLookUps = new Counter({
     name: "postrider_payment_lookups_unknown_total",
-    help: "Payments that were looked up at the processor without an answer that says anything.",
+    help: "Payment look-ups at the processor that gave no conclusive answer.",
     registers,
   });
   const shedConnections = new Counter({
     name: "postrider_connections_shed_total",
-    help: "Connections of clients that were closed because descriptors ran short.",
+    help: "Client connections closed because file descriptors ran short.",
     registers,
   });
-  const pending = new Gauge({ name: "postrider_queue_depth", help: "Deliveries that have not ended.", registers });
+  const pending = new Gauge({ name: "postrider_queue_depth", help: "Deliveries not finished yet.", registers });
   const oldest = new Gauge({
     name: "postrider_queue_oldest_due_seconds",
-    help: "How long the longest waiting delivery has been due; 0 when none is.",
+    help: "How long the longest-waiting delivery has been due; 0 when none is due.",
     registers,
   });
-  const inFlight = new Gauge({ name: "postrider_delivery_in_flight", help: "Attempts under way.", registers });
+  const inFlight = new Gauge({ name: "postrider_delivery_in_flight", help: "Attempts in flight.", registers });
   const paused = new Gauge({
     name: "postrider_paused",
-    help: "1 for what waits for postrider resume: deliveries, charges.",
+    help: "1 while paused until postrider resume: deliveries, charges.",
     labelNames: ["what"],
     registers,
   });
   const streams = new Gauge({ name: "postrider_open_streams", help: "Open dashboard streams.", registers });
   const resident = new Gauge({ name: "process_resident_memory_bytes", help: "Resident memory.", registers });
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
-  const diskFree = gauge("postrider_disk_free_bytes", "Free space of the disk of the data directory.");
-  const diskFloor = gauge("postrider_disk_floor_bytes", "Below this much free space no events are accepted.");
-  const databaseSize = gauge("postrider_database_bytes", "Size of the database, without its write-ahead log.");
+  const diskFree = gauge("postrider_disk_free_bytes", "Free disk space in the data directory.");
+  const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
+  const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
   const logSize = gauge("postrider_database_log_bytes", "Size of the database's write-ahead log.");
   const knowsDescriptors = sources.descriptors() !== null;
   const openDescriptors = knowsDescriptors ? gauge("process_open_fds", "Open file descriptors.") : null;
-  const mostDescriptors = knowsDescriptors ? gauge("process_max_fds", "Most open file descriptors.") : null;
+  const mostDescriptors = knowsDescriptors
+    ? gauge("process_max_fds", "Maximum number of open file descriptors.")
+    : null;
   new Gauge({
     name: "postrider_build_info",
-    help: "1; its labels say which program this is.",
+    help: "Always 1; the labels identify the build.",
     labelNames: ["version", "commit", "bun"],
     registers,
   }).set({ version, commit, bun: Bun.version }, 1);

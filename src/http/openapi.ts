@@ -13,41 +13,41 @@ const documentation = {
     version,
     license: { name: "MIT", identifier: "MIT" },
     description: [
-      "A multi-tenant event relay with stored history: it accepts events, stores them and delivers each to every registered webhook, signed and with retries.",
-      "Every error body is `{message, code}`: one sentence for people, one stable word for programs. Times are ISO 8601 in UTC with milliseconds. Values of `state` and `status`, and fields of answers, may be added: ignore what you do not know.",
-      "An unknown path is 404 with the code `unknown_path`; a method that a path does not have is 405 with `Allow`. A server in local mode answers 403 with the code `local_mode` to everything that does not come from its own machine.",
-      "A `Host` that is none is 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target are 400 with the code `invalid_target`. A request other than GET, HEAD and OPTIONS that a page of another origin sends through a browser (`Origin`, `Sec-Fetch-Site`) is 403 with the code `cross_site`.",
-      "Every answer of an endpoint carries `Request-Id`, which names the request in the operator's log; tell it when you report a failure. A request's own `X-Request-Id` is kept beside it in the log and not sent back.",
+      "A multi-tenant event relay with stored history: it accepts events, stores them and delivers each one to every registered webhook, signed and with retries.",
+      "Every error body is `{message, code}`: a sentence for people and a stable code for programs. Times are ISO 8601 in UTC with milliseconds. New values of `state` and `status` and new response fields may be added; ignore those you do not know.",
+      "An unknown path returns 404 with the code `unknown_path`; a method that the path does not support returns 405 with `Allow`. A server in local mode returns 403 with the code `local_mode` for every request that does not come from its own machine.",
+      "An invalid `Host` returns 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target return 400 with the code `invalid_target`. A request other than GET, HEAD or OPTIONS that a browser sends from another origin (`Origin`, `Sec-Fetch-Site`) returns 403 with the code `cross_site`.",
+      "Every response of an endpoint carries `Request-Id`, which identifies the request in the operator's log; quote it when you report a problem. A client's own `X-Request-Id` is logged with it but not sent back.",
     ].join("\n\n"),
   },
   tags: [
     { name: "Accounts", description: "Create, read, upgrade and delete a tenant." },
-    { name: "Billing", description: "The card, the month so far and every charge." },
-    { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the password behind them." },
+    { name: "Billing", description: "The card, usage this month and every charge." },
+    { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the account's password." },
     { name: "API keys", description: "The key that authorises ingestion." },
-    { name: "Ingestion", description: "Events come in here. A 202 means that they are on disk." },
+    { name: "Ingestion", description: "Where events come in. A 202 means that they are on disk." },
     { name: "Webhooks", description: "The https URLs to which events are delivered." },
     {
       name: "Inbox",
-      description: "A receiver inside the server, for every account, to see deliveries without one of your own.",
+      description: "A built-in receiver for every account, to see deliveries without running one of your own.",
     },
     { name: "Events", description: "Stored events, their deliveries, attempts and statistics." },
     { name: "Replays", description: "Deliver stored events again, in the background." },
     { name: "Signatures", description: "What a receiver needs to prove that a delivery is genuine." },
-    { name: "Stream", description: "What happens in the account, as it happens." },
-    { name: "Operation", description: "Probes for whatever starts and watches the server." },
+    { name: "Stream", description: "The account's activity, in real time." },
+    { name: "Operation", description: "Probes for orchestrators and monitoring." },
   ],
   components: {
     securitySchemes: {
-      session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A session token, from the login." },
+      session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A session token from the login." },
       apiKey: { type: "http", scheme: "bearer", bearerFormat: "svc_sk_…", description: "The API key of the account." },
     },
     schemas: {
       Error: {
         type: "object",
         properties: {
-          message: { type: "string", description: "One sentence that names the field, the rule and what to do." },
-          code: { type: "string", pattern: "^[a-z][a-z0-9_]*$", description: "A stable word to branch on." },
+          message: { type: "string", description: "A sentence that names the field, the rule and the remedy." },
+          code: { type: "string", pattern: "^[a-z][a-z0-9_]*$", description: "A stable code to branch on." },
         },
         required: ["message", "code"],
       },
@@ -92,7 +92,7 @@ export async function writeDocument(endpoints: readonly ErasedEndpoint[], public
 
 /** The page at `/docs` takes the first: it may call none but the address under which it was opened. */
 const serversOf = (publicUrl: string) => [
-  { url: "/", description: "Where this document comes from." },
+  { url: "/", description: "The server that serves this document." },
   { url: publicUrl, description: "The public address of the server." },
 ];
 
@@ -199,7 +199,7 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "Makes a repetition safe for 24 hours: the same path and bytes with the same key get the same 202, other bytes 422.",
+    "Makes retries safe for 24 hours: the same path and bytes with the same key return the same 202, different bytes 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
 
@@ -208,7 +208,7 @@ const lastEventId: Parameter = {
   name: "Last-Event-ID",
   in: "header",
   required: false,
-  description: "The id of the last message that was read: the stream goes on after it.",
+  description: "The id of the last message received; the stream resumes after it.",
   schema: { type: "string" },
 };
 
@@ -273,7 +273,7 @@ const headerOf = (name: string, description: string) => ({
   schema: name === "Retry-After" ? { type: "integer", minimum: 0 } : { type: "string" },
 });
 
-const retryAfter = { "Retry-After": "Seconds after which a repetition may succeed." };
+const retryAfter = { "Retry-After": "Seconds to wait before retrying." };
 
 /** What `errorResponse` sends with a status, whatever the endpoint. */
 const errorHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
@@ -289,15 +289,15 @@ const failed = (description: string, code: string, message: string) => ({ descri
 function commonOf(status: CommonStatus, { maxBodyBytes = smallBodyBytes }: ErasedEndpoint): ResponseDescription {
   if (status !== 413) return common[status];
   return failed(
-    `The body has more than ${maxBodyBytes} bytes.`,
+    `The body exceeds ${maxBodyBytes} bytes.`,
     "body_too_large",
-    `The body may have at most ${maxBodyBytes} bytes.`,
+    `The body must be at most ${maxBodyBytes} bytes.`,
   );
 }
 
 const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> = {
   400: failed(
-    "The request breaks a rule; `message` names the field and the rule.",
+    "The request is invalid; `message` names the field and the rule.",
     "invalid_request",
     "name must be a string.",
   ),
@@ -307,7 +307,7 @@ const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> 
     "Authorization must be `Bearer <token>` with a valid token.",
   ),
   415: failed(
-    "The body is no JSON by its Content-Type, or it is encoded.",
+    "The Content-Type is not JSON, or the body has a Content-Encoding.",
     "unsupported_media_type",
     "Content-Type must be application/json.",
   ),
@@ -315,12 +315,12 @@ const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> 
   500: failed(
     "The server failed; the operator's log says why.",
     "internal_error",
-    "The server failed on this request; the operator's log says why.",
+    "The server failed to handle this request; the operator's log says why.",
   ),
   503: failed(
-    "The server cannot take the request now. It had no effect, so it is safe to repeat it.",
+    "The server cannot handle the request now. It had no effect and is safe to retry.",
     "shutting_down",
-    "The server is shutting down; repeat the request.",
+    "The server is shutting down; retry the request.",
   ),
 };
 
@@ -401,5 +401,5 @@ function nameForm(name: string, property: JsonSchema): void {
 }
 
 function refuse(errors: readonly string[] | undefined): void {
-  if (errors !== undefined) throw new Error(`The document cannot say this: ${errors.join(" ")}`);
+  if (errors !== undefined) throw new Error(`The schema cannot be expressed in the document: ${errors.join(" ")}`);
 }

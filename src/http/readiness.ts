@@ -44,4 +44,4 @@ export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readi
     });
 }
 
-const stuck = () => unavailable("The storage does not take writes.", "storage_unavailable", 5);
+const stuck = () => unavailable("The storage does not accept writes.", "storage_unavailable", 5);

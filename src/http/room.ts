@@ -41,10 +41,7 @@ export function createRoom({ what, code, allBytes, ofOneBytes, smallEnoughBytes 
   }
 
   const tooMany = (whose: string, bytes: number) =>
-    unavailable(
-      `The ${what} of ${whose} that are under way may have ${bytes / 2 ** 20} MiB together; repeat the request.`,
-      code,
-    );
+    unavailable(`At most ${bytes / 2 ** 20} MiB of ${what} may be in flight for ${whose}; retry the request.`, code);
 
   return {
     enter(owner = "") {

@@ -67,7 +67,7 @@ export function createSessions({ codec, store, clock }: { codec: TokenCodec; sto
         throw new DomainError({
           kind: "unauthenticated",
           code: "session_too_old",
-          message: "The login is more than 24 hours ago; log in again.",
+          message: "The login is more than 24 hours old; log in again.",
         });
       }
       return issue(tenant, claims.auth_time);
@@ -89,5 +89,5 @@ export const notAuthenticated = () =>
   new DomainError({
     kind: "unauthenticated",
     code: "unauthenticated",
-    message: "Authorization must be `Bearer <session token>` with a token of a login that has not expired or ended.",
+    message: "Authorization must be `Bearer <session token>` with a token that has not expired or been revoked.",
   });

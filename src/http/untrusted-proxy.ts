@@ -20,8 +20,8 @@ export function createProxyWarning(trustedProxies: readonly string[], log: Log) 
     log.write("warn", "proxy.untrusted", {
       address: socketAddress,
       message:
-        `Requests arrive from ${socketAddress} with X-Forwarded-For, which POSTRIDER_TRUSTED_PROXIES does not name: ` +
-        `all of them count as one client. Try: POSTRIDER_TRUSTED_PROXIES=${socketAddress}, if that is your proxy.`,
+        `Requests from ${socketAddress} carry X-Forwarded-For, but POSTRIDER_TRUSTED_PROXIES does not include that address, ` +
+        `so all of them count as one client. Try: POSTRIDER_TRUSTED_PROXIES=${socketAddress}, if that is your proxy.`,
     });
   };
 }

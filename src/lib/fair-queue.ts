@@ -60,7 +60,7 @@ export function createFairQueue({ slots, maxWaiting }: { slots: number; maxWaiti
     if (waiting.length < maxWaiting) return;
     let at = 0;
     for (let i = 1; i < waiting.length; i++) if (turnAt(i) >= turnAt(at)) at = i;
-    if (waiting.length === 0 || turnAt(at) <= turn) throw new QueueFull("Too many tasks wait.");
+    if (waiting.length === 0 || turnAt(at) <= turn) throw new QueueFull("Too many tasks are waiting.");
     waiting.splice(at, 1)[0]?.refuse();
   }
 

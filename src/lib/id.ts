@@ -38,8 +38,8 @@ export const firstSeqAt = (ms: number): number => ms * perMs;
  * @throws RangeError when `seq` is not a safe integer from 0 up or the tail is not 8 bytes
  */
 export function encodeEventId(seq: number, tail: Uint8Array): string {
-  if (!Number.isSafeInteger(seq) || seq < 0) throw new RangeError(`${seq} is no event sequence number`);
-  if (tail.length !== 8) throw new RangeError(`The tail of an event id has 8 bytes, not ${tail.length}`);
+  if (!Number.isSafeInteger(seq) || seq < 0) throw new RangeError(`${seq} is not an event sequence number`);
+  if (tail.length !== 8) throw new RangeError(`The tail of an event id must be 8 bytes, not ${tail.length}`);
   const ms = Math.floor(seq / perMs);
   const versionAndN = 0x7000 | (seq % perMs);
   const variant = 0x80 | (byteOf(tail, 0) & 0x3f);

@@ -22,7 +22,7 @@ export interface Vault {
  * @param masterKey 32 bytes; copied, the caller may wipe them
  */
 export function createVault(masterKey: Uint8Array): Vault {
-  if (masterKey.length !== 32) throw new Error(`The master key has 32 bytes, not ${masterKey.length}`);
+  if (masterKey.length !== 32) throw new Error(`The master key must be 32 bytes, not ${masterKey.length}`);
   const key = createSecretKey(masterKey);
 
   return {
@@ -37,7 +37,8 @@ export function createVault(masterKey: Uint8Array): Vault {
     },
 
     open(sealed, context) {
-      const cannotOpen = (reason: string) => new Error(`The sealed value of ${context} cannot be opened: ${reason}`);
+      const cannotOpen = (reason: string) =>
+        new Error(`The encrypted value of ${context} cannot be decrypted: ${reason}`);
       if (sealed.length < 1 + nonceLength + tagLength)
         throw cannotOpen("it is too short. Try: restore it from a backup");
       if (sealed[0] !== keyVersion) throw cannotOpen(`its key version ${sealed[0]} is unknown. Try: a newer release`);
@@ -51,7 +52,9 @@ export function createVault(masterKey: Uint8Array): Vault {
         const plain = decipher.update(sealed.subarray(1 + nonceLength, tagStart));
         return Buffer.concat([plain, decipher.final()]);
       } catch {
-        throw cannotOpen("the master key is another one, or the value was changed. Try: the data directory's own key");
+        throw cannotOpen(
+          "the master key is wrong or the value was altered. Try: restore the master key that belongs to this database",
+        );
       }
     },
   };

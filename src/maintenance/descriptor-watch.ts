@@ -70,8 +70,8 @@ export function createDescriptorWatch({
         closed,
         open,
         message:
-          "Connections have taken most file descriptors, so those that do nothing are closed. " +
-          "Try: a higher limit (LimitNOFILE, ulimit -n), and a proxy that limits connections.",
+          "Connections use most of the file descriptors, so idle ones are closed. " +
+          "Try: raise the limit (LimitNOFILE, ulimit -n), or put a proxy that limits connections in front.",
       });
     }
     episode.lastAt = now;

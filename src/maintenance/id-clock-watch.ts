@@ -17,8 +17,8 @@ export function createIdClockWatch(log: Log, now: () => number) {
       log.write("warn", "clock.behind_ids", {
         until: formatIso(now() + aheadMs),
         message:
-          "The clock is behind the latest event that is stored. Ids only grow, so events carry times ahead of it, and " +
-          "count in the month of those, until the clock has caught up. Try: check the machine's clock.",
+          "The clock is behind the latest stored event. Ids only increase, so new events carry times ahead of the clock, and " +
+          "count towards the month of those times, until it catches up. Try: check the machine's clock.",
       });
     } else if (isAhead && aheadMs <= 0) {
       isAhead = false;

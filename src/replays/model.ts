@@ -156,13 +156,13 @@ export const bulkInitiated: ResponseDescription = {
 const paymentRequired = failure(
   "The account is suspended for an outstanding charge.",
   "account_suspended",
-  "The account is suspended because a charge is outstanding; verify a card with POST /v1/tenants/payment-method.",
+  "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
 );
 
 const suspended = failure(
-  "The account is suspended by the operator.",
+  "The operator has suspended the account.",
   "account_suspended",
-  "The account is suspended by the operator of this server; ask them to resume it.",
+  "The operator of this server has suspended the account; ask them to resume it.",
 );
 
 export const singleResponses = {

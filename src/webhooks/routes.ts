@@ -147,12 +147,12 @@ export function webhookRoutes({
           402: failure(
             "The account is suspended for an outstanding charge.",
             "account_suspended",
-            "The account is suspended because a charge is outstanding; verify a card with POST /v1/tenants/payment-method.",
+            "The account is suspended for an outstanding charge; verify a card with POST /v1/tenants/payment-method.",
           ),
           403: failure(
-            "The account is suspended by the operator.",
+            "The operator has suspended the account.",
             "account_suspended",
-            "The account is suspended by the operator of this server; ask them to resume it.",
+            "The operator of this server has suspended the account; ask them to resume it.",
           ),
           404: failure(
             "The account has no such webhook.",
@@ -162,7 +162,7 @@ export function webhookRoutes({
           503: failure(
             "The operator holds deliveries back.",
             "deliveries_paused",
-            "Deliveries are paused by the operator of this server; events are kept and go out when they resume them.",
+            "The operator of this server has paused deliveries; events are stored and go out when deliveries resume.",
           ),
         },
       },

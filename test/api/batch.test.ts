@@ -108,7 +108,7 @@ describe("the batch", () => {
       request: ({ server: app, tenant }) => batch(app, tenant.apiKey, batchOfSize(limit + 1)),
       status: 413,
       exact: true,
-      body: { message: "The body may have at most 5242880 bytes.", code: "body_too_large" },
+      body: { message: "The body must be at most 5242880 bytes.", code: "body_too_large" },
     },
     "a chunked body beyond 5 MiB": {
       section: "decisions 3",

@@ -148,7 +148,7 @@ describe("the verdict", () => {
 
   test("a connection that closes without an answer is retryable", async () => {
     const { url } = hooks.hook((response) => void response.destroy());
-    const errorReason = `Connection closed without an answer by ${url}`;
+    const errorReason = `Connection closed by ${url} without a response`;
     expect(await deliverTo(url)).toMatchObject({ state: "FAILED", attempts: 3, errorReason });
   });
 

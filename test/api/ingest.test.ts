@@ -218,7 +218,7 @@ describe("what is refused", () => {
       request: ({ server: app, other }) => ingestRaw(app, other.apiKey, bodyOfSize(maxBody + 1)),
       status: 413,
       exact: true,
-      body: { message: "The body may have at most 262144 bytes.", code: "body_too_large" },
+      body: { message: "The body must be at most 262144 bytes.", code: "body_too_large" },
     },
     "a chunked body beyond 256 KiB": {
       section: "decisions 3",

@@ -114,7 +114,7 @@ test("asterisk-form and no path at all are no requests to the listener", async (
 describe("an error that nobody has caught", () => {
   const defect = {
     status: 500,
-    body: '{"message":"The server failed on this request; the operator\'s log says why.","code":"internal_error"}',
+    body: '{"message":"The server failed to handle this request; the operator\'s log says why.","code":"internal_error"}',
   };
 
   test("before the router is answered in our form, and logged once without the source", async () => {

@@ -120,7 +120,7 @@ test("in the last moment new requests are 503, to be repeated elsewhere", async 
     const { status, headers, body } = await answer;
     expect([status, body]).toEqual([
       503,
-      { message: "The server is shutting down; repeat the request.", code: "shutting_down" },
+      { message: "The server is shutting down; retry the request.", code: "shutting_down" },
     ]);
     expect([headers.get("retry-after"), headers.get("connection")]).toEqual(["2", "close"]);
   }

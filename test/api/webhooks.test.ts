@@ -181,7 +181,7 @@ const badUrls: Record<string, [url: string, rule: string]> = {
   "a name of one label": ["https://intranet/hook", "must have a full public host name"],
   "an internal name": ["https://db.internal/hook", "must have a public host name"],
   "a loopback name that is not localhost": ["https://a.localhost/hook", "must have a public host name"],
-  "a port of another protocol": ["https://example.com:25/hook", "must not use a port of another protocol"],
+  "a port of another protocol": ["https://example.com:25/hook", "must not use a port reserved for another protocol"],
   "2,049 characters": [`https://example.com/${"x".repeat(2029)}`, "must be at most 2,048 characters long."],
   "this server": [`http://127.0.0.1:${ownPort}/v1/ingest`, "must not be an address of this server itself."],
   "this server by name": [`http://localhost:${ownPort}/`, "must not be an address of this server itself."],

@@ -116,7 +116,7 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     await page.route("**/auth/refresh", (route) =>
       route.fulfill({
         status: 401,
-        json: { code: "session_too_old", message: "The login is more than 24 hours ago; log in again." },
+        json: { code: "session_too_old", message: "The login is more than 24 hours old; log in again." },
       }),
     );
     await page.clock.fastForward("01:01:00");

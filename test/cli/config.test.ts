@@ -174,7 +174,7 @@ describe("the metrics token", () => {
   );
 
   test("an empty file and a missing one stop the start", () => {
-    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith("\n") })).toContain("whose content is no token");
+    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith("\n") })).toContain("does not contain a valid token");
     expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: "/nowhere" })).toContain("cannot be read");
   });
 });
@@ -242,7 +242,7 @@ describe("a malformed setting names itself and shows a valid value", () => {
 
   test.each(["POSTRIDER_TLS_CERT", "POSTRIDER_TLS_KEY"])("%s alone", (name) => {
     expect(refusalOf({ [name]: "/x.pem" })).toBe(
-      "POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY belong together. Try: set both, or neither.",
+      "POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.",
     );
   });
 
@@ -273,7 +273,7 @@ describe("local mode", () => {
 
   test.each(["0.0.0.0", "::", "10.0.0.5", "relay.example.com"])("a listener on %s needs a public URL", (host) => {
     expect(refusalOf({ POSTRIDER_HOST: host })).toBe(
-      `POSTRIDER_HOST=${host} can be reached from outside, so the program must know its address. ` +
+      `POSTRIDER_HOST=${host} accepts connections from other machines, so the server must know its public address. ` +
         "Try: POSTRIDER_PUBLIC_URL=https://relay.example.com",
     );
   });

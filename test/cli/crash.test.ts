@@ -19,8 +19,6 @@ test.each([
     stderr: "pipe",
   });
   const said = await new Response(child.stderr).text();
-  expect(said).toMatch(
-    /^postrider: It ended because of a defect \(boom and more\); .* is stored\. Try: start it again.*\n$/,
-  );
+  expect(said).toMatch(/^postrider: Unexpected error \(boom and more\); .* is stored\. Try: start it again.*\n$/);
   expect(await child.exited).toBe(70);
 });

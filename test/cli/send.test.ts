@@ -142,7 +142,7 @@ describe("one event", () => {
     expect({ code, out, err }).toEqual({
       code: 1,
       out: [],
-      err: ["postrider: The body may have at most 262144 bytes."],
+      err: ["postrider: The body must be at most 262144 bytes."],
     });
   });
 });

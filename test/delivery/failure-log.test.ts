@@ -80,7 +80,7 @@ describe("failing webhooks in the log", () => {
   test("no line has the path, the query or a user of a URL", async () => {
     const { fail, failWith, minute, lines } = setUp();
     fail(1, 10);
-    failWith(2, "tls_failed", `TLS failure with ${secretUrl(2)} (certificate has expired)`);
+    failWith(2, "tls_failed", `TLS connection to ${secretUrl(2)} failed (certificate has expired)`);
     await minute();
     expect(lines.length).toBeGreaterThan(2);
     expect(JSON.stringify(lines)).not.toMatch(/t0ken|qu3ry/);

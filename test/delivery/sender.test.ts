@@ -201,7 +201,7 @@ test("a thread that a defect ends is replaced, and its attempts are to be made a
   });
   opened.push(sender);
   const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), now: 0 };
-  expectOutcome(await sender.send(order), noResponse("connection_reset", "this server broke the attempt off"));
+  expectOutcome(await sender.send(order), noResponse("connection_reset", "this server aborted the attempt"));
   expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "sender.failed" }]);
   expectOutcome(await sender.send(order), responded(204));
   await receiver.stop();

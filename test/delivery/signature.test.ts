@@ -166,7 +166,7 @@ describe("signing keys", () => {
   });
 
   test.each([0, 31, 33, 64])("are not made of a seed of %i bytes", (length) => {
-    expect(() => importPrivateKey(new Uint8Array(length))).toThrow(`has 32 bytes, not ${length}`);
+    expect(() => importPrivateKey(new Uint8Array(length))).toThrow(`must be 32 bytes, not ${length}`);
   });
 });
 
@@ -194,6 +194,6 @@ describe("webhook secrets", () => {
     ["white space", `whsec_ ${encoded(32)}`],
     ["loose last bits", `whsec_${"A".repeat(42)}B=`],
   ])("with %s are refused, without repeating them", (_, secret) => {
-    expect(() => secretBytes(secret)).toThrow('A webhook secret is "whsec_" and the base64 of 24 to 64 bytes');
+    expect(() => secretBytes(secret)).toThrow('A webhook secret must be "whsec_" followed by 24 to 64 bytes in base64');
   });
 });

@@ -51,7 +51,7 @@ describe("judge (specification, acknowledgement and retry rules)", () => {
     ["connection_refused", `Connection refused by ${url}`],
     ["address_not_public", `The address of ${url} is not public`],
     ["dns_failed", `The host name of ${url} could not be resolved`],
-    ["connection_reset", `Connection closed without an answer by ${url}`],
+    ["connection_reset", `Connection closed by ${url} without a response`],
   ] as const)("no answer because of %s is retryable and says so", (cause, reason) => {
     expect(judge(silent(cause), url)).toEqual({ kind: "retryable", failure: { code: cause, reason } });
   });
@@ -59,7 +59,7 @@ describe("judge (specification, acknowledgement and retry rules)", () => {
   test("what is known of a TLS failure is said", () => {
     expect(judge(silent("tls_failed", "certificate has expired"), url)).toEqual({
       kind: "retryable",
-      failure: { code: "tls_failed", reason: `TLS failure with ${url} (certificate has expired)` },
+      failure: { code: "tls_failed", reason: `TLS connection to ${url} failed (certificate has expired)` },
     });
   });
 

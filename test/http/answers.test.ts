@@ -76,7 +76,7 @@ describe("a large answer", () => {
     expect(answers.underWay).toBe(1);
     clock.advance(1);
     expect(answers.underWay).toBe(0);
-    expect(await reader.read().catch((error: Error) => error.message)).toBe("The reader takes nothing");
+    expect(await reader.read().catch((error: Error) => error.message)).toBe("The client has stopped reading");
     await Bun.sleep(0);
     expect(made.ended).toBe(true);
     expect(log.map((line) => JSON.parse(line).event)).toEqual(["answer.cut_off"]);
@@ -111,7 +111,7 @@ describe("a large answer", () => {
     }
     const reader = answers.begin("ada", broken()).getReader();
     await reader.read();
-    expect(await reader.read().catch((error: Error) => error.message)).toBe("The rest cannot be read");
+    expect(await reader.read().catch((error: Error) => error.message)).toBe("The rest of the response cannot be read");
     expect(answers.underWay).toBe(0);
     expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "answer.broken_off" }]);
   });

@@ -78,10 +78,10 @@ describe("the certificate of the listener", () => {
   });
 
   test.each([
-    ["no certificate", { ...second, cert: "none" }, /file of the certificate holds none/],
+    ["no certificate", { ...second, cert: "none" }, /certificate file contains no certificate/],
     ["half a certificate", { ...second, cert: second.cert.replace(/\n.{64}\n/, "\n") }, /certificate cannot be read/],
     ["no key", { ...second, key: "none" }, /private key cannot be read/],
-    ["the key of another", { ...second, key: first.key }, /private key is not the certificate's/],
+    ["the key of another", { ...second, key: first.key }, /private key does not match the certificate/],
   ])("stays when the files hold %s, which is said once", (_, broken, message) => {
     const { files, clock, watch, used, logged } = watched();
     files.write(broken);

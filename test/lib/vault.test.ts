@@ -58,7 +58,7 @@ describe("the vault", () => {
 
   test("opens a value with its own master key only", () => {
     const sealed = vault.seal(secret, context);
-    expect(() => createVault(randomBytes(32)).open(sealed, context)).toThrow("the master key is another one");
+    expect(() => createVault(randomBytes(32)).open(sealed, context)).toThrow("the master key is wrong");
     expect(text(createVault(masterKey).open(sealed, context))).toBe(secret);
   });
 
@@ -102,6 +102,6 @@ describe("the vault", () => {
   });
 
   test.each([0, 16, 31, 33])("refuses a master key of %i bytes", (length) => {
-    expect(() => createVault(new Uint8Array(length))).toThrow(`The master key has 32 bytes, not ${length}`);
+    expect(() => createVault(new Uint8Array(length))).toThrow(`The master key must be 32 bytes, not ${length}`);
   });
 });

@@ -79,7 +79,7 @@ export interface SandboxDeps {
 const cardYears = 4;
 
 export function createSandbox({ books, clock, secret, publicUrl, postCallback }: SandboxDeps): Sandbox {
-  if (secret.length !== 32) throw new Error(`The secret of the sandbox has 32 bytes, not ${secret.length}`);
+  if (secret.length !== 32) throw new Error(`The secret of the sandbox must be 32 bytes, not ${secret.length}`);
   const derive = (label: string) => new Uint8Array(hkdfSync("sha256", secret, "", `postrider sandbox ${label}`, 32));
   const callbacks = createCallbacks(derive("callbacks"));
   const cardSecret = derive("card signatures");

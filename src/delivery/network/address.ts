@@ -167,7 +167,7 @@ export function createAddressPolicy(
   function checkPort(url: URL): AddressVerdict {
     const port = portOf(url);
     if (!badPorts.has(port)) return allowed;
-    return refuse("port_blocked", "must not use a port of another protocol; use 443 or another web port");
+    return refuse("port_blocked", "must not use a port reserved for another protocol; use 443 or another web port");
   }
 
   function checkAddress(address: string, target: DialTarget): AddressVerdict {
@@ -224,7 +224,7 @@ export function createAddressPolicy(
 const notPublic = () =>
   refuse("address_not_public", "must have a public address, not a private, local or reserved one");
 const ownListener = () => refuse("own_listener", "must not be an address of this server itself");
-const ownMachine = () => refuse("own_machine", "must not be an address of the machine that this server runs on");
+const ownMachine = () => refuse("own_machine", "must not be an address of the machine this server runs on");
 const blocked = () =>
   refuse("address_blocked", "must not be in an address range that this server's operator has blocked");
 

@@ -36,9 +36,9 @@ function wordsFor(cause: string, detail: string | undefined, url: string): strin
   const words: Record<string, string> = {
     timeout: `No response within 10 s from ${url}`,
     connection_refused: `Connection refused by ${url}`,
-    connection_reset: `Connection closed without an answer by ${url}`,
-    tls_failed: `TLS failure with ${url}${why}`,
-    protocol_error: `Not a valid HTTP answer from ${url}${why}`,
+    connection_reset: `Connection closed by ${url} without a response`,
+    tls_failed: `TLS connection to ${url} failed${why}`,
+    protocol_error: `Invalid HTTP response from ${url}${why}`,
   };
   return words[cause] ?? `(no words for ${cause})`;
 }

@@ -184,7 +184,7 @@ export const urlRows: readonly UrlRow[] = [
   },
   {
     trick: "ports of other protocols",
-    says: /must not use a port of another protocol/,
+    says: /must not use a port reserved for another protocol/,
     vectors: [0, 22, 25, 53, 110, 143, 389, 6000, 6667].map((port) => `https://1.1.1.1:${port}/`),
   },
 ];
