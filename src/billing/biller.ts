@@ -96,7 +96,7 @@ export function createBiller(deps: BillerDeps): Biller {
           return;
         }
       }
-      throw new Error(`Billing account ${accountKey} does not come to rest`);
+      throw new Error(`Billing account ${accountKey} does not settle`);
     });
 
   const turns: Turns = createTurns({
@@ -239,7 +239,11 @@ export function createBiller(deps: BillerDeps): Biller {
       const number = await earlierLife.numberOf((nth) => chargeReference(invoice.kind, invoice.id, nth));
       if (number.kind === "unknown") return whenItAnswers(number);
       if (number.isKnown) {
-        const failure = { reason: "The charge was made under the next number", cardRefused: false, refund: false };
+        const failure = {
+          reason: "The charge was made again under the next reference",
+          cardRefused: false,
+          refund: false,
+        };
         const at = clock.now();
         await store.failCharge(charge.reference, { ...failure, card: null, lookUpAt: at }, { kind: "retry", at }, at);
         return;

@@ -82,7 +82,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
-    if (card.refused) return fail(books, charge, "The card was refused for good; verify another one", null);
+    if (card.refused) return fail(books, charge, "The card was declined permanently; verify another one", null);
     const now = clock.now();
     const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
     if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
@@ -197,7 +197,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const patienceEndsAt = bankPatienceEndsAt(charge);
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && patienceEndsAt !== null && now >= patienceEndsAt) {
-      await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
+      await failAs(books, charge, { reason: "The bank's confirmation was not completed", lookUpAt });
     } else {
       await keepWaiting(reference, { lookUpAt, ...(reason && { reason }) }, now);
     }
@@ -208,7 +208,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     const { id } = books.account;
     const lookUpAt = nextLookUpOf(charge, now);
     if (charge.state === "open" && charge.kind === "closing") {
-      await failAs(books, charge, { reason: "The bank's confirmation was not given", lookUpAt });
+      await failAs(books, charge, { reason: "The bank's confirmation was not completed", lookUpAt });
     } else if (charge.state !== "open" || charge.pageUrl === url) {
       await isStillWaiting(books, charge, undefined, now);
     } else {

@@ -18,17 +18,17 @@ export const billing = v.object({
   tier: anyTier,
   status: tenantStatus,
   currency: v.literal("NGN"),
-  price_kobo: v.pipe(kobo, v.description("A month of the plan in force.")),
+  price_kobo: v.pipe(kobo, v.description("Monthly price of the plan in force.")),
   card: v.nullable(v.object({ brand: v.string(), last4: v.string(), exp_month: v.string(), exp_year: v.string() })),
   current_month: v.object({
-    amount_kobo: v.pipe(kobo, v.description("What the days used so far cost, as far as they are not charged yet.")),
-    credit_kobo: v.pipe(kobo, v.description("Paid in advance; taken off at the month's end.")),
+    amount_kobo: v.pipe(kobo, v.description("Cost of the days used so far and not charged yet.")),
+    credit_kobo: v.pipe(kobo, v.description("Paid in advance; deducted at the end of the month.")),
     due_at: time,
     lines: v.array(v.object({ month: v.string(), tier: anyTier, days: kobo, days_in_month: kobo, amount_kobo: kobo })),
   }),
   payment_url: v.pipe(
     v.nullable(v.string()),
-    v.description("Set while a card is to be verified or a charge confirmed."),
+    v.description("Set while a card has to be verified or a charge confirmed."),
   ),
   past_due_since: time,
   next_attempt_at: time,
@@ -52,7 +52,7 @@ export const billing = v.object({
         completed_at: time,
       }),
     ),
-    v.description("The latest 100, the newest first."),
+    v.description("The latest 100, newest first."),
   ),
 });
 

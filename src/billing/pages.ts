@@ -53,26 +53,25 @@ function page(
   return { status, text, headers: { ...headers, ...extra } };
 }
 
-export const verifiedPage = () =>
-  page(200, "The card is verified", "There is nothing left to do here; you can close this page.", { link: plan });
+export const verifiedPage = () => page(200, "The card is verified", "You can close this page.", { link: plan });
 
 export const expiredPage = () =>
   page(
     410,
     "This page has expired",
-    "The card was not verified in time, or nothing is to be paid any more. GET /v1/tenants/billing shows what the account needs.",
+    "The card was not verified in time, or there is nothing left to pay. GET /v1/tenants/billing shows what the account needs.",
     { link: plan },
   );
 
 export const unknownPage = () =>
-  page(404, "There is nothing to pay here", "The address is not complete, or its account was deleted.");
+  page(404, "There is nothing to pay here", "The link is incomplete, or its account was deleted.");
 
 /** Does not name the address: whoever has the link can open it. */
 export const emailRefusedPage = () =>
   page(
     409,
-    "The e-mail address is refused",
-    "The payment processor does not take the e-mail address of this account, so no card can be verified with it. Send another one as email with POST /v1/tenants/payment-method; this page leads on then. Nothing was charged.",
+    "The e-mail address was refused",
+    "The payment processor does not accept this account's e-mail address, so no card can be verified. Set another address as email with POST /v1/tenants/payment-method, then open this page again. Nothing was charged.",
     { link: plan },
   );
 
@@ -80,7 +79,7 @@ export const unavailablePage = (retryAfterSeconds: number) =>
   page(
     503,
     "Please try again in a minute",
-    "The payment processor cannot be reached at the moment. Nothing was charged; load this page again a little later.",
+    "The payment processor cannot be reached at the moment. Nothing was charged; reload this page in a minute.",
     { extra: { "Retry-After": String(retryAfterSeconds) } },
   );
 
@@ -88,7 +87,7 @@ export const pausedPage = () =>
   page(
     503,
     "Payments are paused",
-    "The operator of this server holds payments back at the moment. Nothing was charged; this address works again later.",
+    "The operator of this server has paused payments. Nothing was charged; this link will work again later.",
     { extra: { "Retry-After": "600" } },
   );
 
@@ -97,11 +96,11 @@ export const returnedPage = () =>
   page(
     200,
     "Your payment is being checked",
-    "This takes a few seconds as a rule. If it was made, the account becomes active by itself; if not, the payment address that you came from leads on. You can close this page.",
+    "This usually takes a few seconds. If the payment succeeded, your account is activated automatically; if not, open your payment link again. You can close this page.",
     { link: planAfterPayment },
   );
 
 export const cancelledPage = () =>
-  page(200, "The payment was cancelled", "Nothing was charged. The payment address that you came from still works.", {
+  page(200, "The payment was cancelled", "Nothing was charged. Your payment link still works.", {
     link: plan,
   });

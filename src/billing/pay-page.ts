@@ -38,7 +38,7 @@ export interface PayPageDeps {
 
 /** For the account's owner, beside the verification in what is answered of its payments. */
 const emailRefused =
-  "The payment processor refuses the e-mail address of the account; send another one as email with POST /v1/tenants/payment-method";
+  "The payment processor does not accept the account's e-mail address; set another one as email with POST /v1/tenants/payment-method";
 
 /** Each was left behind by somebody who came again after an hour; what is left is found by the next visit. */
 const mostPagesFoundAgain = 10;

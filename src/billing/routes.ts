@@ -48,7 +48,12 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
   const visits = createLimiter({ clock, limit: visitsPerMinute, windowMs: 60_000, maxKeys: mostClients });
   const limitVisits = ({ address }: { address: string }) => {
     const turn = visits.take(clientKey(address));
-    if (!turn.ok) throw rateLimited("Too many visits from this address.", "too_many_requests", turn.retryAfterSeconds);
+    if (!turn.ok)
+      throw rateLimited(
+        "Too many requests from this address; wait for the seconds in Retry-After.",
+        "too_many_requests",
+        turn.retryAfterSeconds,
+      );
   };
 
   async function showBilling(tenant: Tenant): Promise<Reply> {
@@ -70,9 +75,9 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         method: "GET",
         path: "/v1/tenants/billing",
         tag,
-        summary: "Show plan, card, charges and the month so far",
+        summary: "Show the plan, the card, the charges and this month's usage",
         access: "session",
-        responses: { 200: { description: "The payment state.", schema: m.billing, example: m.billingExample } },
+        responses: { 200: { description: "The billing state.", schema: m.billing, example: m.billingExample } },
       },
       ({ tenant }) => showBilling(tenant),
     ),
@@ -84,8 +89,8 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         tag,
         summary: "Get a page on which to verify a card",
         description:
-          "For paid tiers: the first card, or another one. The address stays the same until a card is verified. With `email`, " +
-          "which becomes the account's e-mail and login: the one that it has may be one that the payment processor refuses.",
+          "On paid tiers, for the first card or a new one. The URL stays the same until a card is verified. `email` replaces " +
+          "the account's e-mail address and login, in case the payment processor does not accept the current one.",
         access: "session",
         body: m.paymentMethodBody,
         bodyOptional: true,
@@ -97,9 +102,9 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
             "no_paid_plan",
           ),
           429: failure(
-            "The e-mail was changed too often.",
+            "The e-mail address was changed too often.",
             "too_many_email_changes",
-            "At most 10 changes of the e-mail an hour are taken for one account; wait for the seconds in Retry-After.",
+            "An account may change its e-mail address at most 10 times an hour; wait for the seconds in Retry-After.",
           ),
           503: failure(
             "Paid plans are not available.",
@@ -124,7 +129,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         access: "none",
         limit: limitVisits,
         query: v.object({ reference: v.optional(v.string()), trxref: v.optional(v.string()) }),
-        responses: { 200: { description: "A page that says nothing of any account.", contentType: "text/html" } },
+        responses: { 200: { description: "A page that reveals nothing about any account.", contentType: "text/html" } },
       },
       ({ query }) => {
         const reference = query.reference ?? query.trxref;
@@ -171,7 +176,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         method: "POST",
         path: "/pay/callback",
         tag,
-        summary: "Take a callback of the payment processor",
+        summary: "Receive a callback from the payment processor",
         access: "none",
         body: "bytes",
         maxBodyBytes: maxCallbackBytes,
@@ -217,7 +222,7 @@ const badSignature = () =>
   new DomainError({
     kind: "unauthenticated",
     code: "bad_signature",
-    message: "The signature of the callback does not hold.",
+    message: "The callback's signature is invalid.",
   });
 
 const noPaidPlan = (tier: Tier) =>

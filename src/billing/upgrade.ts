@@ -75,7 +75,7 @@ export function createUpgrade(deps: UpgradeDeps) {
     if (refusal) throw refusal;
     const card = books.card?.processor === processor ? books.card : null;
     if (!card || tenant.tier !== tenant.enforcedTier) return verifyFirst(tenant, order);
-    if (card.refused) throw declined("the bank refused it for good");
+    if (card.refused) throw declined("the bank declined it permanently");
 
     const { account } = books;
     const monthEndsAt = account.nextInvoiceAt ?? clock.now();
@@ -120,7 +120,7 @@ export function createUpgrade(deps: UpgradeDeps) {
         throw declined(outcome.reason);
       case "operator":
         throw unavailable(
-          "The payment processor does not take charges from this server at the moment; nothing was changed.",
+          "The payment processor does not accept charges from this server at the moment; nothing was changed.",
           "payments_unavailable",
           defaultRetrySeconds,
         );
@@ -182,12 +182,12 @@ const declined = (reason: string) =>
   new DomainError({
     kind: "payment_required",
     code: "payment_declined",
-    message: `The saved card was declined (${reason}); verify another one with POST /v1/tenants/payment-method and repeat the request.`,
+    message: `The saved card was declined (${reason}); verify another card with POST /v1/tenants/payment-method and retry the request.`,
   });
 
 const outcomeUnknown = (retryAfterSeconds: number) =>
   unavailable(
-    "The payment processor has not said whether the card was charged; repeat the request, nothing is charged twice.",
+    "The payment processor has not confirmed whether the card was charged; retry the request, nothing is charged twice.",
     "payment_unknown",
     retryAfterSeconds,
   );

@@ -65,12 +65,13 @@ function objectionTo(
   { reference, amountKobo, requestedKobo, currency, mode }: ChargeState & { kind: "succeeded" },
   processor: Pick<PaymentProcessor, "mode">,
 ): string | null {
-  if (reference !== charge.reference) return "The payment was made under another reference";
-  if (currency !== "NGN") return "The payment was made in another currency";
-  if (mode !== processor.mode) return "The payment was made in another mode";
+  if (reference !== charge.reference) return "The payment has another reference";
+  if (currency !== "NGN") return "The payment is in another currency";
+  if (mode !== processor.mode) return "The payment is in another mode";
   if (wasMadeBefore(charge)) return null;
-  if (amountKobo < charge.amountKobo) return "The payment was made over a lower amount";
-  if (requestedKobo !== null && requestedKobo !== charge.amountKobo) return "The payment was asked for another amount";
+  if (amountKobo < charge.amountKobo) return "The payment is for less than the charge";
+  if (requestedKobo !== null && requestedKobo !== charge.amountKobo)
+    return "The payment was requested for another amount";
   return null;
 }
 

@@ -121,7 +121,7 @@ describe("payment_url", () => {
       () => logged(server(), "payment.refunded").length,
       (refunds) => refunds === before + 1,
     );
-    expectPage(await see(page), 200, /Paid back/);
+    expectPage(await see(page), 200, /Refunded/);
     expectPage(await see(customer.paymentUrl), 404, /nothing to pay/);
   });
 

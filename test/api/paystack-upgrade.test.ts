@@ -230,7 +230,7 @@ describe("the bank has a say", () => {
     if (authorization) authorization.active = false;
     expect((await customer.upgrade({ tier: "business" })).status).toBe(402);
     const again = await customer.upgrade({ tier: "business" });
-    expect([again.status, again.body.message]).toEqual([402, stringMatching(/refused it for good/)]);
+    expect([again.status, again.body.message]).toEqual([402, stringMatching(/declined it permanently/)]);
     await world.paystack.pay(await hostedPage(world, await customer.paymentMethod()), paystackCards.mastercard);
     await customer.whenBilling(({ card }) => card?.last4 === "4796");
     expect((await customer.upgrade({ tier: "business" })).status).toBe(200);

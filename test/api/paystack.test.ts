@@ -202,7 +202,7 @@ describe("a payment that is not the one that was asked for is given back, and do
       (faults) => {
         faults.amountKobo = 5_000;
       },
-      /lower amount/,
+      /less than the charge/,
     ],
     [
       "another currency",

@@ -74,7 +74,7 @@ describe.skipIf(noBrowser !== null)("the payment page", () => {
     await page.goto(paymentUrl);
     await pay(page, "Careful bank");
     await seeHeading(page, "Confirm NGN 100.00");
-    await page.getByText("your card that ends in 4796").waitFor();
+    await page.getByText("your card ending in 4796").waitFor();
     await browser.inspect(page, "payment-bank");
     await page.getByRole("button", { name: "Refuse it" }).click();
     await seeAlert(page, "Not confirmed. Nothing was charged.");
@@ -107,7 +107,7 @@ describe.skipIf(noBrowser !== null)("the payment page", () => {
     const { id, paymentUrl } = await openAccount();
     const page = await browser.page({ size: "phone" });
     await page.goto(paymentUrl);
-    await page.getByText("Type the number of a test card").click();
+    await page.getByText("Enter the number of a test card").click();
     await typeNumber(page, "4111 1111 1111 1111");
     await seeAlert(page, "This is a sandbox: pick one of the test cards.");
     await browser.inspect(page, "payment-typed");

@@ -30,7 +30,7 @@ function open(answer: HttpAnswer): Envelope {
   const { status, body } = answer;
   const envelope = isFields(body) ? body : {};
   const message = typeof envelope.message === "string" ? envelope.message : "";
-  if (status === 429) return unknown("Paystack asks to slow down (HTTP 429)", answer.retryAfterMs);
+  if (status === 429) return unknown("Paystack's rate limit was reached (HTTP 429)", answer.retryAfterMs);
   if (status >= 200 && status < 300 && envelope.status === true) return { kind: "done", data: envelope.data };
   // 408 is about time, and not about the request.
   const refused = status >= 400 && status < 500 && status !== 408 && envelope.status !== true && message !== "";
@@ -49,7 +49,7 @@ export function readVerification(answer: HttpAnswer, reference: string): Verific
   if (envelope.kind === "unknown") return envelope;
   const data = isFields(envelope.data) ? envelope.data : {};
   const url = webAddress(data.authorization_url);
-  if (url === null || data.reference !== reference) return unknown("Paystack answered without a page for the payment");
+  if (url === null || data.reference !== reference) return unknown("Paystack returned no payment page");
   return { kind: "ready", url };
 }
 
@@ -104,7 +104,7 @@ function reject(refused: Refused): Rejected {
   return { kind: "rejected", reason: explain(refused), retry };
 }
 
-const explain = ({ status, message }: Refused) => withText(`Paystack refused it with HTTP ${status}`, message);
+const explain = ({ status, message }: Refused) => withText(`Paystack refused the request with HTTP ${status}`, message);
 
 const withText = (sentence: string, message: string) => (message ? `${sentence}: ${publicText(message)}` : sentence);
 

@@ -64,7 +64,7 @@ export function createPaystackHttp({
       });
       const bytes = await readAtMost(response, maxAnswerBytes);
       if (bytes === null)
-        return { kind: "no_answer", reason: "Paystack answered with more than 1 MiB", underWay: false };
+        return { kind: "no_answer", reason: "Paystack's response is larger than 1 MiB", underWay: false };
       return {
         kind: "answered",
         status: response.status,
@@ -127,7 +127,7 @@ const neverConnected: ReadonlySet<string> = new Set([
 
 /** From the error's code alone: its message holds the whole URL. */
 function explain(error: unknown, timedOut: boolean, timeoutMs: number): string {
-  if (timedOut) return `No answer from Paystack within ${timeoutMs / 1_000} s`;
+  if (timedOut) return `No response from Paystack within ${timeoutMs / 1_000} s`;
   const code = codeOf(error);
   return `The connection to Paystack failed${code === "" ? "" : ` (${code})`}`;
 }

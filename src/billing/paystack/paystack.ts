@@ -91,7 +91,7 @@ export function createPaystack({ secretKeys, baseUrl, clock }: PaystackOptions):
 function requireSecretKey(secretKey: string): void {
   if (/^sk_(live|test)_\w+$/.test(secretKey)) return;
   throw new Error(
-    "A secret key of Paystack is sk_live_ or sk_test_ and letters or digits. Try: copy the secret key, not the public one.",
+    "A Paystack secret key is sk_live_ or sk_test_ followed by letters and digits. Try: copy the secret key, not the public one.",
   );
 }
 
@@ -100,5 +100,5 @@ function requireEncryption(baseUrl: string): void {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   const onThisMachine = url !== null && ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname);
   if (url?.protocol === "https:" || (url?.protocol === "http:" && onThisMachine)) return;
-  throw new Error("Paystack's address has to be an https URL. Try: https://api.paystack.co");
+  throw new Error("Paystack's address must be an https URL. Try: https://api.paystack.co");
 }

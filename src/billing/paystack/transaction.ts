@@ -26,7 +26,7 @@ export const unknown = (reason: string, retryAfterMs?: number): Unknown => ({
 export function readTransaction(data: unknown, reference: string): ChargeState | Unknown {
   if (!isFields(data)) return unreadable("no transaction");
   // Nothing is concluded for one charge from an answer about another.
-  if (data.reference !== reference) return unreadable("another reference than the one that was asked for");
+  if (data.reference !== reference) return unreadable("a reference other than the one requested");
   if (data.paused === true) {
     const url = webAddress(data.authorization_url);
     return url === null ? { kind: "pending", word: "paused" } : { kind: "confirmation", url };
@@ -96,7 +96,7 @@ function readFailure(data: Fields): ChargeState {
   return { kind: "failed", reason: publicText(text), retry: retryAfterText(text) ?? "later" };
 }
 
-const unreadable = (what: string) => unknown(`Paystack answered with ${what}`);
+const unreadable = (what: string) => unknown(`Paystack's response has ${what}`);
 
 /** Verify answers with numbers; other answers of Paystack hold amounts as text now and then. */
 function kobo(value: unknown): number | null {

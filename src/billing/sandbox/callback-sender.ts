@@ -74,7 +74,7 @@ export function createCallbackSender({ url, clock, log }: CallbackSenderDeps): C
       );
       request.on("error", (error) => done({ failure: "code" in error ? String(error.code) : error.name }));
       request.end(body);
-      const cancelTimer = clock.after(timeoutMs, () => done({ failure: `no answer within ${timeoutMs / 1_000} s` }));
+      const cancelTimer = clock.after(timeoutMs, () => done({ failure: `no response within ${timeoutMs / 1_000} s` }));
       return () => {
         cancelTimer();
         request.destroy();

@@ -25,7 +25,7 @@ export const testCards: readonly TestCard[] = [
   {
     number: "4084 0840 8408 4081",
     name: "Good card",
-    does: "Pays now and whenever it is charged again.",
+    does: "Succeeds now and on every later charge.",
     brand: "visa",
     now: pays,
     reusable: true,
@@ -34,7 +34,7 @@ export const testCards: readonly TestCard[] = [
   {
     number: "5192 6027 2058 4796",
     name: "Careful bank",
-    does: "Asks for a confirmation on a page of the bank, now and at each later charge.",
+    does: "Requires confirmation with the bank, now and on every later charge.",
     brand: "mastercard",
     now: { kind: "asks" },
     reusable: true,
@@ -43,7 +43,7 @@ export const testCards: readonly TestCard[] = [
   {
     number: "4000 0000 0000 0341",
     name: "Empty tomorrow",
-    does: "Pays now, and declines every later charge.",
+    does: "Succeeds now, but declines every later charge.",
     brand: "visa",
     now: pays,
     reusable: true,
@@ -52,7 +52,7 @@ export const testCards: readonly TestCard[] = [
   {
     number: "5078 5078 5078 5078 12",
     name: "Once only",
-    does: "Pays now, but cannot be charged again.",
+    does: "Succeeds now, but cannot be charged again.",
     brand: "verve",
     now: pays,
     reusable: false,
@@ -70,7 +70,7 @@ export const testCards: readonly TestCard[] = [
   {
     number: "4084 0800 0067 0037",
     name: "Insufficient funds",
-    does: "Is declined, because there is not enough money.",
+    does: "Is declined for insufficient funds.",
     brand: "visa",
     now: declines("Insufficient funds"),
     reusable: false,
@@ -88,8 +88,8 @@ const byDigits = new Map(testCards.map((card) => [digitsOf(card.number), card]))
 /** The test card that somebody typed or picked, or what is wrong with it. Nobody's real number gets further than here. */
 export function findTestCard(typed: string): { card: TestCard; digits: string } | { problem: string } {
   const digits = digitsOf(typed);
-  if (digits === "") return { problem: "Pick a test card or type its number" };
-  if (!/^\d+$/.test(digits)) return { problem: "A card number has only digits and spaces" };
+  if (digits === "") return { problem: "Pick a test card or enter its number" };
+  if (!/^\d+$/.test(digits)) return { problem: "A card number consists of digits and spaces only" };
   if (digits.length > longestNumber) return { problem: `A card number has at most ${longestNumber} digits` };
   const card = byDigits.get(digits);
   return card ? { card, digits } : { problem: "This is a sandbox: pick one of the test cards" };

@@ -38,13 +38,13 @@ ${testCards.map(
 <a class="button" href="${page.cancelUrl ?? page.returnUrl}">Cancel</a>
 </form>
 <details${problem === null ? null : html` open`}>
-<summary>Type the number of a test card</summary>
+<summary>Enter the number of a test card</summary>
 <form method="post" action="${pathOf(page)}">
 <label for="number">Card number</label>
 <input id="number" name="card" inputmode="numeric" autocomplete="off" aria-describedby="hint"${
       problem === null ? null : html` aria-invalid="true"`
     }>
-<p class="hint" id="hint">Never type the number of a real card here.</p>
+<p class="hint" id="hint">Never enter the number of a real card here.</p>
 <button>Pay ${amount} with this card</button>
 </form>
 </details>`,
@@ -62,7 +62,7 @@ export function bankPage(page: SandboxPage, problem: string | null): string {
 <h1>Confirm <span class="amount">${amount}</span></h1>
 </header>
 ${alertOf(problem)}
-<p>Postrider wants to charge ${amount} to your card that ends in ${page.last4 ?? "····"}. Is this you?</p>
+<p>Postrider wants to charge ${amount} to your card ending in ${page.last4 ?? "····"}. Is this you?</p>
 <form method="post" action="${confirmPathOf(page)}">
 <button class="primary" name="confirm" value="yes">Confirm the payment</button>
 <button name="confirm" value="no">Refuse it</button>
@@ -90,9 +90,9 @@ function wordsOf(page: SandboxPage): [title: string, text: string] {
   const amount = amountOf(page);
   switch (page.state) {
     case "paid":
-      return ["Paid", `${amount} was paid. There is nothing left to do here.`];
+      return ["Paid", `${amount} was paid. You can close this page.`];
     case "reversed":
-      return ["Paid back", `${amount} was paid, and has been paid back since.`];
+      return ["Refunded", `${amount} was paid and has since been refunded.`];
     case "failed":
       return ["Not paid", `${amount} was not paid (${page.reason ?? "Declined"}). Nothing was charged.`];
     case "waiting":
@@ -108,7 +108,7 @@ export const unknownPage = (): string =>
 <header>
 <h1>No such payment</h1>
 </header>
-<p>The address is not complete, or it is of another server. Open the link to the payment again.</p>`,
+<p>The link is incomplete or belongs to another server. Open your payment link again.</p>`,
   );
 
 const alertOf = (text: string | null) => (text === null ? null : html`<p class="alert" role="alert">${text}</p>`);

@@ -201,7 +201,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
         // First of all: a repetition must not hear that the card is gone when the charge was made.
         if (await findByReference(request.reference)) return { kind: "duplicate" };
         const card = await books.findCard(request.token);
-        if (!card || card.forgotten) return rejected("The card is not known here (any more)", "new_card");
+        if (!card || card.forgotten) return rejected("The card is unknown or has been forgotten", "new_card");
         if (!card.reusable) return rejected("The card cannot be charged again", "new_card");
         if (card.email !== request.email) return rejected("The card belongs to another e-mail address", "new_card");
         const transaction: SandboxTransaction = {
@@ -217,7 +217,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
       orUnknown(async () => {
         const transaction = await findByReference(reference);
         if (!transaction) return rejected("There is no such transaction", "operator");
-        if (transaction.amountKobo !== amountKobo) return rejected("A refund is of the whole amount", "operator");
+        if (transaction.amountKobo !== amountKobo) return rejected("Only the whole amount can be refunded", "operator");
         const reversed = { ...transaction, state: "reversed" } as const;
         if (await books.moveTransaction(reference, ["paid"], reversed)) return { kind: "accepted" };
         const { state } = (await findByReference(reference)) ?? transaction;

@@ -76,10 +76,10 @@ export function refusalOf(
   urls: readonly string[],
 ) {
   if (!/^[A-Za-z0-9.=-]+$/.test(reference))
-    return rejected("The reference has a character that is not allowed", "operator");
+    return rejected("The reference contains a character that is not allowed", "operator");
   if (!Number.isSafeInteger(amountKobo) || amountKobo <= 0) {
-    return rejected("The amount is no positive number of kobo", "operator");
+    return rejected("The amount must be a positive number of kobo", "operator");
   }
   const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
-  return urls.every(isWeb) ? null : rejected("An address to return to is no http(s) URL", "operator");
+  return urls.every(isWeb) ? null : rejected("A return URL must be http or https", "operator");
 }

@@ -87,7 +87,7 @@ describe("initialize", () => {
     (message) => {
       expect(read(refused(400, message))).toEqual({
         kind: "email_refused",
-        reason: `Paystack refused it with HTTP 400: ${message}`,
+        reason: `Paystack refused the request with HTTP 400: ${message}`,
       });
       // A wrong key says nothing about an address, whatever its text.
       expect(read(refused(401, message))).toMatchObject({ kind: "rejected", retry: "operator" });
@@ -104,7 +104,7 @@ describe("initialize", () => {
     expect(read(refused(status, message))).toEqual({
       kind: "rejected",
       retry: "operator",
-      reason: `Paystack refused it with HTTP ${status}: ${message}`,
+      reason: `Paystack refused the request with HTTP ${status}: ${message}`,
     });
   });
 });
@@ -129,7 +129,7 @@ describe("verify", () => {
   ])("knows nothing with %i %s", (status, message) => {
     expect(read(refused(status, message))).toEqual({
       kind: "unknown",
-      reason: `Paystack refused it with HTTP ${status}: ${message}`,
+      reason: `Paystack refused the request with HTTP ${status}: ${message}`,
     });
   });
 });

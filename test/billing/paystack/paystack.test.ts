@@ -161,7 +161,7 @@ describe("calls", () => {
     await call;
     expect(answer).toEqual({
       kind: "unknown",
-      reason: `No answer from Paystack within ${timeoutMs / 1_000} s`,
+      reason: `No response from Paystack within ${timeoutMs / 1_000} s`,
       underWay: true,
     });
     expect(countOf(operation)).toBe(1);
@@ -192,7 +192,7 @@ describe("calls", () => {
     paystack.faults.next("verify", "too_long");
     expect(await processor.lookUp("ver-1")).toEqual({
       kind: "unknown",
-      reason: "Paystack answered with more than 1 MiB",
+      reason: "Paystack's response is larger than 1 MiB",
       underWay: false,
     });
   });

@@ -124,10 +124,10 @@ describe("a hosted page", () => {
   });
 
   test.each([
-    ["", "Pick a test card or type its number"],
-    ["   ", "Pick a test card or type its number"],
-    ["4084-0840-8408-4081", "A card number has only digits and spaces"],
-    ["٤٠٨٤", "A card number has only digits and spaces"],
+    ["", "Pick a test card or enter its number"],
+    ["   ", "Pick a test card or enter its number"],
+    ["4084-0840-8408-4081", "A card number consists of digits and spaces only"],
+    ["٤٠٨٤", "A card number consists of digits and spaces only"],
     ["1".repeat(20), "A card number has at most 19 digits"],
     ["4111 1111 1111 1111", "This is a sandbox: pick one of the test cards"],
     ["408408408408408", "This is a sandbox: pick one of the test cards"],

@@ -122,8 +122,8 @@ describe("the hosted page", () => {
   });
 
   test.each([
-    ["nothing", {}, "Pick a test card or type its number."],
-    ["no number", { card: "4084-0840" }, "A card number has only digits and spaces."],
+    ["nothing", {}, "Pick a test card or enter its number."],
+    ["no number", { card: "4084-0840" }, "A card number consists of digits and spaces only."],
     ["a number of no test card", { card: "4111 1111 1111 1111" }, "This is a sandbox: pick one of the test cards."],
   ])("refuses %s in words, and does not repeat it", async (_, form: Record<string, string>, words) => {
     const page = await world.open();
@@ -145,7 +145,7 @@ describe("the hosted page", () => {
     const second = await ask("POST", pathOf(page), { card: cards.declined });
     expect([second.status, second.location]).toEqual([303, first.location]);
     await world.sandbox.refund(page);
-    expect((await ask("GET", pathOf(page))).text).toContain("has been paid back since");
+    expect((await ask("GET", pathOf(page))).text).toContain("has since been refunded");
   });
 });
 
@@ -156,7 +156,7 @@ describe("the bank's page", () => {
     expect([sent.status, sent.location]).toEqual([303, `${pathOf(page)}/confirm`]);
     const asked = await ask("GET", `${pathOf(page)}/confirm`);
     expect(asked.status).toBe(200);
-    expect(asked.text).toContain("charge NGN 100.00 to your card that ends in 4796");
+    expect(asked.text).toContain("charge NGN 100.00 to your card ending in 4796");
     expect(asked.text).toContain("Sandbox: no real money");
     expect(policyOf(asked)).toContain("form-action 'self' https://relay.example");
     const answered = await ask("POST", `${pathOf(page)}/confirm`, { confirm: "yes" });
