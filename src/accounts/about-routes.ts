@@ -18,17 +18,14 @@ export interface AboutRouteDeps {
 
 export const about = v.object({
   version: v.string(),
-  baseUrl: v.pipe(v.string(), v.description("Base address in every URL that the server gives out.")),
-  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: it answers to its own machine only.")),
-  signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: the operator makes the accounts.")),
+  baseUrl: v.pipe(v.string(), v.description("Base of every URL that the server gives out.")),
+  mode: v.pipe(v.picklist(["local", "public"]), v.description("local: it serves only its own machine.")),
+  signup: v.pipe(v.picklist(["open", "closed"]), v.description("closed: only the operator creates accounts.")),
   payments: v.pipe(
     v.picklist(["sandbox", "paystack", "off"]),
-    v.description("sandbox: paid plans can be tried with test cards. off: there are none."),
+    v.description("sandbox: paid plans can be tried with test cards. off: there are no paid plans."),
   ),
-  paused: v.pipe(
-    v.array(v.picklist(pausable)),
-    v.description("What the operator of the server holds back for now: deliveries, charges."),
-  ),
+  paused: v.pipe(v.array(v.picklist(pausable)), v.description("What the operator has paused: deliveries, charges.")),
   currency: v.literal("NGN"),
   plans: v.array(
     v.object({
@@ -37,7 +34,7 @@ export const about = v.object({
       eventsPerMonth: v.pipe(v.number(), v.integer()),
       priceKobo: v.pipe(
         v.nullable(v.pipe(v.number(), v.integer())),
-        v.description("Of a month, in kobo: 100 are one naira. null: invoiced by the operator."),
+        v.description("Monthly price in kobo (100 kobo are one naira). null: invoiced by the operator."),
       ),
     }),
   ),
@@ -68,9 +65,9 @@ export function aboutRoutes({ config, pauses, prices, baseUrl }: AboutRouteDeps)
         path: "/v1/about",
         tag: "Accounts",
         summary: "Show what this server offers",
-        description: "Its plans and their prices, and how it is set up. For pages on which accounts are made.",
+        description: "Its plans, their prices and how the server is set up, for sign-up pages.",
         access: "none",
-        responses: { 200: { description: "The server.", schema: about, example: aboutExample } },
+        responses: { 200: { description: "What the server offers.", schema: about, example: aboutExample } },
       },
       () =>
         ok({

@@ -215,8 +215,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);
     const message = result.confirm
-      ? "Your bank wants you to confirm the charge: open payment_url; the upgrade is complete then."
-      : "Open payment_url to verify a card, which charges 100 NGN once; the upgrade is complete then.";
+      ? "Your bank asks you to confirm the charge; open payment_url to confirm it and complete the upgrade."
+      : "Verify a card to activate your plan: open payment_url. The verification charges 100 NGN once.";
     return { tenant: result.tenant, paymentUrl: payments.paymentUrl(result.token), message };
   }
 
@@ -333,21 +333,21 @@ const signUpClosed = () =>
 
 const tooManyAccounts = (retryAfterSeconds: number) =>
   rateLimited(
-    `At most ${newAccountsPerHour} accounts an hour are made for one address; wait for the seconds in Retry-After.`,
+    `At most ${newAccountsPerHour} accounts an hour can be created from one address; wait for the seconds in Retry-After.`,
     "too_many_accounts",
     retryAfterSeconds,
   );
 
 const tooManyEmailChanges = (retryAfterSeconds: number) =>
   rateLimited(
-    `At most ${emailChangesPerHour} changes of the e-mail an hour are taken for one account; wait for the seconds in Retry-After.`,
+    `An account may change its e-mail address at most ${emailChangesPerHour} times an hour; wait for the seconds in Retry-After.`,
     "too_many_email_changes",
     retryAfterSeconds,
   );
 
 const tooManyUpgrades = (retryAfterSeconds: number) =>
   rateLimited(
-    `At most ${upgradesPerMinute} upgrades a minute are tried for one account; wait for the seconds in Retry-After.`,
+    `An account may attempt at most ${upgradesPerMinute} upgrades a minute; wait for the seconds in Retry-After.`,
     "too_many_upgrades",
     retryAfterSeconds,
   );

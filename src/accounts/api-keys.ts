@@ -24,7 +24,7 @@ const notAuthenticated = () =>
   new DomainError({
     kind: "unauthenticated",
     code: "unauthenticated",
-    message: "Authorization must be `Bearer <API key>` with a key that is active; GET /v1/tenants/api-keys lists them.",
+    message: "Authorization must be `Bearer <API key>` with an active key; GET /v1/tenants/api-keys lists them.",
   });
 
 /** Whose key it is. @throws unauthenticated for every reason, always with the same words */

@@ -18,8 +18,11 @@ export const apiKeyRecord = v.object({
   key: v.string(),
   is_active: v.boolean(),
   created_at: v.string(),
-  last_used: v.pipe(v.nullable(v.string()), v.description("May lag by a minute; null when it was never used.")),
-  expires_at: v.pipe(v.nullable(v.string()), v.description("From then on the key is refused; null until a rotation.")),
+  last_used: v.pipe(
+    v.nullable(v.string()),
+    v.description("May lag by up to a minute; null if the key has never been used."),
+  ),
+  expires_at: v.pipe(v.nullable(v.string()), v.description("When the key stops working; null until a rotation.")),
 });
 
 export const apiKeyRecords = v.array(apiKeyRecord);
@@ -66,8 +69,8 @@ export const rotateSigningKeyBody = jsonObject({ activate_after_seconds: v.optio
 
 export const rotatedSigningKey = v.object({
   kid: v.string(),
-  activates_at: v.pipe(v.string(), v.description("From then on deliveries are signed with this key.")),
-  earlier_published_until: v.pipe(v.string(), v.description("Until then the JWK set has the earlier keys too.")),
+  activates_at: v.pipe(v.string(), v.description("When deliveries start being signed with this key.")),
+  earlier_published_until: v.pipe(v.string(), v.description("Until then, the JWK set includes the earlier keys too.")),
 });
 
 export const rotatedSigningKeyExample = {
@@ -80,7 +83,7 @@ export const signingSecret = v.object({
   secret: v.string(),
   earlier_secret_expires_at: v.pipe(
     v.nullable(v.string()),
-    v.description("Until then deliveries are signed with the earlier secret too; null when there is none."),
+    v.description("Until then, deliveries are also signed with the earlier secret; null if there is none."),
   ),
 });
 

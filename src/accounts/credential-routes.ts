@@ -36,7 +36,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         access: "session",
         responses: {
           200: {
-            description: "The keys, the newest first, also those that are no longer active.",
+            description: "All keys, newest first, including inactive ones.",
             schema: c.apiKeyRecords,
             example: [c.apiKeyExample],
           },
@@ -51,7 +51,8 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         path: "/v1/tenants/api-keys/rotate",
         tag: keysTag,
         summary: "Replace the API key",
-        description: "Every other active key ends after the grace period, or at its own end if that is earlier.",
+        description:
+          "Every other active key expires after the grace period, or earlier if it was already due to expire.",
         access: "session",
         body: c.rotateApiKeyBody,
         bodyOptional: true,
@@ -73,8 +74,9 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         method: "GET",
         path: "/v1/tenants/:tenantId/jwks.json",
         tag: signaturesTag,
-        summary: "Get the public keys of a tenant's deliveries",
-        description: "A JWK set (RFC 7517, RFC 8037). `Service-Key-Id` of a delivery is the `kid` of its key.",
+        summary: "Get the public keys that verify a tenant's deliveries",
+        description:
+          "A JWK set (RFC 7517, RFC 8037). The `Service-Key-Id` header of a delivery is the `kid` of its key.",
         access: "none",
         params: tenantPath,
         responses: {
@@ -100,8 +102,8 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         tag: signaturesTag,
         summary: "Replace the signing key",
         description:
-          "The new key is published at once and signs after `activate_after_seconds`, so that receivers can learn it " +
-          "first. The earlier ones stay published seven days longer.",
+          "The new key is published at once and starts signing after `activate_after_seconds`, so that receivers can fetch " +
+          "it first. Earlier keys stay published for seven more days.",
         access: "session",
         body: c.rotateSigningKeyBody,
         bodyOptional: true,
@@ -112,7 +114,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           429: failure(
             "The account has 100 published signing keys.",
             "too_many_signing_keys",
-            "The account has 100 published signing keys, which is the limit; wait for Retry-After, when the first of them is no longer needed.",
+            "The account has 100 published signing keys, which is the limit; wait for the seconds in Retry-After, until the oldest is withdrawn.",
           ),
         },
       },
@@ -147,7 +149,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         path: "/v1/tenants/signing-secret/rotate",
         tag: signaturesTag,
         summary: "Replace the Standard Webhooks secret",
-        description: "For seven days deliveries are signed with the earlier secret as well.",
+        description: "For seven days, deliveries are also signed with the earlier secret.",
         access: "session",
         responses: {
           201: {

@@ -193,7 +193,7 @@ const failureKey = (account: string, from: string) => `${account} ${from}`;
 
 const tooManyFailures = "Too many failed logins; wait for the seconds in Retry-After and try again.";
 const tooManyRightLogins =
-  "Too many logins; a session token holds for two hours. Wait for the seconds in Retry-After and try again.";
+  "Too many logins; reuse the session token, which is valid for two hours, or wait for the seconds in Retry-After.";
 
 function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailures): void {
   const turn = limiter.peek(key);

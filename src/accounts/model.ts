@@ -36,7 +36,7 @@ export const tenantPath = v.object({ tenantId: v.string() });
 
 // ---------------------------------------------------------------- errors
 
-export const tenantNotFound = failure("There is no such tenant.", "tenant_not_found", "The tenant does not exist.");
+export const tenantNotFound = failure("The tenant does not exist.", "tenant_not_found", "The tenant does not exist.");
 
 // ---------------------------------------------------------------- create
 
@@ -59,8 +59,8 @@ export const createdTenant = v.object({
   tier: anyTier,
   name: v.string(),
   email: v.string(),
-  password: v.optional(v.pipe(v.string(), v.description("Free tier: shown this once."))),
-  payment_url: v.optional(v.pipe(v.string(), v.description("Paid tiers: the page that verifies the card."))),
+  password: v.optional(v.pipe(v.string(), v.description("Free tier only. Shown only once."))),
+  payment_url: v.optional(v.pipe(v.string(), v.description("Paid tiers only. The page on which to verify the card."))),
   payment_note: v.optional(v.string()),
 });
 
@@ -83,7 +83,9 @@ export const accountInfo = v.object({
   enforced_events_per_month: v.pipe(
     v.number(),
     v.integer(),
-    v.description("The limit in force: an upgrade raises it once the card is verified; 0 until a first verification."),
+    v.description(
+      "The quota in force. An upgrade raises it once the card is verified; 0 until the first verification.",
+    ),
   ),
   enforced_webhooks: v.pipe(v.number(), v.integer()),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
@@ -136,7 +138,7 @@ export const upgradedExample = {
   tier: "pro",
   included_events: 5_000_000,
   payment_status: "pending",
-  message: "Open payment_url to verify a card; the upgrade is complete then.",
+  message: "Verify a card to activate your plan: open payment_url. The verification charges 100 NGN once.",
   payment_url: "https://relay.example.com/pay/8d0f4nq2c6t1",
 };
 
@@ -148,7 +150,7 @@ export const loginExample = { loginId: "t5k2m8q0w3r7xa", password: "y7Kd@3mNq8Rw
 
 export const authenticated = v.object({
   status: v.literal("authenticated"),
-  token: v.pipe(v.string(), v.description("A JWT for two hours.")),
+  token: v.pipe(v.string(), v.description("A JWT, valid for two hours.")),
   tenant_id: v.string(),
   tenant_name: v.string(),
   tier: anyTier,

@@ -35,8 +35,8 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         tag,
         summary: "Create a tenant",
         description:
-          "On the free tier everything is optional: what is not given is generated. Paid tiers need name, email and " +
-          "password, and the account is activated after the card verification.",
+          "On the free tier every field is optional and generated when missing. Paid tiers require name, email and " +
+          "password, and the account is activated once its card is verified.",
         access: "none",
         body: m.createTenantBody,
         bodyOptional: true,
@@ -44,7 +44,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         limit: ({ address }) => accounts.checkSignUpRate(address),
         responses: {
           201: {
-            description: "The account. On the free tier with its password, which is shown this once.",
+            description: "The account. On the free tier it includes the password, which is shown only once.",
             schema: m.createdTenant,
             example: m.createdTenantExample,
           },
@@ -55,9 +55,9 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             "Sign-up is closed on this server; ask its operator for an account.",
           ),
           429: failure(
-            "Too many accounts were made for this address.",
+            "Too many accounts were created from this address.",
             "too_many_accounts",
-            "At most 60 accounts an hour are made for one address; wait for the seconds in Retry-After.",
+            "At most 60 accounts an hour can be created from one address; wait for the seconds in Retry-After.",
           ),
           503: paymentsUnavailable,
         },
@@ -105,8 +105,8 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         method: "GET",
         path: "/v1/tenants/:tenantId/status",
         tag,
-        summary: "Show whether a tenant is active",
-        description: "To poll until a card verification is complete.",
+        summary: "Check whether a tenant is active",
+        description: "Poll it until the card verification is complete.",
         access: "none",
         params: m.tenantPath,
         responses: {
@@ -130,7 +130,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         tag,
         summary: "Upgrade to a higher tier",
         description:
-          "From the free tier, email and password are required and become the login. There are no downgrades.",
+          "From the free tier, email and password are required and become the login. Downgrades are not supported.",
         access: "session",
         body: m.upgradeBody,
         bodyExample: m.upgradeExample,
@@ -142,7 +142,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             example: m.upgradedAndPaidExample,
           },
           202: {
-            description: "The upgrade is applied; a card has to be verified.",
+            description: "The upgrade is applied; a card must be verified to activate it.",
             schema: m.upgraded,
             example: m.upgradedExample,
           },
@@ -153,7 +153,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           402: failure(
             "The saved card was declined, or an earlier charge is outstanding.",
             "payment_declined",
-            "The saved card was declined (Insufficient funds); verify another one with POST /v1/tenants/payment-method and repeat the request.",
+            "The saved card was declined (Insufficient funds); verify another card with POST /v1/tenants/payment-method and retry the request.",
           ),
           403: failure(
             "The operator has suspended the account.",
@@ -161,14 +161,14 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
             "The operator of this server has suspended the account; ask them to resume it.",
           ),
           429: failure(
-            "Too many upgrades were tried.",
+            "Too many upgrade attempts.",
             "too_many_upgrades",
-            "At most 10 upgrades a minute are tried for one account; wait for the seconds in Retry-After.",
+            "An account may attempt at most 10 upgrades a minute; wait for the seconds in Retry-After.",
           ),
           503: failure(
-            "No answer from the payment processor; a repetition charges nothing twice.",
+            "The payment processor did not respond. It is safe to retry; nothing is charged twice.",
             "payment_unknown",
-            "The payment processor has not said whether the card was charged; repeat the request, nothing is charged twice.",
+            "The payment processor has not confirmed whether the card was charged; retry the request, nothing is charged twice.",
           ),
         },
       },
@@ -194,7 +194,8 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         path: "/v1/tenants",
         tag,
         summary: "Delete the account and all its data",
-        description: "It cannot be undone. Attempts in flight are aborted, and every credential ends at once.",
+        description:
+          "This cannot be undone. Attempts in flight are aborted, and every credential stops working at once.",
         access: "session",
         responses: { 204: { description: "The account is deleted." } },
       },

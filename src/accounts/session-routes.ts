@@ -16,13 +16,13 @@ export interface SessionRouteDeps {
 const tag = "Sessions";
 
 const authenticated = {
-  description: "A session token for two hours.",
+  description: "A session token, valid for two hours.",
   schema: m.authenticated,
   example: m.authenticatedExample,
 };
 
 const tooManyLogins = failure(
-  "Too many failed logins, for this account or from this address; or too many logins in a minute.",
+  "Too many failed logins for this account or from this address, or too many logins in a minute.",
   "too_many_logins",
   "Too many failed logins; wait for the seconds in Retry-After and try again.",
 );
@@ -36,7 +36,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         path: "/v1/tenants/auth/login",
         tag,
         summary: "Log in",
-        description: "loginId is the tenant id, or on paid tiers also the e-mail address.",
+        description: "loginId is the tenant id or, on paid tiers, the e-mail address.",
         access: "none",
         body: m.loginBody,
         bodyExample: m.loginExample,
@@ -45,7 +45,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
           200: authenticated,
           400: invalidRequest("loginId is required.", "field_required"),
           401: failure(
-            "There is no such account, or the password is another one.",
+            "The account does not exist, or the password is wrong.",
             "wrong_credentials",
             "loginId or password is wrong.",
           ),
@@ -64,7 +64,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         path: "/v1/tenants/auth/refresh",
         tag,
         summary: "Get a new session token",
-        description: "Until 24 hours after the login; then 401.",
+        description: "Possible until 24 hours after the login, then 401.",
         access: "session",
         responses: { 200: authenticated },
       },
@@ -76,13 +76,13 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         method: "POST",
         path: "/v1/tenants/auth/logout",
         tag,
-        summary: "End this session, or all",
+        summary: "End this session, or all sessions",
         access: "session",
         body: m.logoutBody,
         bodyOptional: true,
         bodyExample: { all: true },
         responses: {
-          204: { description: "The token, or with `all` every token of the account, is refused from now on." },
+          204: { description: "The token, or with `all` every token of the account, has been revoked." },
           400: invalidRequest("all must be true or false."),
         },
       },
@@ -104,7 +104,7 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         path: "/v1/tenants/password",
         tag,
         summary: "Change the password",
-        description: "Every earlier session token ends; the answer has a new one.",
+        description: "Revokes every earlier session token and returns a new one.",
         access: "session",
         body: m.changePasswordBody,
         limit: ({ address, tenant }) => login.checkAddress(address, tenant),

@@ -10,7 +10,7 @@ const failureMeanings = Object.entries(failureCodes).map(([code, meaning]) => `\
 export const errorCode = v.pipe(
   v.nullable(v.string()),
   v.metadata({
-    description: `Why it failed, for programs; null without a failure, and for those that a version before the codes stored. ${failureMeanings.join("; ")}. Other values may come.`,
+    description: `Why it failed, for programs; null without a failure and for failures recorded before codes existed. ${failureMeanings.join("; ")}. More values may be added.`,
     "x-extensible-enum": Object.keys(failureCodes),
   }),
 );
@@ -28,13 +28,13 @@ export const attemptBody = v.object({
   replayGroupId: v.pipe(
     v.nullable(v.string()),
     v.description(
-      `At most ${listedLabelCharacters} characters of the label; its records and its replay have it whole.`,
+      `At most ${listedLabelCharacters} characters of the label; the records and the replay have it in full.`,
     ),
   ),
   replayGroupIdIsCut: v.optional(
     v.pipe(
       v.literal(true),
-      v.description("Only when the label is longer; `replayGroupId` then ends with an ellipsis."),
+      v.description("Present only if the label is longer; `replayGroupId` then ends with an ellipsis."),
     ),
   ),
 });

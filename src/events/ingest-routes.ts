@@ -27,7 +27,7 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         tag: "Ingestion",
         summary: "Accept an event",
         description:
-          "The payload is stored and delivered byte for byte as it was sent. The answer comes after the event and all its deliveries are on disk.",
+          "The payload is stored and delivered byte for byte as sent. The response is sent once the event and all its deliveries are on disk.",
         access: "api_key",
         body: "bytes",
         bodyDocument: model.IngestBody,
@@ -74,7 +74,7 @@ function idempotencyOf(headers: Headers, path: string, body: Uint8Array): Accept
   const key = headers.get("idempotency-key");
   if (key === null) return undefined;
   if (!idempotencyKeyPattern.test(key)) {
-    throw invalid("Idempotency-Key must have 1 to 255 printable ASCII characters.", "invalid_idempotency_key");
+    throw invalid("Idempotency-Key must be 1 to 255 printable ASCII characters.", "invalid_idempotency_key");
   }
   return { key, fingerprint: createHash("sha256").update(path).update("\n").update(body).digest() };
 }

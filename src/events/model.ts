@@ -17,7 +17,7 @@ const examplePayload = { event_type: "order.created", order_id: 1042 };
 
 const payload = v.pipe(
   v.record(v.string(), v.unknown()),
-  v.description("A JSON object, stored and delivered byte for byte as it was sent."),
+  v.description("A JSON object, stored and delivered byte for byte as sent."),
 );
 
 /** For the document; the bytes themselves are judged by `slicePayload` and `sliceBatch`. */
@@ -45,7 +45,7 @@ const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
     "Idempotency-Key was already used for another request in the last 24 hours; use a new key.",
   ),
   429: failure(
-    "The month's quota is used up; `Retry-After` reaches to the end of the month.",
+    "The monthly quota is used up; `Retry-After` lasts until the end of the month.",
     "quota_exceeded",
     "The plan includes 10000 events a month, and all are used; upgrade the account or wait until next month.",
   ),
@@ -53,7 +53,7 @@ const ingestRefusals: Readonly<Record<number, ResponseDescription>> = {
 
 export const ingestResponses: Readonly<Record<number, ResponseDescription>> = {
   202: {
-    description: "The event and its deliveries are stored; it is queued for delivery.",
+    description: "The event is stored and queued for delivery.",
     schema: v.object({ status: v.literal("accepted"), eventId: v.string() }),
     example: { status: "accepted", eventId: exampleEventId },
   },
@@ -62,7 +62,7 @@ export const ingestResponses: Readonly<Record<number, ResponseDescription>> = {
 
 export const batchResponses: Readonly<Record<number, ResponseDescription>> = {
   202: {
-    description: "All events and their deliveries are stored; the ids are in the order of the events.",
+    description: "All events are stored and queued for delivery; the ids are in the order of the events.",
     schema: v.object({ status: v.literal("accepted"), eventIds: v.array(v.string()) }),
     example: { status: "accepted", eventIds: [exampleEventId, "evt_01jc8x2m4f7n9q3s5v7y9a1c3f"] },
   },
@@ -86,7 +86,7 @@ export const isoTime = (role: "start" | "end") =>
   v.pipe(
     v.string("must be an ISO 8601 time"),
     v.description(
-      `ISO 8601, inclusive. Without a zone it is UTC; a date alone is its ${role === "start" ? "first" : "last"} millisecond.`,
+      `ISO 8601, inclusive. UTC if no zone is given; a date alone means its ${role === "start" ? "first" : "last"} millisecond.`,
     ),
     v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
       const ms = parseIso(dataset.value, role);
@@ -108,13 +108,13 @@ export const listQuery = v.pipe(
   v.object({
     page: v.optional(pageNumber, "0"),
     size: v.optional(pageSize, "20"),
-    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, also of a removed one."))),
+    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     payload: v.optional(
       v.pipe(
         v.picklist(["true", "false"], "must be true or false"),
-        v.description("false: `originalPayload` is null, for a list that does not show it."),
+        v.description("false: leaves `originalPayload` null, for lists that do not show it."),
       ),
       "true",
     ),
@@ -135,7 +135,7 @@ const minuteMs = 60_000;
 
 const bucketDuration = v.pipe(
   v.string("must be a duration"),
-  v.description("Width of a bucket: whole minutes, such as 1m, 5m or 1h."),
+  v.description("Width of a bucket, in whole minutes: 1m, 5m or 1h, for example."),
   v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
     const ms = parseDuration(dataset.value);
     if (ms !== null && ms % minuteMs === 0) return ms;
@@ -170,16 +170,16 @@ export const recordBody = v.object({
     // Open: a client must not break when another state joins these (rules, section 7).
     v.metadata({
       description:
-        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. Other values may come.",
+        "DELIVERED or FAILED; PENDING while a delivery is queued, in flight or waiting for a retry. More values may be added.",
       "x-extensible-enum": [...deliveryStates],
     }),
   ),
   ingestionTimestamp: time,
-  targetWebhook: v.pipe(v.string(), v.description("Empty when no webhook was registered as the event arrived.")),
+  targetWebhook: v.pipe(v.string(), v.description("Empty if no webhook was registered when the event arrived.")),
   errorReason: v.nullable(v.string()),
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
-    v.description("The payload as it was submitted; null only in a list with `payload=false`, and with `unreadable`."),
+    v.description("The payload as submitted; null only in a list with `payload=false` and when `unreadable`."),
   ),
   attempts: v.pipe(v.number(), v.integer()),
   attemptsForgotten: v.optional(
@@ -187,7 +187,7 @@ export const recordBody = v.object({
       v.number(),
       v.integer(),
       v.description(
-        `Of these, those before the latest ${keptAttempts}, which are listed no more; absent when there is none.`,
+        `How many of these are older than the latest ${keptAttempts} and no longer listed; absent if none.`,
       ),
     ),
   ),
@@ -196,14 +196,14 @@ export const recordBody = v.object({
   errorCode,
   statusCode: v.pipe(
     v.nullable(v.pipe(v.number(), v.integer())),
-    v.description("With `http_status`, the status of the answer; else null."),
+    v.description("The response status if `errorCode` is `http_status`, otherwise null."),
   ),
   replayGroupId: v.nullable(v.string()),
   unreadable: v.optional(
     v.pipe(
       v.literal(true),
       v.description(
-        "Only when it is so: the record lies on a damaged page of the storage. `originalPayload` is null, and what else is lost is empty; of the id the end may be zeros.",
+        "Present only if the record's page in the database is damaged. `originalPayload` is then null, other lost fields are empty, and the end of the id may be zeros.",
       ),
     ),
   ),
@@ -233,18 +233,16 @@ export const pageBody = v.object({
   total: v.pipe(
     v.number(),
     v.integer(),
-    v.description("All records that match; with a filter it is counted to 10,000."),
+    v.description("Number of matching records; with a filter, counted up to 10,000."),
   ),
   totalIsExact: v.optional(
-    v.pipe(v.boolean(), v.description("Only with webhook, from or to: false when more than 10,000 records match.")),
+    v.pipe(v.boolean(), v.description("Only with `webhook`, `from` or `to`: false if more than 10,000 records match.")),
   ),
   totalEvents: v.optional(
     v.pipe(
       v.number(),
       v.integer(),
-      v.description(
-        "All events of the account, each of which has a record for every webhook; only in the list of all records.",
-      ),
+      v.description("Number of events of the account, each with one record per webhook; only in the unfiltered list."),
     ),
   ),
 });
@@ -269,27 +267,25 @@ const statSums = {
   delivered: statCount,
   failed: statCount,
   attempts: statCount,
-  p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that were answered.")),
+  p50Ms: v.pipe(v.nullable(v.number()), v.description("Median latency of attempts that got a response.")),
   p95Ms: v.nullable(v.number()),
 };
 
 export const statsBody = v.object({
-  buckets: v.array(v.object({ at: v.pipe(time, v.description("Begin of the bucket.")), ...statSums })),
+  buckets: v.array(v.object({ at: v.pipe(time, v.description("Start of the bucket.")), ...statSums })),
   total: v.pipe(
     v.object(statSums),
-    v.description("The buckets together; percentiles are those of all their attempts, not means."),
+    v.description("All buckets together; percentiles cover all their attempts and are not averages."),
   ),
   waiting: v.pipe(
     v.object({
       records: v.pipe(statCount, v.description("Records that are PENDING now.")),
       oldestIngestionTimestamp: v.pipe(
         v.nullable(time),
-        v.description(
-          "When the oldest event among them was ingested, also one that is being replayed; null without any.",
-        ),
+        v.description("Ingestion time of the oldest of their events, replayed ones included; null if there is none."),
       ),
     }),
-    v.description("Now, whatever the range is."),
+    v.description("At this moment, whatever the range."),
   ),
 });
 
@@ -302,7 +298,7 @@ export const statsExample = {
 };
 
 export const eventNotFound = failure(
-  "The account has no such event.",
+  "The event does not exist.",
   "event_not_found",
   "The account has no event with this id.",
 );

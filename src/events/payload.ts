@@ -76,7 +76,7 @@ function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, payloads
   if (byteAt(bytes, position) === closeBracket) throw invalid("events must not be empty.", "events_empty");
   for (;;) {
     const index = payloads.length;
-    if (index >= maxEvents) throw invalid(`events must hold at most ${maxEvents} entries.`, "too_many_events");
+    if (index >= maxEvents) throw invalid(`events must have at most ${maxEvents} entries.`, "too_many_events");
     if (byteAt(bytes, position) !== openBrace) {
       skipValue(bytes, position, 1);
       throw invalid(`events[${index}] must be a JSON object.`, "event_not_object");

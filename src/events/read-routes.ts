@@ -87,7 +87,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         method: "GET",
         path: "/v1/events/:id",
         tag,
-        summary: "Get all records of one event, one for each target webhook",
+        summary: "Get all records of one event, one per target webhook",
         access: "session",
         params: m.eventPath,
         responses: {
@@ -113,17 +113,17 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         tag,
         summary: "List the delivery attempts of one event, oldest first",
         description:
-          "Those of replays too. `Total-Count` says how many there are, so the newest are on the page of number " +
+          "Includes attempts of replays. `Total-Count` is their number, so the latest are on page " +
           "⌈`Total-Count` / `size`⌉ - 1.",
         access: "session",
         params: m.eventPath,
         query: m.attemptsQuery,
         responses: {
           200: {
-            description: `One page of the latest ${keptAttempts} attempts of each record; its \`attemptsForgotten\` counts those before.`,
+            description: `One page of the latest ${keptAttempts} attempts of each record; \`attemptsForgotten\` of the record counts the earlier ones.`,
             schema: m.attemptsBody,
             example: [attemptExample],
-            headers: { [totalCount]: "How many attempts the event has had that are kept, on all pages." },
+            headers: { [totalCount]: "Number of stored attempts of the event, on all pages." },
           },
           400: invalidRequest("size must be at most 1000."),
           404: m.eventNotFound,
@@ -142,7 +142,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         method: "GET",
         path: "/v1/events/:id/delivery",
         tag,
-        summary: "Get the request of a delivery as it would be sent now, freshly signed",
+        summary: "Get a delivery's request as it would be sent now, freshly signed",
         access: "session",
         params: m.eventPath,
         responses: {
@@ -163,13 +163,13 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         method: "GET",
         path: "/v1/stats",
         tag,
-        summary: "Count what happened, by buckets of time",
-        description: `Without parameters the last hour by the minute, and in any case what waits now. At most ${maxBuckets} buckets.`,
+        summary: "Count events, deliveries and attempts in time buckets",
+        description: `By default, the last hour by the minute. What is pending now is always included. At most ${maxBuckets} buckets.`,
         access: "session",
         query: m.statsQuery,
         responses: {
           200: {
-            description: "Every bucket from `from` to `to`, also those in which nothing happened.",
+            description: "Every bucket from `from` to `to`, including empty ones.",
             schema: m.statsBody,
             example: m.statsExample,
           },
@@ -199,7 +199,7 @@ function statRange({ bucket, ...given }: m.StatsQuery, now: number) {
   const buckets = Math.floor(to / bucket) - Math.floor(from / bucket) + 1;
   if (buckets > maxBuckets) {
     throw invalid(
-      `bucket must be longer for this range of time: it would give ${buckets} buckets, and the limit is ${maxBuckets}.`,
+      `bucket is too short for this time range: it would give ${buckets} buckets, and the limit is ${maxBuckets}.`,
       "too_many_buckets",
     );
   }

@@ -18,16 +18,16 @@ const wholeNumber = (min: number, max: number) =>
   );
 
 export const answerBody = jsonObject({
-  status: v.optional(v.pipe(wholeNumber(200, 599), v.description("The status of the answer.")), defaultAnswer.status),
+  status: v.optional(v.pipe(wholeNumber(200, 599), v.description("The status to respond with.")), defaultAnswer.status),
   delay_ms: v.optional(
     v.pipe(
       wholeNumber(0, longestDelayMs),
-      v.description("How long the answer takes. From 10,000 on it comes too late: the attempt has timed out."),
+      v.description("How long to wait before responding. From 10,000 on, the attempt times out first."),
     ),
     defaultAnswer.delayMs,
   ),
   silent: v.optional(
-    v.pipe(v.boolean("must be true or false"), v.description("Never answers, whatever the rest says.")),
+    v.pipe(v.boolean("must be true or false"), v.description("Never respond, whatever the other fields say.")),
     defaultAnswer.silent,
   ),
 });
@@ -43,15 +43,15 @@ export const answerExample = { status: 503, delay_ms: 2000, silent: false };
 export const inboxQuery = v.object({
   size: v.optional(queryInteger(1, maxKeptDeliveries), "20"),
   after: v.optional(
-    v.pipe(v.string(), v.description("Id of a delivery: only those that came after it, as when polling.")),
+    v.pipe(v.string(), v.description("Id of a delivery: return only those received after it, for polling.")),
   ),
   before: v.optional(
-    v.pipe(v.string(), v.description("Id of a delivery: only those that came before it. The last one leads on.")),
+    v.pipe(v.string(), v.description("Id of a delivery: return only those received before it, for the next page.")),
   ),
 });
 
 export const inboxBody = v.object({
-  url: v.pipe(v.string(), v.description("The inbox. Register it as a webhook exactly as it stands here.")),
+  url: v.pipe(v.string(), v.description("The inbox. Register exactly this URL as a webhook.")),
   answer: savedAnswer,
   deliveries: v.array(
     v.object({
@@ -59,15 +59,15 @@ export const inboxBody = v.object({
       receivedAt: v.string(),
       eventId: v.string(),
       headers: v.record(v.string(), v.string()),
-      body: v.pipe(v.string(), v.description("The very text that was signed.")),
+      body: v.pipe(v.string(), v.description("Exactly the text that was signed.")),
       answeredStatus: v.pipe(
         v.nullable(v.pipe(v.number(), v.integer())),
-        v.description("What it is answered with; null when that comes too late or never."),
+        v.description("What the inbox responded; null if it responded too late or never."),
       ),
-      isTest: v.pipe(v.boolean(), v.description("A test of the webhook, which is stored nowhere else.")),
+      isTest: v.pipe(v.boolean(), v.description("Whether it is a test of the webhook, which is stored only here.")),
     }),
   ),
-  total: v.pipe(v.number(), v.integer(), v.description("How many are kept.")),
+  total: v.pipe(v.number(), v.integer(), v.description("Number of stored deliveries.")),
 });
 
 export const inboxExample = {

@@ -24,8 +24,8 @@ export function inboxRoutes({ store, addresses, hub }: InboxRouteDeps): ErasedEn
         tag,
         summary: "Read what the inbox received",
         description:
-          "The newest first. The last 100 are kept. `before`, with the id of the last one of a page, leads to the next " +
-          "page; `after`, with the id of the newest one that is known, leads to those that have come since.",
+          "Newest first; the latest 100 are kept. For the next page, set `before` to the id of the last delivery on this one; " +
+          "to poll, set `after` to the id of the latest delivery you have.",
         access: "session",
         query: m.inboxQuery,
         responses: {
@@ -55,15 +55,15 @@ export function inboxRoutes({ store, addresses, hub }: InboxRouteDeps): ErasedEn
         method: "PUT",
         path: "/v1/inbox/answer",
         tag,
-        summary: "Say how the inbox answers",
+        summary: "Set how the inbox responds",
         description:
-          "For seeing what becomes of a delivery that is refused, answered late or not at all. A field that is left out " +
-          "gets its default.",
+          "Use it to see how a delivery that is refused, answered late or never answered is handled. Omitted fields get their " +
+          "defaults.",
         access: "session",
         body: m.answerBody,
         bodyExample: m.answerExample,
         responses: {
-          200: { description: "How it answers from now on.", schema: m.savedAnswer, example: m.answerExample },
+          200: { description: "How it responds from now on.", schema: m.savedAnswer, example: m.answerExample },
           400: invalidRequest("status must be at least 200."),
         },
       },
@@ -81,9 +81,9 @@ export function inboxRoutes({ store, addresses, hub }: InboxRouteDeps): ErasedEn
         path: "/v1/inbox/deliveries",
         tag,
         summary: "Empty the inbox",
-        description: "What became of the deliveries stays in the events' records.",
+        description: "The outcome of the deliveries stays in the event records.",
         access: "session",
-        responses: { 204: { description: "It is empty." } },
+        responses: { 204: { description: "The inbox is empty." } },
       },
       async ({ tenant }) => {
         await store.emptyInbox(tenant.key);

@@ -19,15 +19,15 @@ export function pauseRoutes({ pauses, log }: PauseRouteDeps): ErasedEndpoint[] {
         method: "POST",
         path: "/operator/resume",
         tag: "Operator",
-        summary: "End a paused start",
-        description: "Of deliveries, of charges, or of both. What is not paused goes on as it is.",
+        summary: "Resume what is paused",
+        description: "Deliveries, charges or both. Whatever is not paused is unaffected.",
         access: "operator",
         body: jsonObject({ what: v.optional(v.array(what), [...pausable]) }),
         bodyOptional: true,
         bodyExample: { what: ["deliveries"] },
         responses: {
           200: {
-            description: "What was paused and goes on now, and what is still paused.",
+            description: "What has resumed, and what is still paused.",
             schema: v.object({ resumed: v.array(what), paused: v.array(what) }),
             example: { resumed: ["deliveries"], paused: ["charges"] },
           },

@@ -76,7 +76,7 @@ const detail = v.object({
   webhooks: v.number(),
 });
 
-const changed = { description: "The account as it is now.", schema: record, example: exampleRecord };
+const changed = { description: "The updated account.", schema: record, example: exampleRecord };
 
 /** What only the operator of the server may do (decisions, section 13). The commands `postrider tenant …` call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
@@ -103,7 +103,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         }),
         responses: {
           200: {
-            description: "The accounts, the newest first, and how many there are.",
+            description: "The accounts, newest first, and their total number.",
             schema: v.object({ tenants: v.array(record), total: v.number() }),
             example: { tenants: [exampleRecord], total: 1 },
           },
@@ -122,14 +122,14 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/tenants",
         tag,
         summary: "Create an account on any tier",
-        description: "Its tier is in force at once, also when sign-up is closed. Paid tiers need name and email.",
+        description: "Works even if sign-up is closed; the tier takes effect at once. Paid tiers need name and email.",
         access: "operator",
         body: m.operatorCreateBody,
         bodyOptional: true,
         bodyExample: { tier: "enterprise", name: "Ada's bank", email: "ada@example.com" },
         responses: {
           201: {
-            description: "The account with its password, which is shown this once.",
+            description: "The account with its password, which is shown only once.",
             schema: m.createdTenant,
             example: m.createdTenantExample,
           },
@@ -177,7 +177,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/tenants/:id/tier",
         tag,
         summary: "Set the tier of an account",
-        description: "In force at once. Webhooks beyond a lower limit stay until the account replaces them.",
+        description: "Takes effect at once. Webhooks beyond a lower limit stay until the account replaces them.",
         access: "operator",
         params: path,
         body: m.setTierBody,
@@ -197,7 +197,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/tenants/:id/suspend",
         tag,
         summary: "Suspend an account",
-        description: "It cannot put work in, and its deliveries pause until it is resumed.",
+        description: "It cannot submit work, and its deliveries pause until it is resumed.",
         access: "operator",
         params: path,
         responses: { 200: changed, 404: m.tenantNotFound },
@@ -211,7 +211,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/tenants/:id/resume",
         tag,
         summary: "End the operator's suspension of an account",
-        description: "A suspension for payment stays: only the outstanding charge ends it.",
+        description: "A suspension for payment stays until the outstanding charge succeeds.",
         access: "operator",
         params: path,
         responses: { 200: changed, 404: m.tenantNotFound },
@@ -226,8 +226,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         tag,
         summary: "Give an account a new password",
         description:
-          "Every session of the account ends. With `end_keys` its API keys and its signing secret end too, at once: somebody " +
-          "who had the password may have read them. It finds the new ones when it signs in.",
+          "Every session of the account ends. With `end_keys`, its API keys and its signing secret are replaced at once as well: " +
+          "anyone who had the password may have read them. The account finds the new ones when it signs in.",
         access: "operator",
         params: path,
         body: jsonObject({ end_keys: v.optional(v.boolean("must be true or false"), false) }),
@@ -235,7 +235,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         bodyExample: { end_keys: true },
         responses: {
           200: {
-            description: "The new password, which is shown this once, and with `end_keys` what has ended.",
+            description: "The new password, which is shown only once, and with `end_keys` what was revoked.",
             schema: v.object({
               tenant_id: v.string(),
               password: v.string(),
@@ -277,11 +277,11 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/token/rotate",
         tag,
         summary: "Replace the operator token",
-        description: "The old one is refused from then on. The new one is in the data directory as well.",
+        description: "The old one stops working at once. The new one is also in the data directory.",
         access: "operator",
         responses: {
           200: {
-            description: "The new token, which is shown this once.",
+            description: "The new token, which is shown only once.",
             schema: v.object({ operator_token: v.string() }),
             example: { operator_token: "svc_op_5f0c1e7a92b84d3655f0c1e7a92b84d3655f0c1e7a92b84d" },
           },

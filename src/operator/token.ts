@@ -22,7 +22,7 @@ export function createOperatorToken(
       } catch (error) {
         log.write("error", "operator.token_not_written", { error: String(error) });
         throw unavailable(
-          "The data directory does not take a new token; the old one holds.",
+          "The new token cannot be written to the data directory; the old one stays valid.",
           "storage_unavailable",
           30,
         );

@@ -13,7 +13,7 @@ const replayGroupId = v.pipe(
   v.string("must be a string"),
   v.nonEmpty("must not be empty"),
   v.description(
-    "A label of the caller's choice; records that are delivered again carry it. So do their deliveries, as `Service-Replay-Group`: its UTF-8, percent-encoded outside visible ASCII (0x21 to 0x7e) and for `%`; left out where that has more than 1,024 bytes.",
+    "A label of your choice. Replayed records carry it, and so do their deliveries as the `Service-Replay-Group` header: UTF-8, percent-encoded outside visible ASCII (0x21 to 0x7e) and for `%`. The header is omitted if that exceeds 1,024 bytes.",
   ),
 );
 
@@ -80,15 +80,15 @@ export const replayBody = v.object({
   queued: v.pipe(
     v.number(),
     v.integer(),
-    v.description("Records that were queued for delivery; the other numbers are records, too."),
+    v.description("Records queued for delivery. The following numbers count records, too."),
   ),
   delivered: v.pipe(v.number(), v.integer()),
   failed: v.pipe(v.number(), v.integer()),
-  superseded: v.pipe(v.number(), v.integer(), v.description("Overtaken by a later replay before they had ended.")),
+  superseded: v.pipe(v.number(), v.integer(), v.description("Overtaken by a later replay before they finished.")),
   skipped: v.pipe(
     v.number(),
     v.integer(),
-    v.description("Failed for a URL that is no longer registered, with nothing to replace it."),
+    v.description("Failed for a URL that is no longer registered and has no replacement."),
   ),
   createdAt: v.string(),
   completedAt: v.nullable(v.string()),
@@ -139,7 +139,7 @@ export const replayListBody = v.object({ replays: v.array(replayBody), total: v.
 
 export const previewedBody = v.object({ selected: v.pipe(v.number(), v.integer()) });
 
-const location = { Location: "Where the replay's progress is: /v1/events/replays/{id}." };
+const location = { Location: "Where to follow the replay's progress: /v1/events/replays/{id}." };
 
 export const singleInitiated: ResponseDescription = {
   description: "The event is queued for delivery again.",
@@ -149,7 +149,7 @@ export const singleInitiated: ResponseDescription = {
 };
 
 export const bulkInitiated: ResponseDescription = {
-  description: "The replay is accepted and goes on in the background.",
+  description: "The replay is accepted and runs in the background.",
   headers: location,
 };
 
@@ -170,11 +170,11 @@ export const singleResponses = {
   400: invalidRequest("eventId is required.", "field_required"),
   402: paymentRequired,
   403: failure(
-    "The event belongs to another account, or the account is suspended by the operator.",
+    "The event belongs to another account, or the operator has suspended the account.",
     "event_of_another_account",
     "The event with this eventId belongs to another account.",
   ),
-  404: failure("There is no such event.", "event_not_found", "There is no event with this eventId."),
+  404: failure("The event does not exist.", "event_not_found", "There is no event with this eventId."),
 };
 
 export const bulkResponses = {
@@ -183,14 +183,14 @@ export const bulkResponses = {
   402: paymentRequired,
   403: suspended,
   429: failure(
-    "One bulk replay of the account runs and ten wait; or, with `too_many_replays_today`, it has started as many in 24 hours as it may (in public mode).",
+    "One bulk replay of the account is running and ten are waiting; or, with `too_many_replays_today`, it has reached its limit for 24 hours (in public mode).",
     "too_many_replays",
-    "The account has 11 replays that have not ended; wait until one has, or cancel one.",
+    "The account has 11 unfinished replays; wait for one to finish, or cancel one.",
   ),
 };
 
 export const replayNotFound = failure(
-  "The account has no such replay.",
+  "The replay does not exist.",
   "replay_not_found",
   "The account has no replay with this id.",
 );

@@ -32,7 +32,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
     const turn = singles.take(id);
     if (turn.ok) return;
     throw rateLimited(
-      `An account may replay ${singleReplaysPerMinute} single events a minute; wait for Retry-After, or use a bulk replay.`,
+      `An account may replay ${singleReplaysPerMinute} single events a minute; use a bulk replay, or wait for the seconds in Retry-After.`,
       "too_many_single_replays",
       turn.retryAfterSeconds,
     );
@@ -44,8 +44,8 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         method: "POST",
         path: "/v1/events/replays/single",
         tag,
-        summary: "Deliver one event again",
-        description: `To every webhook that is registered now. At most ${singleReplaysPerMinute} a minute; each whole KiB of a label counts as one more.`,
+        summary: "Replay one event",
+        description: `Delivers it to every currently registered webhook. At most ${singleReplaysPerMinute} a minute; each full KiB of the label counts as one more.`,
         access: "session",
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
@@ -65,7 +65,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         method: "POST",
         path: "/v1/events/replays/timeline",
         tag,
-        summary: "Deliver the events of a range of time again",
+        summary: "Replay the events of a time range",
         description: "Events are selected by their ingestion time; both bounds are inclusive.",
         access: "session",
         body: m.timelineBody,
@@ -88,11 +88,11 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
           method: "POST",
           path: `/v1/events/replays/${kind}`,
           tag,
-          summary: kind === "all" ? "Deliver all stored events again" : "Deliver all failed events again",
+          summary: kind === "all" ? "Replay all stored events" : "Replay all failed events",
           description:
             kind === "all"
-              ? "Covers the whole history of the account, which can take long."
-              : "Covers every event that is FAILED now, for the webhooks that have not acknowledged it.",
+              ? "Covers the whole history of the account, which can take a long time."
+              : "Covers every event that is currently FAILED, for the webhooks that have not acknowledged it.",
           access: "session",
           body: m.bulkBody,
           bodyExample: { replayGroupId: "after-the-outage" },
@@ -109,13 +109,13 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/preview",
         tag,
         summary: "Count the events that a replay would select",
-        description: "The body of the replay, and its kind. Nothing is delivered.",
+        description: "Takes the body of the replay and its kind. Nothing is delivered.",
         access: "session",
         body: m.previewBody,
         bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
         responses: {
           200: {
-            description: "How many events would be delivered again.",
+            description: "Number of events that would be replayed.",
             schema: m.previewedBody,
             example: { selected: 132 },
           },
@@ -138,7 +138,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         method: "GET",
         path: "/v1/events/replays",
         tag,
-        summary: "List the replays, the newest first",
+        summary: "List the replays, newest first",
         access: "session",
         query: m.listQuery,
         responses: {
@@ -170,7 +170,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         access: "session",
         params: m.replayPath,
         responses: {
-          200: { description: "The replay as it stands.", schema: m.replayBody, example: m.replayExample },
+          200: { description: "The replay.", schema: m.replayBody, example: m.replayExample },
           404: m.replayNotFound,
         },
       },
@@ -186,14 +186,14 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         method: "DELETE",
         path: "/v1/events/replays/:id",
         tag,
-        summary: "Cancel what a replay has not queued yet",
+        summary: "Cancel the part of a replay that is not queued yet",
         description:
-          "What is queued is delivered. One that is queued to its end leaves nothing out, and the next replay may begin. A completed one stays as it is.",
+          "Records that are already queued are still delivered, and the next replay may start. A replay that is fully queued loses nothing; a completed one does not change.",
         access: "session",
         params: m.replayPath,
         responses: {
           200: {
-            description: "The replay as it stands now.",
+            description: "The replay after the cancellation.",
             schema: m.replayBody,
             example: { ...m.replayExample, status: "cancelled", completedAt: "2026-03-01T12:35:10.120Z" },
           },

@@ -42,13 +42,14 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
         method: "GET",
         path: "/v1/stream",
         tag: "Stream",
-        summary: "Watch what happens in the account (server-sent events)",
+        summary: "Follow the account's activity in real time (server-sent events)",
         description:
           "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed` and " +
           "`account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
-          "message that it names; when that is too long ago, or the reader was too slow, the message `resync` says that " +
-          "some are missing: read the lists again. What failed has its `errorCode`, as in attempts and records. The stream begins with an `id` alone, to resume from before the first " +
-          "message. A comment comes every 15 seconds. The stream ends with the session.",
+          "message it names. If that is too old, or the reader was too slow, a `resync` message says that some messages are " +
+          "missing: fetch the lists again. Failures have their `errorCode`, as in attempts and records. The stream opens with " +
+          "an `id` alone, so that you can resume from before the first message. A comment is sent every 15 seconds. The " +
+          "stream ends with the session.",
         access: "session",
         idleTimeoutSeconds,
         responses: {
@@ -56,7 +57,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
             description: "The stream.",
             contentType: "text/event-stream",
             example,
-            headers: { "X-Accel-Buffering": "no: proxies pass each message on at once." },
+            headers: { "X-Accel-Buffering": "no: proxies pass on each message at once." },
           },
           429: failure(
             "The account has 50 open streams.",

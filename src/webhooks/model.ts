@@ -37,19 +37,19 @@ export const webhookHealthList = v.array(
   v.object({
     id: v.string(),
     url: v.string(),
-    records: v.pipe(records, v.description("Records that were looked at; the next three add up to it.")),
+    records: v.pipe(records, v.description("Records taken into account: the sum of the next three.")),
     delivered: records,
     failed: records,
     pending: records,
-    lastDeliveredAt: v.pipe(lastTime, v.description("When the newest attempt that was acknowledged began.")),
+    lastDeliveredAt: v.pipe(lastTime, v.description("Start of the latest acknowledged attempt.")),
     lastFailedAt: v.pipe(
       lastTime,
-      v.description("When the newest failed attempt began, of records that failed or wait for their next try."),
+      v.description("Start of the latest failed attempt, among records that have failed or are waiting for a retry."),
     ),
     lastError: v.pipe(v.nullable(v.string()), v.description("The reason of that failure.")),
     lastErrorCode: errorCode,
     lastStatusCode: v.optional(
-      v.pipe(v.number(), v.integer(), v.description("Of the newest attempt; absent when it was not answered.")),
+      v.pipe(v.number(), v.integer(), v.description("Of the latest attempt; absent if it got no response.")),
     ),
   }),
 );

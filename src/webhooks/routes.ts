@@ -65,7 +65,7 @@ export function webhookRoutes({
         access: "session",
         responses: {
           200: {
-            description: "The webhooks, in the order in which they were given.",
+            description: "The webhooks, in the order in which they were set.",
             schema: m.webhookList,
             example: m.webhookListExample,
           },
@@ -80,11 +80,11 @@ export function webhookRoutes({
         path: "/v1/tenants/webhooks/health",
         tag,
         summary: "Show how the latest deliveries to each webhook went",
-        description: `Over the latest ${healthLimits.records} records of each, by ingestion; \`records\` says how many there are. They are looked for among the account's latest ${healthLimits.walked}, so replays of events from long before the webhook was registered may be left out.`,
+        description: `Covers the latest ${healthLimits.records} records of each webhook, by ingestion time; \`records\` is their number. They are taken from the account's latest ${healthLimits.walked} records, so replays of events from long before a webhook was registered may be missing.`,
         access: "session",
         responses: {
           200: {
-            description: "One entry for each webhook, in their order.",
+            description: "One entry per webhook, in the order of the list.",
             schema: m.webhookHealthList,
             example: m.webhookHealthExample,
           },
@@ -101,7 +101,7 @@ export function webhookRoutes({
         summary: "Replace all webhooks",
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
-          "One bad entry, and nothing changes. The account's own inbox (`GET /v1/inbox`) is a webhook like any other. " +
+          "If any entry is invalid, nothing changes. The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
           `At most ${changesPerMinute} changes a minute.`,
         access: "session",
         body: m.webhookEntries,
@@ -130,20 +130,24 @@ export function webhookRoutes({
         path: "/v1/tenants/webhooks/:id/test",
         tag,
         summary: "Send a signed sample event to one webhook",
-        description: `Answers with the attempt once it has ended. At most ${testsPerMinute} a minute.`,
+        description: `Returns the attempt once it has finished. At most ${testsPerMinute} a minute.`,
         access: "session",
         params: m.webhookPath,
         limit({ tenant }) {
           const turn = tests.take(tenant.id);
           if (turn.ok) return;
           throw rateLimited(
-            `An account may send ${testsPerMinute} webhook tests a minute; wait for Retry-After.`,
+            `An account may send ${testsPerMinute} webhook tests a minute; wait for the seconds in Retry-After.`,
             "too_many_tests",
             turn.retryAfterSeconds,
           );
         },
         responses: {
-          200: { description: "The attempt, failed or not.", schema: attemptBody, example: attemptExample },
+          200: {
+            description: "The attempt, whether it succeeded or failed.",
+            schema: attemptBody,
+            example: attemptExample,
+          },
           402: failure(
             "The account is suspended for an outstanding charge.",
             "account_suspended",
@@ -155,12 +159,12 @@ export function webhookRoutes({
             "The operator of this server has suspended the account; ask them to resume it.",
           ),
           404: failure(
-            "The account has no such webhook.",
+            "The webhook does not exist.",
             "webhook_not_found",
             "The webhook does not exist; GET /v1/tenants/webhooks lists them.",
           ),
           503: failure(
-            "The operator holds deliveries back.",
+            "The operator has paused deliveries.",
             "deliveries_paused",
             "The operator of this server has paused deliveries; events are stored and go out when deliveries resume.",
           ),
@@ -183,7 +187,7 @@ export function webhookRoutes({
 function refuseTooMany(turn: Turn): void {
   if (turn.ok) return;
   throw rateLimited(
-    `An account may change its webhooks ${changesPerMinute} times a minute; wait for Retry-After.`,
+    `An account may change its webhooks ${changesPerMinute} times a minute; wait for the seconds in Retry-After.`,
     "too_many_webhook_changes",
     turn.retryAfterSeconds,
   );

@@ -46,6 +46,6 @@ export async function checkWebhooks(
 
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>
   invalid(
-    `${field === "" ? "The body" : field} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; leave some out or upgrade the account.`,
+    `${field === "" ? "The body" : field} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; remove some or upgrade the account.`,
     "too_many_webhooks",
   );

@@ -214,7 +214,7 @@ describe("Idempotency-Key", () => {
           status: 400,
           exact: true,
           body: {
-            message: "Idempotency-Key must have 1 to 255 printable ASCII characters.",
+            message: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
             code: "invalid_idempotency_key",
           },
         },

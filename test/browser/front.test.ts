@@ -118,13 +118,13 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
         headers: { "Retry-After": "1800" },
         json: {
           code: "too_many_accounts",
-          message: "At most 60 accounts an hour are made for one address; wait for the seconds in Retry-After.",
+          message: "At most 60 accounts an hour can be created from one address; wait for the seconds in Retry-After.",
         },
       }),
     );
     await page.goto(server.url);
     await press(page, "Create a free account");
-    await seeText(page, "At most 60 accounts an hour are made for one address.");
+    await seeText(page, "At most 60 accounts an hour can be created from one address.");
     await seeText(page, /You can try again in (30 min|29 min \d+ s)\./);
     expect(await page.getByRole("button", { name: "Create a free account" }).isDisabled()).toBe(true);
     await browser.inspect(page, "start-too-many");

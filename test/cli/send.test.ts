@@ -179,7 +179,7 @@ describe("the key", () => {
   test.each([
     [{}, "There is no API key to send with. Try: POSTRIDER_API_KEY="],
     [{ POSTRIDER_API_KEY: "sk_live_1" }, "POSTRIDER_API_KEY is not valid. Try: POSTRIDER_API_KEY=svc_sk_"],
-    [{ POSTRIDER_API_KEY: "svc_sk_1" }, "Authorization must be `Bearer <API key>` with a key that is active"],
+    [{ POSTRIDER_API_KEY: "svc_sk_1" }, "Authorization must be `Bearer <API key>` with an active key"],
     [{ POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "Wr0ng#password" }, "loginId or password is wrong. Try: check"],
   ] as [Record<string, string>, string][])("with %p it ends with 1", async (env, start) => {
     const { code, out, err } = await refusal(["{}"], env);

@@ -177,7 +177,7 @@ describe("a batch is refused", () => {
     expect(batch(events(1000))).toHaveLength(1000);
     expect(batch(events(1001))).toBe("too_many_events");
     expect(batch(events(2), 2)).toHaveLength(2);
-    expect(messageOf(() => sliceBatch(encode(events(3)), 2))).toBe("events must hold at most 2 entries.");
+    expect(messageOf(() => sliceBatch(encode(events(3)), 2))).toBe("events must have at most 2 entries.");
   });
 });
 
