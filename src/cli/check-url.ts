@@ -38,9 +38,9 @@ export const checkUrlCommand: Command = {
   words: ["check-url"],
   operands: ["URL"],
   flags: [jsonFlag, ...settingFlags],
-  summary: "Explain whether deliveries may go to a URL",
-  details: `Judges the URL, resolves its host and judges every address, by the settings that the server
-would have. Exit code 0: deliveries may go there. 1: they may not.`,
+  summary: "Explain whether deliveries to a URL are allowed",
+  details: `Checks the URL, resolves its host and checks every address, with the settings the server would
+use. Exit code 0: deliveries are allowed. 1: they are not.`,
   async run({ operands: [url = ""], flags }, io) {
     const report = await examine(url, loadConfig(io.env, flags));
     io.out(flags.has("--json") ? JSON.stringify(report) : forPeople(report, io));
@@ -83,7 +83,7 @@ function judgeAddresses(addresses: readonly string[], url: URL, policy: AddressP
   return {
     allowed: !isRefused,
     rule: isRefused ? refused.rule : null,
-    reason: isRefused ? `webhook_url ${refused.message}.` : "Deliveries may go there.",
+    reason: isRefused ? `webhook_url ${refused.message}.` : "Deliveries to this URL are allowed.",
     addresses: verdicts.map(({ address, verdict }) => ({ address, allowed: verdict.ok, rule: ruleOf(verdict) })),
   };
 }

@@ -20,7 +20,7 @@ export const settingFlags: readonly Flag[] = Object.values(settings).flatMap(({ 
 export const dataDirFlag: Flag = {
   name: "--data-dir",
   value: "DIR",
-  doc: "Folder of the server's data (POSTRIDER_DATA_DIR).",
+  doc: "The server's data directory (POSTRIDER_DATA_DIR).",
 };
 
 export const jsonFlag: Flag = { name: "--json", doc: "Print one JSON value, for programs." };

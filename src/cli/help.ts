@@ -13,7 +13,7 @@ export function createHelpCommand(all: () => readonly Command[]): Command {
     operands: [],
     flags: [],
     restName: "COMMAND",
-    summary: "Show this, or what one command does",
+    summary: "Show this help, or the help of one command",
     async run({ operands }, io) {
       const style = createStyle(io);
       io.out(operands.length === 0 ? overview(all(), style) : pagesFor(operands, all(), style));
@@ -31,11 +31,11 @@ function overview(commands: readonly Command[], style: Style): string {
     ...commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}`),
     "",
     style.bold("Settings"),
-    "  Each is an environment variable, the frequent ones are flags of `postrider serve` too.",
+    "  Each is an environment variable; the common ones are also flags of `postrider serve`.",
     ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
     "",
     style.bold("Settings of listen and send"),
-    "  The server passes them over.",
+    "  The server ignores them.",
     ...Object.values(clientSettings).flatMap((setting) => ["", ...settingLines(setting, style)]),
   ].join("\n");
 }

@@ -11,10 +11,10 @@ export const licensesCommand: Command = {
   words: ["licenses"],
   operands: [],
   flags: [],
-  summary: "Print the licences of the program and of all that is in it",
+  summary: "Print the licences of the program and everything bundled with it",
   async run(_args, io) {
     const path = places.map((folder) => join(folder, "licences.txt")).find(existsSync);
-    if (path === undefined) throw new StartupError("The licences are gathered by the build. Try: bun run build");
+    if (path === undefined) throw new StartupError("The licences are collected by the build. Try: bun run build");
     io.out(readFileSync(path, "utf8"));
     return exitCode.ok;
   },

@@ -28,7 +28,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
       } catch (error) {
         if (isRefused(error)) throw notRunning(dataDir);
         const reason = error instanceof Error ? error.message : String(error);
-        throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: look at its log.`);
+        throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: check its log.`);
       }
       if (answer.status >= 200 && answer.status < 300) return answer.json;
       throw new StartupError(wordsOf(answer));
@@ -54,8 +54,8 @@ function userName(): string {
 
 const notRunning = (dataDir: string) =>
   new StartupError(
-    `No server runs on the data directory ${dataDir}. ` +
-      "Try: start it with postrider serve, or name its folder with --data-dir.",
+    `No server is running on the data directory ${dataDir}. ` +
+      "Try: start one with postrider serve, or pass its folder with --data-dir.",
   );
 
 function isAlive({ pid }: ServerFile): boolean {
@@ -85,5 +85,5 @@ const isRefused = (error: unknown) =>
 
 function wordsOf({ status, json }: Answer): string {
   const message = typeof json === "object" && json !== null && "message" in json ? json.message : null;
-  return typeof message === "string" ? message : `The server answered ${status}. Try: look at its log.`;
+  return typeof message === "string" ? message : `The server answered ${status}. Try: check its log.`;
 }

@@ -10,9 +10,9 @@ export const rotateTokenCommand: Command = {
   words: ["operator", "rotate-token"],
   operands: [],
   flags: [jsonFlag, dataDirFlag],
-  summary: "Replace the operator token; the old one is refused from then on",
-  details: `A running server is told and stops to take the old token at once. The new one is written into
-the data directory and is not printed, because terminals and logs of jobs keep what they show.`,
+  summary: "Replace the operator token; the old one stops working",
+  details: `A running server stops accepting the old token at once. The new one is written to the data
+directory and not printed, because terminals and job logs keep what they show.`,
   async run({ flags }, io) {
     const { dataDir } = loadConfig(io.env, flags);
     const isRunning = runningServer(dataDir) !== null;
@@ -22,7 +22,7 @@ the data directory and is not printed, because terminals and logs of jobs keep w
     io.out(
       flags.has("--json")
         ? JSON.stringify({ rotated: true, file, running: isRunning })
-        : `The operator token is a new one; the old one is refused.\nIt is in ${file}.`,
+        : `The operator token has been replaced; the old one no longer works.\nThe new one is in ${file}.`,
     );
     return exitCode.ok;
   },

@@ -11,9 +11,9 @@ export const resumeCommand: Command = {
   operands: [],
   restName: "deliveries|charges",
   flags: [jsonFlag, dataDirFlag],
-  summary: "Let a server deliver and charge that was started paused",
-  details: `Without a word it ends both pauses. What waits is delivered oldest first. The pause
-comes back with the next start while POSTRIDER_PAUSED or --paused still says so.`,
+  summary: "Resume deliveries and charges on a server that was started paused",
+  details: `Without arguments it resumes both. Waiting deliveries go out oldest first. The pause
+returns at the next start if POSTRIDER_PAUSED or --paused is still set.`,
   async run({ operands, flags }, io) {
     const what = operands.length === 0 ? pausable : operands.map(known);
     const { dataDir } = loadConfig(io.env, flags);
@@ -22,7 +22,7 @@ comes back with the next start while POSTRIDER_PAUSED or --paused still says so.
     if (flags.has("--json")) io.out(JSON.stringify({ resumed, paused }));
     else {
       for (const ended of what)
-        io.out(resumed.includes(ended) ? `${title(ended)} go on.` : `${title(ended)} were not paused.`);
+        io.out(resumed.includes(ended) ? `${title(ended)} have resumed.` : `${title(ended)} were not paused.`);
       for (const held of paused) io.out(`${title(held)} are still paused.`);
     }
     return exitCode.ok;
@@ -33,7 +33,7 @@ function known(word: string): (typeof pausable)[number] {
   const found = pausable.find((what) => what === word);
   if (found) return found;
   throw new UsageError(
-    `"${word}" is nothing that can be paused. Try: postrider resume ${nearest(word, pausable) ?? pausable.join(" or ")}`,
+    `"${word}" is not something that can be paused. Try: postrider resume ${nearest(word, pausable) ?? pausable.join(" or ")}`,
   );
 }
 

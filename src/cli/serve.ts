@@ -16,12 +16,12 @@ export const serveCommand: Command = {
   operands: [],
   flags: [
     ...settingFlags,
-    { name: "--paused", doc: "Deliver and charge nothing until `postrider resume` (POSTRIDER_PAUSED)." },
+    { name: "--paused", doc: "Hold back deliveries and charges until `postrider resume` (POSTRIDER_PAUSED)." },
   ],
-  summary: "Run the server (also without a command)",
-  details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it begins no more deliveries, lets those in flight
-end while it still answers, and exits with 0. A second signal ends it at once; nothing
-accepted is lost. SIGHUP reads the TLS certificate and key anew.`,
+  summary: "Run the server (the default command)",
+  details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it starts no more deliveries, lets those in flight
+finish while it still answers requests, and exits with 0. A second signal ends it at once;
+nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
   async run({ flags }, io) {
     const config = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
     const greets = io.isTerminal && config.logFormat !== "json";
@@ -66,18 +66,18 @@ function wordsOf(news: ClockNews): string {
   switch (news.kind) {
     case "ahead":
       return (
-        `The machine's clock has jumped ${formatSpan(news.byMs)} ahead. The server goes on by the time before, and ` +
-        `follows when it stays so for ${disbeliefMs / 60_000} minutes. Try: look at the machine's time service.`
+        `The machine's clock has jumped ${formatSpan(news.byMs)} ahead. The server keeps to its own time and follows the ` +
+        `clock only if it stays ahead for ${disbeliefMs / 60_000} minutes. Try: check the machine's time service.`
       );
     case "ahead_over":
-      return "The machine's clock is back; nothing has taken the wrong time.";
+      return "The machine's clock is back; nothing was recorded with the wrong time.";
     case "ahead_believed":
       return (
-        `The machine's clock has stayed ${formatSpan(news.byMs)} ahead, so the server follows it. If it is wrong, set it ` +
-        "right now: ids only grow, so all events until then carry times ahead of the clock."
+        `The machine's clock has stayed ${formatSpan(news.byMs)} ahead, so the server now follows it. If it is wrong, ` +
+        "correct it now: ids only increase, so all events until then carry times ahead of the clock."
       );
     case "back":
-      return `The machine's clock was set back by ${formatSpan(news.byMs)}. Events keep the order of their acceptance.`;
+      return `The machine's clock was set back by ${formatSpan(news.byMs)}. Events keep the order in which they were accepted.`;
   }
 }
 
@@ -102,7 +102,7 @@ function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: I
 function welcome(url: string, { localMode, dataDir, paused }: Config, io: Io): string {
   const style = createStyle(io);
   const mode = localMode
-    ? "local: answers only to this machine, may deliver to it"
+    ? "local: serves only this machine, may deliver to it"
     : "public: delivers to public https addresses only";
   const lines = formatPairs(
     [

@@ -35,17 +35,21 @@ interface Verb {
 
 const tiers = ["free", "pro", "business", "enterprise"];
 
-const tierFlag: Flag = { name: "--tier", value: "TIER", doc: `One of ${tiers.join(", ")}; free when not given.` };
+const tierFlag: Flag = { name: "--tier", value: "TIER", doc: `One of ${tiers.join(", ")}; free by default.` };
 const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
-const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 when not given." };
+const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
 const verbs: readonly Verb[] = [
   {
     verb: "create",
     flags: [
       tierFlag,
-      { name: "--name", value: "NAME", doc: "Display name; needed on paid tiers." },
-      { name: "--email", value: "ADDRESS", doc: "Contact address and, on paid tiers, login; needed there." },
+      { name: "--name", value: "NAME", doc: "Display name; required on paid tiers." },
+      {
+        name: "--email",
+        value: "ADDRESS",
+        doc: "Contact address; required on paid tiers, where it is also the login.",
+      },
     ],
     summary: "Create an account; its password is shown once",
     check: ({ flags }) => checkTier(flags.get("--tier") ?? "free"),
@@ -63,7 +67,7 @@ const verbs: readonly Verb[] = [
   {
     verb: "list",
     flags: [pageFlag, sizeFlag],
-    summary: "List the accounts, the newest first",
+    summary: "List the accounts, newest first",
     async run({ client, flags, print, io }) {
       const query = new URLSearchParams();
       if (flags.has("--page")) query.set("page", flags.get("--page") ?? "");
@@ -77,7 +81,7 @@ const verbs: readonly Verb[] = [
   {
     verb: "set-tier",
     operands: ["ID", "TIER"],
-    summary: `Put an account on a tier (${tiers.join(", ")}), in force at once`,
+    summary: `Set the tier of an account (${tiers.join(", ")}), effective at once`,
     check: ({ operands: [, tier = ""] }) => checkTier(tier),
     async run({ client, path, operands: [, tier], print, io }) {
       const changed = (await client.send("PUT", `${path}/tier`, { tier })) as Fields;
@@ -85,19 +89,19 @@ const verbs: readonly Verb[] = [
       return exitCode.ok;
     },
   },
-  forOne("suspend", "Suspend an account: it takes no events, its deliveries pause", "POST", "/suspend"),
+  forOne("suspend", "Suspend an account: its events are refused and its deliveries pause", "POST", "/suspend"),
   forOne("resume", "End the operator's suspension of an account", "POST", "/resume"),
   {
     verb: "reset-password",
     operands: ["ID"],
     flags: [
-      { name: "--end-keys", doc: "End its API keys and signing secret as well, at once. On a terminal it is asked." },
-      { name: "--keep-keys", doc: "Leave them, and do not ask." },
+      { name: "--end-keys", doc: "Also revoke its API keys and signing secret at once. On a terminal, you are asked." },
+      { name: "--keep-keys", doc: "Keep them, and do not ask." },
     ],
-    summary: "Give an account a new password; its sessions end, and its keys if wanted",
+    summary: "Give an account a new password; ends its sessions and, if wanted, its keys",
     check({ flags }) {
       if (flags.has("--end-keys") && flags.has("--keep-keys"))
-        throw new UsageError("--end-keys and --keep-keys are opposites. Try: one of them");
+        throw new UsageError("--end-keys and --keep-keys cannot be combined. Try: one of them");
     },
     async run({ client, path, operands: [id = ""], flags, print, io }) {
       const endKeys = flags.has("--end-keys") || (!flags.has("--keep-keys") && (await wantsKeysEnded(id, io)));
@@ -109,8 +113,8 @@ const verbs: readonly Verb[] = [
   {
     verb: "delete",
     operands: ["ID"],
-    flags: [{ name: "--yes", doc: "Do not ask. Needed where nobody can answer." }],
-    summary: "Delete an account and all its data; it cannot be undone",
+    flags: [{ name: "--yes", doc: "Do not ask for confirmation. Required without a terminal." }],
+    summary: "Delete an account and all its data; this cannot be undone",
     async run({ client, path, operands: [id = ""], flags, print, io }) {
       const tenant = (await client.send("GET", path)) as Fields;
       if (!flags.has("--yes") && !(await isConfirmed(id, tenant, io))) return exitCode.failed;
@@ -157,14 +161,14 @@ function forOne(verb: string, summary: string, method: string, suffix: string): 
 }
 
 const keysEnded =
-  "Sessions, API keys and signing secret have ended. The account finds the new ones when it signs in; until its sender\nhas the new key, its events are refused.";
-const keysKept = "Its sessions have ended. Its API keys and signing secret go on; --end-keys ends them too.";
+  "Its sessions, API keys and signing secret were revoked. The account finds the new ones when it signs in; its events\nare refused until its sender has the new key.";
+const keysKept = "Its sessions were revoked. Its API keys and signing secret still work; --end-keys revokes them too.";
 
 /** Only where somebody can answer: a script that does not say so keeps the keys. */
 async function wantsKeysEnded(id: string, io: Io): Promise<boolean> {
   if (!io.isTerminal) return false;
   const answer = await io.ask(
-    `End the API keys and the signing secret of ${id} as well? Its senders stop until they have the new key. [y/N] `,
+    `Also revoke the API keys and signing secret of ${id}? Its senders are refused until they have the new key. [y/N] `,
   );
   return /^y(es)?$/i.test(answer?.trim() ?? "");
 }
@@ -180,8 +184,8 @@ async function isConfirmed(id: string, tenant: Fields, io: Io): Promise<boolean>
   if (answer?.trim() === id) return true;
   io.err(
     answer === null
-      ? "Nothing was deleted, as nobody confirmed it. Try: --yes"
-      : "Nothing was deleted: that is not the id.",
+      ? "Nothing was deleted, because nobody confirmed it. Try: --yes"
+      : "Nothing was deleted: the id does not match.",
   );
   return false;
 }

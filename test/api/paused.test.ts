@@ -49,7 +49,7 @@ describe("while deliveries are paused", () => {
     await tenant.post("/v1/events/replays/all", { replayGroupId: "again" });
     expect(receiver.requests).toEqual([]);
 
-    expect(await resume(server, "deliveries")).toMatchObject({ code: 0, out: ["Deliveries go on."] });
+    expect(await resume(server, "deliveries")).toMatchObject({ code: 0, out: ["Deliveries have resumed."] });
     const arrived = await receiver.waitFor(5);
     expect(arrived.slice(0, 5).map(({ headers }) => headers.get("service-event-id"))).toEqual(ids);
     expect((await server.request("GET", "/v1/about")).body.paused).toEqual([]);
@@ -83,7 +83,7 @@ describe("while charges are paused", () => {
     expect([page.status, page.text.includes("Payments are paused")]).toEqual([503, true]);
     expect((await customer.charges()).map(({ kind }) => kind)).toEqual(["verification"]);
 
-    expect(await resume(server, "charges")).toMatchObject({ code: 0, out: ["Charges go on."] });
+    expect(await resume(server, "charges")).toMatchObject({ code: 0, out: ["Charges have resumed."] });
     await customer.whenCharge(({ kind, state }) => kind === "subscription" && state === "succeeded");
     expect((await visit(server, other.paymentUrl)).status).toBe(302);
     await server.stop();
@@ -92,7 +92,7 @@ describe("while charges are paused", () => {
 
 test("what is resumed alone leaves the other paused, and a new start pauses both again", async () => {
   const first = await paused("deliveries,charges");
-  expect((await resume(first, "charges")).out).toEqual(["Charges go on.", "Deliveries are still paused."]);
+  expect((await resume(first, "charges")).out).toEqual(["Charges have resumed.", "Deliveries are still paused."]);
   await first.stop({ keepData: true });
   const second = await paused("deliveries,charges", { dataDir: first.dataDir });
   expect((await second.request("GET", "/v1/about")).body.paused).toEqual(["deliveries", "charges"]);

@@ -102,7 +102,7 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
 
   async demo({ run }) {
     const { code, out, err } = await run("demo");
-    expectThat(code === 0 && out.includes("All of it held"), "all of it holds", { code, out, err });
+    expectThat(code === 0 && out.includes("Every check passed"), "all of it holds", { code, out, err });
     expectThat(out.includes("18 signatures verified"), "every signature is verified", out);
   },
 
@@ -121,7 +121,7 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const code = await server.child.exited;
     expectThat(code === 0, "SIGTERM ends it with 0", { code });
     const after = await run("tenant list");
-    expectThat(after.code === 1 && after.err.includes("No server runs"), "then no server is found", after);
+    expectThat(after.code === 1 && after.err.includes("No server is running"), "then no server is found", after);
   },
 
   async "send and listen"({ start, run }) {

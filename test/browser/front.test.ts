@@ -158,10 +158,10 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
     await seeText(page, "there are no paid plans");
     expect(await page.getByRole("link", { name: "Create a paid account" }).count()).toBe(0);
     await page.goto(`${unpaidServer.url}/sign-up`);
-    await seeText(page, "This server does not accept payments");
+    await seeText(page, "This server takes no payments");
     await startFreeAccount(page, unpaidServer.url);
     await page.goto(`${unpaidServer.url}/plan`);
-    await seeText(page, "This server does not accept payments");
+    await seeText(page, "This server takes no payments");
     expect(await page.getByRole("button", { name: /Upgrade/ }).count()).toBe(0);
   });
 });

@@ -49,7 +49,7 @@ describe("check-url", () => {
       allowed: true,
       mode: "local",
       rule: null,
-      reason: "Deliveries may go there.",
+      reason: "Deliveries to this URL are allowed.",
       addresses: [
         { address: "127.0.0.1", allowed: true, rule: null },
         { address: "::1", allowed: true, rule: null },

@@ -105,7 +105,7 @@ describe("a forwarder", () => {
     fetching.get("a")?.(null);
     arrive("b");
     await whenForwarded(2);
-    expect(forwarded.map(({ status, error }) => status ?? error)).toEqual(["the event is no longer there", 204]);
+    expect(forwarded.map(({ status, error }) => status ?? error)).toEqual(["the event no longer exists", 204]);
     expect(got()).toEqual(["b"]);
   });
 

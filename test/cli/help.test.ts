@@ -98,7 +98,7 @@ describe("what the operator can mend is one line on standard error", () => {
     [
       "tenant list --data-dir /nowhere",
       1,
-      "postrider: No server runs on the data directory /nowhere. Try: start it with postrider serve, or name its folder with --data-dir.",
+      "postrider: No server is running on the data directory /nowhere. Try: start one with postrider serve, or pass its folder with --data-dir.",
     ],
   ])("%s: exit code %i", async (line, code, start) => {
     const result = await run(line);

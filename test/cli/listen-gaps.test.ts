@@ -257,8 +257,8 @@ describe("the server", () => {
     await listening.whenOpen();
     clearInterval(travelling);
     expect(listening.err).toEqual([
-      `${first.url} cannot be reached (connection refused). Trying again until it works.`,
-      `${second.url} answers again.`,
+      `${first.url} cannot be reached (connection refused). Retrying until it works.`,
+      `${second.url} is available again.`,
       expect.stringMatching(/^Forwarding events of /),
     ]);
   });
@@ -329,7 +329,7 @@ describe("the session", () => {
       () => null,
       (reason: Error) => reason,
     );
-    expect(error?.message).toStartWith("The session of POSTRIDER_TOKEN has ended");
+    expect(error?.message).toStartWith("POSTRIDER_TOKEN is invalid or has expired");
     expect(listening.err.at(-1)).toStartWith("1 forwarded: 1 answered with 2xx.");
   });
 });
@@ -346,7 +346,7 @@ describe("Ctrl+C", () => {
     listening.interrupt();
     expect(await listening.ended).toBe(0);
     const [, since = ""] =
-      /^Nothing was forwarded\. To go on from there: --since (evt_\w+)$/.exec(listening.err.at(-1) ?? "") ?? [];
+      /^Nothing was forwarded\. To continue from there: --since (evt_\w+)$/.exec(listening.err.at(-1) ?? "") ?? [];
     expect(since < first).toBeTrue();
     expect(since).not.toBe("");
   });

@@ -81,7 +81,7 @@ describe("what is forwarded", () => {
     await whenPrinted(20);
     expect(idsOf(receiver)).toEqual(eventIds);
     expect(await stop()).toBe(0);
-    expect(err.at(-1)).toBe(`20 forwarded: 20 answered with 2xx. To go on from there: --since ${eventIds.at(-1)}`);
+    expect(err.at(-1)).toBe(`20 forwarded: 20 answered with 2xx. To continue from there: --since ${eventIds.at(-1)}`);
   });
 
   test("several at a time, which begin in order", async () => {
@@ -151,7 +151,7 @@ describe("what is printed", () => {
     expect(out[1]).toContain("  204  ");
     expect(receiver.requests.map(({ path }) => path)).toEqual(["/hook"]);
     await stop();
-    expect(err.at(-1)).toStartWith("2 forwarded: 1 answered with 2xx, 1 not answered.");
+    expect(err.at(-1)).toStartWith("2 forwarded: 1 answered with 2xx, 1 without a response.");
   });
 
   test("an address that does not answer within 10 s", async () => {
@@ -162,7 +162,7 @@ describe("what is printed", () => {
     await ingestOne(account);
     await receiver.waitFor(1);
     clock.travel(10_000);
-    expect((await whenPrinted(1))[0]).toMatch(/ {2}no answer within 10 s {2}10 s$/);
+    expect((await whenPrinted(1))[0]).toMatch(/ {2}no response within 10 s {2}10 s$/);
   });
 
   test("a redirect is an answer like any other, and is not followed", async () => {
@@ -239,7 +239,7 @@ describe("signing in", () => {
     expect({ code, out }).toEqual({ code: 1, out: [] });
     expect(err).toEqual([
       "postrider: loginId or password is wrong. Try: check POSTRIDER_LOGIN (or --login), POSTRIDER_PASSWORD, " +
-        `and that ${app.url} is the server of this account.`,
+        `and that the account is on ${app.url}.`,
     ]);
   });
 
@@ -260,8 +260,8 @@ describe("signing in", () => {
   });
 
   test.each([
-    [{}, "There is no account to sign in to. Try: POSTRIDER_LOGIN="],
-    [{ POSTRIDER_LOGIN: "t1" }, "There is no password for t1. Try: POSTRIDER_PASSWORD="],
+    [{}, "No account to sign in to. Try: POSTRIDER_LOGIN="],
+    [{ POSTRIDER_LOGIN: "t1" }, "No password for t1. Try: POSTRIDER_PASSWORD="],
   ] as [Record<string, string>, string][])("with %p and nobody to ask", async (env, start) => {
     const { code, err } = await run(env);
     expect(code).toBe(1);
@@ -281,7 +281,7 @@ describe("signing in", () => {
   test("a token that is none", async () => {
     const { code, err } = await run({ POSTRIDER_URL: app.url, POSTRIDER_TOKEN: "nonsense" });
     expect(code).toBe(1);
-    expect(err.join()).toStartWith("postrider: The session of POSTRIDER_TOKEN has ended or never was");
+    expect(err.join()).toStartWith("postrider: POSTRIDER_TOKEN is invalid or has expired");
   });
 
   test("a server that is not Postrider", async () => {
@@ -290,7 +290,7 @@ describe("signing in", () => {
     const { code, err } = await run(env);
     expect(code).toBe(1);
     expect(err).toEqual([
-      `postrider: ${other.url} answered 404, which is not what Postrider answers. Try: --server with the server's own address.`,
+      `postrider: ${other.url} answered 404, which does not look like Postrider. Try: --server with the address of your server.`,
     ]);
   });
 
@@ -306,14 +306,11 @@ describe("signing in", () => {
 describe("what is typed wrong is one line and exit code 2", () => {
   test.each([
     ["listen", '"postrider listen" needs --forward-to. Try: --forward-to http://localhost:3000/hook'],
-    ["listen --forward-to ftp://localhost/", '--forward-to is not an http or https address: "ftp://localhost/".'],
-    ["listen --forward-to http://", '--forward-to is not an http or https address: "http://".'],
-    ["listen --forward-to x --events faild", '"faild" is nothing to listen to. Try: --events failed'],
-    ["listen --forward-to x --events =", '"=" is nothing to listen to. Try: --events accepted,'],
-    [
-      "listen --forward-to x --since yesterday",
-      '--since is neither a duration nor a time nor an event id: "yesterday".',
-    ],
+    ["listen --forward-to ftp://localhost/", '--forward-to must be an http or https address, not "ftp://localhost/".'],
+    ["listen --forward-to http://", '--forward-to must be an http or https address, not "http://".'],
+    ["listen --forward-to x --events faild", '"faild" is not a kind of event to forward. Try: --events failed'],
+    ["listen --forward-to x --events =", '"=" is not a kind of event to forward. Try: --events accepted,'],
+    ["listen --forward-to x --since yesterday", '--since must be a duration, a time or an event id, not "yesterday".'],
     ["listen --forward-to x --concurrency 0", "--concurrency must be 1 to 100. Try: --concurrency 8"],
   ])("%s", async (line, message) => {
     const { io, out, err } = createScriptedIo();
@@ -330,6 +327,6 @@ describe("what is typed wrong is one line and exit code 2", () => {
   ])("but --forward-to %s is %s", async (given, forwardTo) => {
     const account = await app.account();
     const { err } = await listen({ account, forwardTo: given });
-    expect(err.find((line) => line.startsWith("Forwarding"))).toEndWith(` to ${forwardTo}. Ctrl+C ends it.`);
+    expect(err.find((line) => line.startsWith("Forwarding"))).toEndWith(` to ${forwardTo}. Press Ctrl+C to stop.`);
   });
 });

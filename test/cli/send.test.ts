@@ -177,7 +177,7 @@ describe("the key", () => {
   });
 
   test.each([
-    [{}, "There is no API key to send with. Try: POSTRIDER_API_KEY="],
+    [{}, "No API key to send with. Try: POSTRIDER_API_KEY="],
     [{ POSTRIDER_API_KEY: "sk_live_1" }, "POSTRIDER_API_KEY is not valid. Try: POSTRIDER_API_KEY=svc_sk_"],
     [{ POSTRIDER_API_KEY: "svc_sk_1" }, "Authorization must be `Bearer <API key>` with an active key"],
     [{ POSTRIDER_LOGIN: "t1", POSTRIDER_PASSWORD: "Wr0ng#password" }, "loginId or password is wrong. Try: check"],
@@ -210,8 +210,8 @@ describe("a server that is away", () => {
     expect(await ended).toBe(0);
     expect(terminal.out).toEqual(["evt_1"]);
     expect(terminal.err).toEqual([
-      `${server.url} answers 503 (The server is busy.). Trying again for 2 min.`,
-      `${server.url} answers again.`,
+      `${server.url} answered 503 (The server is busy.). Retrying for 2 min.`,
+      `${server.url} is available again.`,
     ]);
     const keys = server.requests.map(({ headers }) => headers.get("idempotency-key"));
     expect(keys).toEqual(Array(4).fill(keys[0]));
@@ -235,7 +235,7 @@ describe("a server that is away", () => {
       code: 1,
       out: [],
       err: [
-        `postrider: ${url} cannot be reached (connection refused), also after 10 ms. Try: later, or a longer --retry-for.`,
+        `postrider: ${url} cannot be reached (connection refused); gave up after 10 ms. Try: later, or a longer --retry-for.`,
       ],
     });
   });
@@ -339,10 +339,10 @@ describe("lines", () => {
     const { code, err } = await send([], { input });
     expect(code).toBe(1);
     expect(err).toEqual([
-      "Line 2 is refused: The event is not valid JSON (unexpected character at byte 1).",
-      "Line 4 is refused: The event must be a JSON object.",
-      "Line 6 is refused: The event has more than 5242854 bytes, which is the most that one request can hold.",
-      "Line 8 is refused: The event is not valid JSON (unexpected end at byte 4).",
+      "Line 2 was refused: The event is not valid JSON (unexpected character at byte 1).",
+      "Line 4 was refused: The event must be a JSON object.",
+      "Line 6 was refused: The event exceeds 5242854 bytes, the most that one request can carry.",
+      "Line 8 was refused: The event is not valid JSON (unexpected end at byte 4).",
       "3 events accepted, 4 refused, 0 not sent.",
     ]);
   });
@@ -365,9 +365,9 @@ describe("lines", () => {
     });
     expect(code).toBe(1);
     expect(err).toEqual([
-      "Line 2 is refused: The event is not valid JSON (unexpected character at byte 1).",
-      "postrider: Line 2 is no event, and --strict ends with the first of those.",
-      "1 event accepted, 1 refused, 1 not sent. What follows line 3 was not read.",
+      "Line 2 was refused: The event is not valid JSON (unexpected character at byte 1).",
+      "postrider: Line 2 is not an event, and --strict stops at the first such line.",
+      "1 event accepted, 1 refused, 1 not sent. Nothing after line 3 was read.",
     ]);
   });
 
@@ -379,7 +379,7 @@ describe("lines", () => {
     const { code, err } = await send([], { url: server.url, input: pieces(ndjson(0, 40)) });
     expect({ code, err }).toEqual({
       code: 1,
-      err: ["Line 14 is refused: No 13.", "39 events accepted, 1 refused, 0 not sent."],
+      err: ["Line 14 was refused: No 13.", "39 events accepted, 1 refused, 0 not sent."],
     });
     const keys = server.requests.map(({ headers }) => headers.get("idempotency-key"));
     expect(new Set(keys).size).toBe(keys.length);
@@ -393,7 +393,7 @@ describe("lines", () => {
     expect(await send([], { url: server.url, input })).toMatchObject({
       code: 1,
       err: [
-        "Line 101 is refused: Something on the way to the server takes no request of this size.",
+        "Line 101 was refused: A proxy in front of the server does not accept requests of this size.",
         "100 events accepted, 1 refused, 0 not sent.",
       ],
     });
@@ -436,7 +436,7 @@ describe("lines", () => {
     const { code, err } = await send([], { url: server.url, input: endless() });
     expect(code).toBe(1);
     expect(err[0]).toBe("postrider: Suspended.");
-    expect(err[1]).toMatch(/^0 events accepted, 0 refused, [\d,]+ not sent\. What follows line [\d,]+ was not read\.$/);
+    expect(err[1]).toMatch(/^0 events accepted, 0 refused, [\d,]+ not sent\. Nothing after line [\d,]+ was read\.$/);
   });
 
   test("without an answer are counted apart, with --json too", async () => {
@@ -447,9 +447,9 @@ describe("lines", () => {
     expect(await ended).toBe(1);
     await wire.stop();
     expect(terminal.err.at(-1)).toBe(
-      "0 events accepted, 0 refused, 0 not sent, 2 without an answer that may have been accepted.",
+      "0 events accepted, 0 refused, 0 not sent, 2 without a response (possibly accepted).",
     );
-    const error = expect.stringContaining("also after 1 ms");
+    const error = expect.stringContaining("gave up after 1 ms");
     expect(terminal.out.map((line) => JSON.parse(line))).toEqual([
       { line: 1, error, mayHaveArrived: true },
       { line: 2, error, mayHaveArrived: true },
@@ -469,8 +469,8 @@ describe("lines", () => {
     terminal.interrupt();
     expect(await ended).toBe(130);
     expect(terminal.err).toEqual([
-      "postrider: It was interrupted.",
-      "1 event accepted, 0 refused, 0 not sent. What follows line 1 was not read.",
+      "postrider: Interrupted.",
+      "1 event accepted, 0 refused, 0 not sent. Nothing after line 1 was read.",
     ]);
   });
 
@@ -482,10 +482,10 @@ describe("lines", () => {
 
 describe("what is typed wrong is one line", () => {
   test.each([
-    [[], 2, 'There is nothing to send. Try: postrider send \'{"hello": "world"}\', or lines:'],
-    [["-"], 2, "There is nothing to send."],
+    [[], 2, 'Nothing to send. Try: postrider send \'{"hello": "world"}\', or lines:'],
+    [["-"], 2, "Nothing to send."],
     [["{hello:", "world}"], 2, "An event must be one word to the shell. Try: postrider send '"],
-    [["{}", "--file", "x"], 2, "--file and an event beside it are two things to send."],
+    [["{}", "--file", "x"], 2, "--file and an event cannot be combined."],
     [["--file", "/nowhere.json"], 1, "/nowhere.json cannot be read. Try: "],
     [["{}", "--retry-for", "soon"], 2, '--retry-for is not a duration: "soon". Try: --retry-for 2m'],
     [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],

@@ -153,11 +153,11 @@ describe("postrider tenant", () => {
     const { tenant_id: id } = await create();
     expect(await tenant(["delete", id], ["yes"])).toMatchObject({
       code: 1,
-      err: "Nothing was deleted: that is not the id.",
+      err: "Nothing was deleted: the id does not match.",
     });
     expect(await tenant(["delete", id])).toMatchObject({
       code: 1,
-      err: "Nothing was deleted, as nobody confirmed it. Try: --yes",
+      err: "Nothing was deleted, because nobody confirmed it. Try: --yes",
     });
     const { code, out, questions } = await tenant(["delete", id], [id]);
     expect({ code, out }).toEqual({ code: 0, out: `${id} is deleted.` });

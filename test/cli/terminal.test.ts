@@ -37,6 +37,6 @@ test.skipIf(!hasTerminals)("a secret that is typed is not shown", async () => {
 test.skipIf(!hasTerminals)("Ctrl+C in place of an answer ends the program", async () => {
   const { code, shown } = await runOnTerminal(["send", "{}"], "API key: ", "half\u0003");
   expect(code).toBe(1);
-  expect(shown).toContain("There is no API key to send with.");
+  expect(shown).toContain("No API key to send with.");
   expect(shown).not.toContain("half");
 });

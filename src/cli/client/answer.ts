@@ -27,7 +27,7 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   // This one lasts to the end of the month.
   if (!temporaryStatuses.includes(status) || textIn(json, "code") === "quota_exceeded") return null;
   const words = wordsIn(json);
-  return new TemporaryFailure(`answers ${status}${words === null ? "" : ` (${words})`}`, {
+  return new TemporaryFailure(`answered ${status}${words === null ? "" : ` (${words})`}`, {
     retryAfterMs,
     mayHaveArrived: status === 502 || status === 504,
   });
@@ -38,6 +38,6 @@ export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply): Star
   const words = wordsIn(reply.json);
   if (words !== null) return new StartupError(words);
   return new StartupError(
-    `${server.url} answered ${reply.status}, which is not what Postrider answers. Try: --server with the server's own address.`,
+    `${server.url} answered ${reply.status}, which does not look like Postrider. Try: --server with the address of your server.`,
   );
 }

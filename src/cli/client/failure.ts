@@ -34,7 +34,7 @@ export const isBeforeSending = (error: unknown): boolean =>
 
 const ownWords: Readonly<Record<string, string>> = {
   ENOTFOUND: "no such host name",
-  EAI_AGAIN: "the host name cannot be looked up",
+  EAI_AGAIN: "the host name could not be looked up",
   EPROTO: "it does not speak TLS",
 };
 
@@ -42,7 +42,7 @@ const causeWords: Partial<Record<NoResponseCause, string>> = {
   connection_refused: "connection refused",
   host_unreachable: "no route",
   connection_reset: "connection closed",
-  protocol_error: "the answer is not HTTP",
+  protocol_error: "the response is not HTTP",
   tls_failed: "TLS handshake failed",
 };
 

@@ -11,11 +11,11 @@ export function createOutage(url: string, io: Pick<Io, "err">, forMs?: number): 
   let isAway = false;
   return {
     began({ reason }) {
-      if (!isAway) io.err(`${url} ${reason}. Trying again ${howLong}.`);
+      if (!isAway) io.err(`${url} ${reason}. Retrying ${howLong}.`);
       isAway = true;
     },
     ended() {
-      if (isAway) io.err(`${url} answers again.`);
+      if (isAway) io.err(`${url} is available again.`);
       isAway = false;
     },
   };

@@ -105,7 +105,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
     if (isDistrust(error)) {
       return new StartupError(
         `${url} cannot be trusted: its ${wordsFor(error)}. ` +
-          "Try: NODE_EXTRA_CA_CERTS=/path/to/ca.pem, the file of the authority that vouches for it.",
+          "Try: NODE_EXTRA_CA_CERTS=/path/to/ca.pem, with the certificate authority that issued it.",
       );
     }
     return new TemporaryFailure(`cannot be reached (${wordsFor(error)})`, {

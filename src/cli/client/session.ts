@@ -91,7 +91,7 @@ export async function openSession(
   async function begin(): Promise<string> {
     if (login === null) {
       throw new StartupError(
-        "The session of POSTRIDER_TOKEN has ended or never was, and a token alone cannot begin another. " +
+        "POSTRIDER_TOKEN is invalid or has expired, and a token alone cannot start a new session. " +
           "Try: POSTRIDER_LOGIN and POSTRIDER_PASSWORD, or the token of a new login.",
       );
     }
@@ -143,7 +143,7 @@ async function logIn(server: ServerClient, login: NonNullable<Credentials["login
   const words = refusalOf(server, reply).message;
   if (reply.status !== 400 && reply.status !== 401) throw new StartupError(words);
   throw new StartupError(
-    `${words} Try: check POSTRIDER_LOGIN (or --login), POSTRIDER_PASSWORD, and that ${server.url} is the server of this account.`,
+    `${words} Try: check POSTRIDER_LOGIN (or --login), POSTRIDER_PASSWORD, and that the account is on ${server.url}.`,
   );
 }
 

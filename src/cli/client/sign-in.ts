@@ -17,10 +17,10 @@ function docOf({ doc, env, default: byDefault }: { doc: string; env: string; def
 }
 
 /** What help says of signing in, in lines of at most 80 characters. */
-export const signInDetails = `Signs in with POSTRIDER_LOGIN (or --login) and POSTRIDER_PASSWORD; what is missing is
-asked for on the terminal. POSTRIDER_TOKEN, a session token, stands in for both. The
-server may be anywhere: HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured, and
-NODE_EXTRA_CA_CERTS names a PEM file of a certificate authority of your own.`;
+export const signInDetails = `Signs in with POSTRIDER_LOGIN (or --login) and POSTRIDER_PASSWORD, and prompts for
+whatever is missing. POSTRIDER_TOKEN, a session token, replaces both. The server may be
+remote: HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured, and NODE_EXTRA_CA_CERTS
+names a PEM file with your own certificate authority.`;
 
 /** Who signs in, from the environment or the person at the terminal. @throws StartupError with what to do */
 export async function readCredentials(
@@ -31,13 +31,11 @@ export async function readCredentials(
   if (token !== null && (config.login === null || config.password === null)) return { token, login: null };
   const loginId = config.login ?? (await io.ask("Account (tenant id or e-mail): "))?.trim();
   if (!loginId) {
-    throw new StartupError(
-      "There is no account to sign in to. Try: POSTRIDER_LOGIN=<tenant id> POSTRIDER_PASSWORD=<password>",
-    );
+    throw new StartupError("No account to sign in to. Try: POSTRIDER_LOGIN=<tenant id> POSTRIDER_PASSWORD=<password>");
   }
   const password = config.password ?? (await io.askSecretly(`Password of ${loginId}: `));
   if (!password) {
-    throw new StartupError(`There is no password for ${loginId}. Try: POSTRIDER_PASSWORD=<password>`);
+    throw new StartupError(`No password for ${loginId}. Try: POSTRIDER_PASSWORD=<password>`);
   }
   return { token, login: { loginId, password } };
 }
@@ -46,5 +44,5 @@ export async function readCredentials(
 export function warnOfPlainHttp(url: string, io: Pick<Io, "err">): void {
   const { protocol, hostname } = new URL(url);
   if (protocol === "https:" || isLoopbackHost(hostname)) return;
-  io.err(`Warning: ${url} is not encrypted, so others on the way can read along. Try: https`);
+  io.err(`Warning: the connection to ${url} is not encrypted, so others can read it. Try: https`);
 }

@@ -16,12 +16,12 @@ export const demoCommand: Command = {
   words: ["demo"],
   operands: [],
   flags: [],
-  summary: "Show a delivery, a retry and a replay on this machine, and check every signature",
-  details: `Runs a server on a free port with a temporary folder, and a receiver on loopback. It makes
-an account, registers a webhook and sends events by HTTP; one is refused with 503 twice
+  summary: "Show a delivery, a retry and a replay on this machine, and verify every signature",
+  details: `Runs a server on a free port with a temporary folder, and a receiver on loopback. Creates
+an account, registers a webhook and sends events over HTTP: one is refused twice with 503
 and retried, one is refused with 400 and replayed. Every signature is verified with the
-published key. Nothing stays behind, nothing leaves the machine, and your settings are
-not read. Exit code 0: all of it held.`,
+published key. Nothing is left behind, nothing leaves the machine, and your settings are
+not read. Exit code 0: every check passed.`,
   async run(_args, io) {
     const folder = mkdtempSync(join(tmpdir(), "postrider-demo-"));
     try {
@@ -59,11 +59,11 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
     });
     const sum = await tellStory({ base: url, receiver, narrator, clock });
     const took = formatDuration(clock.monotonicMs() - startedAt);
-    narrator.end(true, `All of it held: ${sum}, in ${took}.`);
-    io.out("  The server is stopped and its folder removed. To run your own: postrider serve");
+    narrator.end(true, `Every check passed: ${sum}, in ${took}.`);
+    io.out("  The demo server is stopped and its folder removed. To run your own: postrider serve");
     return exitCode.ok;
   } catch (error) {
-    narrator.end(false, `It did not hold: ${error instanceof Error ? error.message : error}`);
+    narrator.end(false, `A check failed: ${error instanceof Error ? error.message : error}`);
     return exitCode.failed;
   } finally {
     await app.stop();

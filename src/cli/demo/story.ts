@@ -27,17 +27,17 @@ export async function tellStory(stage: Stage): Promise<string> {
   const created = await send(cast, "order.created", 1);
   await expectOutcome(cast, created, "DELIVERED", [200]);
 
-  narrator.chapter("A receiver that is down for a moment");
+  narrator.chapter("A receiver that is briefly down");
   const paid = await send(cast, "order.paid", 2);
   await expectOutcome(cast, paid, "DELIVERED", [503, 503, 200]);
 
-  narrator.chapter("A receiver that refuses, and a replay once it is mended");
+  narrator.chapter("A receiver that refuses, and a replay once it is fixed");
   const cancelled = await send(cast, "order.cancelled", 3);
   await expectOutcome(cast, cancelled, "FAILED", [400]);
   await replay(cast, cancelled);
   await expectOutcome(cast, cancelled, "DELIVERED", [400, 200]);
 
-  narrator.chapter("What it amounts to");
+  narrator.chapter("A forged delivery");
   await refuseForgery(cast, created);
   const deliveries = [created, paid, cancelled].flatMap((id) => cast.receiver.received(id)).length;
   return `3 events delivered in ${deliveries} attempts, ${deliveries * signaturesInEach} signatures verified`;
@@ -49,8 +49,8 @@ async function setUp(stage: Stage): Promise<Cast> {
 
   const account = await narrator.step("Account", async () => {
     const { tenant_id: id, password } = (await client.send("POST", "/v1/tenants", 201)) as Record<string, string>;
-    if (id === undefined || password === undefined) throw new Error("POST /v1/tenants gave no id or no password");
-    return { id, password, said: `${id}, free tier, nothing asked` };
+    if (id === undefined || password === undefined) throw new Error("POST /v1/tenants returned no id or no password");
+    return { id, password, said: `${id}, free tier, no questions asked` };
   });
   const { token } = await narrator.step("Session", async () => {
     const body = { loginId: account.id, password: account.password };
@@ -71,7 +71,7 @@ async function setUp(stage: Stage): Promise<Cast> {
     const publicKeys = readKeySet(await client.send("GET", `/v1/tenants/${account.id}/jwks.json`, 200));
     const answer = await client.send("GET", "/v1/tenants/signing-secret", 200, { token });
     const { secret } = answer as { secret: string };
-    return { keys: { publicKeys, secret }, said: "the public Ed25519 key and the whsec_ secret, to verify with" };
+    return { keys: { publicKeys, secret }, said: "the public Ed25519 key and the whsec_ secret, for verification" };
   });
   return { ...stage, client, token, apiKey, keys };
 }
@@ -107,14 +107,14 @@ async function expectOutcome(
     const got = receiver.received(eventId).map(({ status }) => status);
     if (`${logged}` !== `${statuses}`) throw new Error(`the attempt log has ${logged} instead of ${statuses}`);
     if (`${got}` !== `${statuses}`) throw new Error(`the receiver answered ${got} instead of ${statuses}`);
-    if (record.errorReason !== null) return `${record.errorReason}; not repeated`;
-    return statuses.length === 1 ? `${statuses}, at the first attempt` : `attempts ${statuses.join(", then ")}`;
+    if (record.errorReason !== null) return `${record.errorReason}; not retried`;
+    return statuses.length === 1 ? `${statuses}, on the first attempt` : `attempts ${statuses.join(", then ")}`;
   });
   await narrator.step("Signatures", () => {
     const all = receiver.received(eventId);
     const faults = all.flatMap((each) => faultsOf(each, keys, clock.now()));
     if (faults.length > 0) throw new Error(faults.join("; "));
-    return `Service-Signature, v1 and v1a hold on ${all.length === 1 ? "the delivery" : `all ${all.length} deliveries`}`;
+    return `Service-Signature, v1 and v1a are valid on ${all.length === 1 ? "the delivery" : `all ${all.length} deliveries`}`;
   });
 }
 
@@ -125,7 +125,7 @@ async function refuseForgery({ narrator, receiver, keys, clock }: Cast, eventId:
     if (original === undefined) throw new Error("the receiver got nothing");
     const body = Buffer.from(Buffer.from(original.body).toString("utf8").replace("19.90", "19.91"));
     const spoilt = faultsOf({ ...original, body }, keys, clock.now());
-    if (spoilt.length !== signaturesInEach) throw new Error(`a changed body passes: ${spoilt.join("; ")}`);
-    return "a body with one digit changed is refused by all three signatures";
+    if (spoilt.length !== signaturesInEach) throw new Error(`an altered body passes: ${spoilt.join("; ")}`);
+    return "a body with one digit changed fails all three signatures";
   });
 }

@@ -33,11 +33,14 @@ export function faultsOf(
   const envelope = JSON.parse(new TextDecoder().decode(body)) as { eventId?: string };
 
   const checks: readonly [fault: string, holds: boolean][] = [
-    ["Service-Signature does not fit", isSigned(body, header("service-signature"), key)],
-    ["webhook-signature v1 does not fit", valuesOf(signatures, "v1").some((value) => isEqual(value, mac))],
-    ["webhook-signature v1a does not fit", valuesOf(signatures, "v1a").some((value) => isSigned(content, value, key))],
-    ["webhook-timestamp is not now", Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds],
-    ["webhook-id is not the event's", header("webhook-id") === header("service-event-id")],
+    ["Service-Signature does not match", isSigned(body, header("service-signature"), key)],
+    ["webhook-signature v1 does not match", valuesOf(signatures, "v1").some((value) => isEqual(value, mac))],
+    [
+      "webhook-signature v1a does not match",
+      valuesOf(signatures, "v1a").some((value) => isSigned(content, value, key)),
+    ],
+    ["webhook-timestamp is not current", Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds],
+    ["webhook-id is not the event id", header("webhook-id") === header("service-event-id")],
     ["the body names another event", envelope.eventId === header("service-event-id")],
   ];
   return checks.filter(([, holds]) => !holds).map(([fault]) => fault);

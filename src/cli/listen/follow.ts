@@ -43,7 +43,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
 
   for (;;) {
     let openedAtMs = Number.POSITIVE_INFINITY;
-    let failure = brokenOff("has ended the stream");
+    let failure = brokenOff("closed the stream");
     const connection = new AbortController();
     try {
       const stream = await open(connection.signal);
@@ -87,7 +87,8 @@ export async function followStream(deps: FollowDeps): Promise<never> {
         if (id !== undefined) lastEventId = id;
       },
       onError({ type }) {
-        if (type === "max-buffer-size-exceeded") connection.abort(brokenOff("sends something else than a stream"));
+        if (type === "max-buffer-size-exceeded")
+          connection.abort(brokenOff("sent something other than an event stream"));
       },
     });
     let heardAtMs = clock.monotonicMs();
@@ -96,7 +97,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
     function look(): void {
       const quietMs = clock.monotonicMs() - heardAtMs;
       if (quietMs >= silenceMs) {
-        connection.abort(brokenOff(`has said nothing for ${Math.round(quietMs / 1000)} s`));
+        connection.abort(brokenOff(`sent nothing for ${Math.round(quietMs / 1000)} s`));
       } else cancelLook = clock.after(lookEveryMs, look);
     }
 

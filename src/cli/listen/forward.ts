@@ -86,4 +86,4 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
   };
 }
 
-const gone: LocalAnswer = { status: null, error: "the event is no longer there", durationMs: 0 };
+const gone: LocalAnswer = { status: null, error: "the event no longer exists", durationMs: 0 };

@@ -34,7 +34,8 @@ export function createHistory({ get }: HistoryDeps): History {
   async function page(path: string): Promise<{ records: HistoryRecord[]; total: number }> {
     const answer = await get(path);
     const { events, total } = (answer ?? {}) as { events?: unknown; total?: unknown };
-    if (!Array.isArray(events) || typeof total !== "number") throw new StartupError(`GET ${path} answered no list.`);
+    if (!Array.isArray(events) || typeof total !== "number")
+      throw new StartupError(`GET ${path} did not return a list.`);
     return { records: events.map(readRecord), total };
   }
 

@@ -24,12 +24,12 @@ export function createListenCommand({ clock }: { clock: Clock }): Command {
     words: ["listen"],
     operands: [],
     flags: listenFlags,
-    summary: "Forward events to an address on this machine as they come",
-    details: `Follows the account's stream and posts every event to the address: the headers and the
-body that a webhook would get, signatures included, within the same ten seconds. The
-account needs no webhook, nothing must reach this machine from outside, and nothing on
-the server changes. What came while the connection was down is caught up, in order and
-once. Prints time, event, answer and duration of each; Ctrl+C ends it with 0.
+    summary: "Forward events to an address on this machine as they arrive",
+    details: `Follows the account's stream and posts every event to the address, with the headers and
+body that a webhook would get, signatures included, and the same ten-second limit. The
+account needs no webhook, this machine need not be reachable from outside, and nothing
+on the server changes. After a lost connection it catches up, in order and without
+repeats. Prints the time, event, response and duration of each; Ctrl+C ends it with 0.
 ${signInDetails}`,
     async run({ flags }, io) {
       const options = readListenOptions(flags, clock.now());
@@ -90,10 +90,10 @@ async function startNow(history: History, serverTime: number): Promise<Start> {
 }
 
 function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: string): string {
-  const what = kinds.has("accepted") ? "events" : "ends of deliveries";
-  return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Ctrl+C ends it.`;
+  const what = kinds.has("accepted") ? "events" : "finished deliveries";
+  return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
 }
 
 /** Where to go on another time. Ends of deliveries come in no order of ids. */
 const hint = ({ kinds }: ListenOptions, afterId: string) =>
-  kinds.has("accepted") && kinds.size === 1 ? ` To go on from there: --since ${afterId}` : "";
+  kinds.has("accepted") && kinds.size === 1 ? ` To continue from there: --since ${afterId}` : "";

@@ -45,7 +45,7 @@ export function postTo(url: URL, { headers, body }: Delivery, clock: Clock): Pro
     const settle = (status: number | null, error: string | null) =>
       resolve({ status, error, durationMs: Math.round(clock.monotonicMs() - startedAtMs) });
     const cancelLimit = clock.after(limitMs, () => {
-      settle(null, `no answer within ${limitMs / 1000} s`);
+      settle(null, `no response within ${limitMs / 1000} s`);
       request.destroy();
     });
     request.on("response", (response) => {

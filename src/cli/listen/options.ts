@@ -42,24 +42,24 @@ export const listenFlags: readonly Flag[] = [
   {
     name: "--forward-to",
     value: "URL",
-    doc: "Where to forward to, such as http://localhost:3000/hook or localhost:3000/hook. Needed.",
+    doc: "Where to forward to, such as http://localhost:3000/hook or localhost:3000/hook. Required.",
   },
   {
     name: "--events",
     value: "LIST",
-    doc: "Which to forward, separated by commas: `accepted` (every new event, the default), `delivered`, `failed`, or `finished` for both ends of a delivery.",
+    doc: "What to forward, comma-separated: `accepted` (every new event, the default), `delivered`, `failed`, or `finished` for both outcomes of a delivery.",
   },
   {
     name: "--since",
     value: "WHEN",
-    doc: "Begin in the past: `10m` ago, a time such as 2026-03-01T12:00Z, or after an event id.",
+    doc: "Start in the past: `10m` ago, a time such as 2026-03-01T12:00Z, or after an event id.",
   },
   {
     name: "--concurrency",
     value: "N",
-    doc: `Most requests to the address at the same time, 1 to ${mostConcurrent} (default ${defaultConcurrency}). They begin in the order of the events; with 1 each waits for the one before.`,
+    doc: `Maximum concurrent requests to the address, 1 to ${mostConcurrent} (default ${defaultConcurrency}). They start in the order of the events; with 1, each waits for the one before.`,
   },
-  { ...jsonFlag, doc: "Print one JSON object a line, for programs." },
+  { ...jsonFlag, doc: "Print one JSON object per line, for programs." },
   ...clientFlags,
 ];
 
@@ -82,7 +82,7 @@ function readForwardTo(text: string | undefined): URL {
   const withHost = /^:?\d{1,5}(?:\/|$)/.test(text) ? `localhost:${text.replace(/^:/, "")}` : text;
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    throw new UsageError(`--forward-to is not an http or https address: "${text}". Try: ${forwardExample}`);
+    throw new UsageError(`--forward-to must be an http or https address, not "${text}". Try: ${forwardExample}`);
   }
   return url;
 }
@@ -93,7 +93,7 @@ function readKinds(text: string): ReadonlySet<Kind> {
   const unknown = words.find((word) => !known.includes(word));
   if (unknown === undefined) return new Set(words.flatMap((word) => kindsOf[word] ?? []));
   throw new UsageError(
-    `"${unknown}" is nothing to listen to. Try: --events ${nearest(unknown, known) ?? known.join()}`,
+    `"${unknown}" is not a kind of event to forward. Try: --events ${nearest(unknown, known) ?? known.join()}`,
   );
 }
 
@@ -104,7 +104,7 @@ function readSince(text: string | undefined, now: number): Start | null {
   const ago = parseDuration(text);
   const fromMs = ago === null ? parseIso(text, "start") : now - ago;
   if (fromMs === null || fromMs < 0) {
-    throw new UsageError(`--since is neither a duration nor a time nor an event id: "${text}". Try: --since 10m`);
+    throw new UsageError(`--since must be a duration, a time or an event id, not "${text}". Try: --since 10m`);
   }
   return startAt(fromMs);
 }

@@ -59,7 +59,7 @@ export function createReport({ io, now, json, kinds, forwardTo }: ReportOptions)
       const parts = [
         `${acknowledged} answered with 2xx`,
         ...(otherwise > 0 ? [`${otherwise} with another status`] : []),
-        ...(unanswered > 0 ? [`${unanswered} not answered`] : []),
+        ...(unanswered > 0 ? [`${unanswered} without a response`] : []),
       ];
       return total === 0 ? "Nothing was forwarded." : `${total} forwarded: ${parts.join(", ")}.`;
     },

@@ -19,7 +19,7 @@ export async function readKeySource(config: ClientConfig, io: Pick<Io, "ask" | "
   const apiKey = (await io.askSecretly("API key: "))?.trim();
   if (apiKey) return { kind: "key", apiKey };
   throw new StartupError(
-    "There is no API key to send with. Try: POSTRIDER_API_KEY=svc_sk_…, or POSTRIDER_LOGIN and POSTRIDER_PASSWORD.",
+    "No API key to send with. Try: POSTRIDER_API_KEY=svc_sk_…, or POSTRIDER_LOGIN and POSTRIDER_PASSWORD.",
   );
 }
 
@@ -47,5 +47,5 @@ function activeKey(records: readonly KeyRecord[], tenantId: string): string {
   const active = records.filter(({ is_active }) => is_active);
   const found = active.find(({ expires_at }) => expires_at === null) ?? active[0];
   if (found) return found.key;
-  throw new StartupError(`${tenantId} has no active API key. Try: POST /v1/tenants/api-keys/rotate, which makes one.`);
+  throw new StartupError(`${tenantId} has no active API key. Try: create one with POST /v1/tenants/api-keys/rotate.`);
 }

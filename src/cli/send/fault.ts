@@ -6,7 +6,7 @@ import type { Line } from "./lines.ts";
 /** Why bytes cannot be sent as an event; null when they can. */
 export function faultOf({ bytes }: Pick<Line, "bytes">): string | null {
   if (bytes === null || bytes.length > longestPayload) {
-    return `The event has more than ${longestPayload} bytes, which is the most that one request can hold.`;
+    return `The event exceeds ${longestPayload} bytes, the most that one request can carry.`;
   }
   try {
     checkPayload(bytes);

@@ -23,21 +23,21 @@ const defaultConcurrency = 4;
 const mostConcurrent = 16;
 
 export const sendFlags: readonly Flag[] = [
-  { name: "--file", value: "FILE", doc: "Send what is in the file, as one event." },
+  { name: "--file", value: "FILE", doc: "Send the contents of the file as one event." },
   {
     ...jsonFlag,
-    doc: "Print the server's answer in place of the event's id; of lines, one JSON object each.",
+    doc: "Print the server's response instead of the event's id; for lines, one JSON object each.",
   },
-  { name: "--strict", doc: "Stop at the first line that is no event. Without it, the others are sent." },
+  { name: "--strict", doc: "Stop at the first line that is not an event. Otherwise, the remaining lines are sent." },
   {
     name: "--retry-for",
     value: "TIME",
-    doc: `How long to repeat a request while the server is away or says 503 (default ${defaultRetryFor}).`,
+    doc: `How long to retry a request while the server is unavailable (default ${defaultRetryFor}).`,
   },
   {
     name: "--concurrency",
     value: "N",
-    doc: `Batches of lines under way at the same time, 1 to ${mostConcurrent} (default ${defaultConcurrency}). With 1 the events are accepted in the order of the lines.`,
+    doc: `Maximum concurrent batches of lines, 1 to ${mostConcurrent} (default ${defaultConcurrency}). With 1, events are accepted in the order of the lines.`,
   },
   ...clientFlags,
 ];
@@ -61,15 +61,15 @@ export function readSendOptions(
 
 function readWhat(operands: readonly string[], file: string | undefined, io: Pick<Io, "input">): SendOptions["what"] {
   const [text, ...more] = operands;
-  if (more.length > 0) throw new UsageError(`An event must be one word to the shell. Try: ${example}`);
+  if (more.length > 0) throw new UsageError(`An event must be a single argument; quote it. Try: ${example}`);
   if (text !== undefined && file !== undefined) {
-    throw new UsageError(`--file and an event beside it are two things to send. Try: ${example}`);
+    throw new UsageError(`--file and an event cannot be combined. Try: ${example}`);
   }
   if (file !== undefined) return { kind: "event", bytes: readEventFile(file) };
   if (text !== undefined && text !== "-") return { kind: "event", bytes: Buffer.from(text, "utf8") };
   const input = io.input();
   if (input !== null) return { kind: "lines", input };
-  throw new UsageError(`There is nothing to send. Try: ${example}, or lines: postrider send < events.ndjson`);
+  throw new UsageError(`Nothing to send. Try: ${example}, or lines: postrider send < events.ndjson`);
 }
 
 function readEventFile(path: string): Uint8Array {
@@ -83,7 +83,7 @@ function readEventFile(path: string): Uint8Array {
 function readRetryFor(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
-  throw new UsageError(`--retry-for is not a duration: "${text}". Try: --retry-for ${defaultRetryFor}`);
+  throw new UsageError(`--retry-for must be a duration, not "${text}". Try: --retry-for ${defaultRetryFor}`);
 }
 
 function readConcurrency(text = String(defaultConcurrency)): number {

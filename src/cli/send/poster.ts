@@ -64,16 +64,16 @@ function judge(reply: Reply, server: ServerClient): Outcome {
   // Proxies have limits of their own, and no words of ours.
   const isProxys = status === 413 && textIn(reply.json, "message") === null;
   const message = isProxys
-    ? "Something on the way to the server takes no request of this size."
+    ? "A proxy in front of the server does not accept requests of this size."
     : refusalOf(server, reply).message;
   if (status === 400 || status === 413) return { kind: "refused", message };
-  const remedy = status === 401 ? " Try: POSTRIDER_API_KEY with a key of the account that is in use." : "";
+  const remedy = status === 401 ? " Try: POSTRIDER_API_KEY with an active key of the account." : "";
   return { kind: "stopped", message: `${message}${remedy}`, mayHaveArrived: false };
 }
 
 function reasonOf(error: unknown, server: ServerClient, retryForMs: number): string {
-  if (error instanceof Interrupted) return "It was interrupted.";
+  if (error instanceof Interrupted) return "Interrupted.";
   if (error instanceof StartupError) return error.message;
   if (!(error instanceof TemporaryFailure)) throw error;
-  return `${server.url} ${error.reason}, also after ${formatDuration(retryForMs)}. Try: later, or a longer --retry-for.`;
+  return `${server.url} ${error.reason}; gave up after ${formatDuration(retryForMs)}. Try: later, or a longer --retry-for.`;
 }

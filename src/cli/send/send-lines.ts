@@ -40,7 +40,7 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
   let stopped: string | null = null;
   let cancelLinger: (() => void) | null = null;
 
-  const interrupt = () => events.push({ kind: "stop", reason: "It was interrupted." });
+  const interrupt = () => events.push({ kind: "stop", reason: "Interrupted." });
   if (signal.aborted) interrupt();
   signal.addEventListener("abort", interrupt);
   void sender.halted.then((reason) => events.push({ kind: "stop", reason }));
@@ -84,7 +84,7 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
     const fault = faultOf(line);
     if (fault !== null) {
       tally.refused(line, fault);
-      if (strict) stopped = `Line ${line.number} is no event, and --strict ends with the first of those.`;
+      if (strict) stopped = `Line ${line.number} is not an event, and --strict stops at the first such line.`;
       return;
     }
     const good = line as GoodLine;

@@ -29,10 +29,10 @@ export function createSendCommand({ clock }: { clock: Clock }): Command {
     restName: "EVENT",
     flags: sendFlags,
     summary: "Send an event, a file, or lines from standard input",
-    details: `EVENT is a JSON object; without it, each line of standard input is one. The bytes are sent
-as they are given. Prints the event's id; of lines, a summary on standard error, and
-the number of each line that is no event. A request is repeated while the server is
-away, with an idempotency key, so that no event is accepted twice. Exit code 0:
+    details: `EVENT is a JSON object; without it, each line of standard input is one event. The bytes
+are sent unchanged. Prints the event's id; for lines, a summary on standard error and the
+number of each line that is not an event. While the server is unavailable, requests are
+retried with an idempotency key, so that no event is accepted twice. Exit code 0:
 everything was accepted.
 Sends with POSTRIDER_API_KEY, or with the key of the account that it signs in to.
 ${signInDetails}`,
@@ -69,7 +69,9 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
   } catch (error) {
     if (error instanceof Interrupted) return codeOf(error);
     if (!(error instanceof TemporaryFailure)) throw error;
-    throw new StartupError(`${config.url} ${error.reason}, also after ${formatDuration(retryForMs)}. Try: --server.`);
+    throw new StartupError(
+      `${config.url} ${error.reason}; gave up after ${formatDuration(retryForMs)}. Try: --server.`,
+    );
   }
 
   async function sendEvent(bytes: Uint8Array, post: Post): Promise<number> {
@@ -89,7 +91,7 @@ async function send(options: SendOptions, config: ClientConfig, io: Io, clock: C
     const sender = createBatchSender({ post, tally, concurrency: options.concurrency });
     const { stopped, lastLine } = await sendLines({ ...options, input, sender, tally, clock, signal });
     const reason = sender.haltReason ?? stopped;
-    const unread = stopped === null ? "" : ` What follows line ${lastLine.toLocaleString("en-US")} was not read.`;
+    const unread = stopped === null ? "" : ` Nothing after line ${lastLine.toLocaleString("en-US")} was read.`;
     io.progress("");
     if (reason !== null) io.err(`postrider: ${reason}`);
     io.err(`${tally.summary()}${unread}`);

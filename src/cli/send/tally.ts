@@ -47,7 +47,7 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
     refused(line, reason) {
       counts.refused += 1;
       if (json) print(line, { error: reason });
-      else io.err(`Line ${line.number} is refused: ${reason}`);
+      else io.err(`Line ${line.number} was refused: ${reason}`);
       show();
     },
     notSent(lines, reason, mayHaveArrived) {
@@ -61,7 +61,7 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
     summary() {
       const { accepted, refused, unsent, unconfirmed } = counts;
       const events = accepted === 1 ? "event" : "events";
-      const open = unconfirmed > 0 ? `, ${count(unconfirmed)} without an answer that may have been accepted` : "";
+      const open = unconfirmed > 0 ? `, ${count(unconfirmed)} without a response (possibly accepted)` : "";
       return `${count(accepted)} ${events} accepted, ${count(refused)} refused, ${count(unsent)} not sent${open}.`;
     },
   };

@@ -15,18 +15,18 @@ export const crashCommand: Command = {
   words: ["selftest", "crash"],
   operands: [],
   flags: [
-    { name: "--cycles", value: "N", doc: `How often the server is killed (default ${defaultCycles}).` },
+    { name: "--cycles", value: "N", doc: `How many times to kill the server (default ${defaultCycles}).` },
     seedFlag,
-    { ...dirFlag, doc: "Where the temporary folder is made; the system's place for such by default." },
+    { ...dirFlag, doc: "Where to create the temporary folder (default: the system's temporary directory)." },
     jsonFlag,
   ],
-  summary: "Kill the server again and again, and prove that it loses nothing",
+  summary: "Kill the server repeatedly, and prove that it loses nothing",
   details: `Starts this program as a server in a temporary folder, with clients that send events, webhooks
-that receive them and replays under way; kills it with SIGKILL at random moments; starts it
-again on the same folder. In the end every acknowledged event must be stored and delivered,
-byte for byte and with a valid signature, and nothing else may be. Nothing leaves the
-machine, and your settings are not read. Exit code 0: all of it held. 1: it did not; then
-the folder stays, and the seed repeats the moments of the kills and what was sent.`,
+that receive them and replays in progress; kills it with SIGKILL at random moments and
+restarts it on the same folder. In the end every acknowledged event must be stored and
+delivered, byte for byte and with a valid signature, and nothing else may be. Nothing leaves
+the machine, and your settings are not read. Exit code 0: every check passed. 1: a check
+failed; the folder is kept, and the seed reproduces the timing of the kills and the traffic.`,
   async run({ flags }, io) {
     const cycles = readCount(flags, "--cycles", defaultCycles);
     const seed = readSeed(flags);

@@ -67,7 +67,7 @@ export function addRound(figures: CrashFigures, ledger: Ledger, replays: ReplayF
   for (const count of ledger.duplicatesByLife.values()) {
     figures.worstDuplicates = Math.max(figures.worstDuplicates, count);
     if (count > figures.mostInFlight) {
-      ledger.fault(`a crash has caused ${count} duplicates, and ${figures.mostInFlight} attempts can be under way`);
+      ledger.fault(`a crash caused ${count} duplicates, but at most ${figures.mostInFlight} attempts can be in flight`);
     }
   }
 }

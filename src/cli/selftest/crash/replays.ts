@@ -113,7 +113,7 @@ export function createReplayDriver(account: Account, ledger: Ledger, random: Ran
       skipped: 0,
     };
     if (!Bun.deepEquals(found, expected)) {
-      ledger.fault(`the ${name} ends as ${JSON.stringify(found)} and not as ${JSON.stringify(expected)}`);
+      ledger.fault(`the ${name} ended as ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
     }
     const chosen = new Set(selection);
     for (const { path } of account.hooks) {
@@ -121,9 +121,9 @@ export function createReplayDriver(account: Account, ledger: Ledger, random: Ran
         ledger.tallies.get(tallyKey(path, eventId))?.concluded.has(replay.label),
       );
       const missed = selection.length - reached.filter((eventId) => chosen.has(eventId)).length;
-      if (missed > 0) ledger.fault(`the ${name} has not delivered ${missed} of ${selection.length} events to ${path}`);
+      if (missed > 0) ledger.fault(`the ${name} did not deliver ${missed} of ${selection.length} events to ${path}`);
       const added = reached.length - (selection.length - missed);
-      if (added > 0) ledger.fault(`the ${name} has delivered ${added} events to ${path} that it had not selected`);
+      if (added > 0) ledger.fault(`the ${name} delivered ${added} events to ${path} that it did not select`);
       figures.deliveries += reached.length;
     }
     figures.completed += status === "completed" ? 1 : 0;
@@ -150,8 +150,8 @@ export function createReplayDriver(account: Account, ledger: Ledger, random: Ran
     async audit(api, eventIds) {
       const found = new Map<string, ReplayBody>();
       for (const body of await list(api)) {
-        if (found.has(body.replayGroupId)) ledger.fault(`the replay "${body.replayGroupId}" has begun twice`);
-        if (!asked.has(body.replayGroupId)) ledger.fault(`nobody has asked for the replay "${body.replayGroupId}"`);
+        if (found.has(body.replayGroupId)) ledger.fault(`the replay "${body.replayGroupId}" started twice`);
+        if (!asked.has(body.replayGroupId)) ledger.fault(`nobody requested the replay "${body.replayGroupId}"`);
         found.set(body.replayGroupId, body);
       }
       figures.begun = found.size;

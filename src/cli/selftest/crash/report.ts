@@ -12,38 +12,41 @@ export function crashPairs(figures: CrashFigures): Pair[] {
     [
       "Kills",
       `${grouped(figures.cycles)} with SIGKILL, ${shortestLifeMs} to ${longestLifeMs} ms after the first event of a life, ` +
-        `${figures.killedStarting} of them while it starts`,
+        `${figures.killedStarting} of them during start-up`,
     ],
     [
       "Load",
-      `${figures.clients} clients of ${figures.accounts} accounts with ${figures.webhooks} webhooks, others after every ` +
-        `${cyclesInRound} kills; at most ${window} deliveries of an account on their way, ${webhookConcurrency} at once ` +
+      `${figures.clients} clients of ${figures.accounts} accounts with ${figures.webhooks} webhooks, changed every ` +
+        `${cyclesInRound} kills; at most ${window} deliveries in flight per account, ${webhookConcurrency} at once ` +
         `to a webhook, retries after ${retrySchedule}`,
     ],
     [
       "Events",
       `${grouped(figures.acknowledged)} acknowledged, ${grouped(figures.stored)} stored with ` +
-        `${grouped(figures.records)} records, ${grouped(figures.failed)} of them FAILED at a webhook that wants nothing`,
+        `${grouped(figures.records)} records, ${grouped(figures.failed)} of them FAILED at a webhook that refuses everything`,
     ],
     [
       "Unanswered",
-      `${counted(figures.unanswered, "request")} had no answer when a kill came, ` +
-        `${grouped(figures.unansweredStored)} of them stored, whole`,
+      `${counted(figures.unanswered, "request")} had no response when the server was killed, ` +
+        `${grouped(figures.unansweredStored)} of them stored completely`,
     ],
-    ["Repeated", `${counted(figures.repeatedAlike, "request")} under an idempotency key again, with the same ids`],
+    [
+      "Repeated",
+      `${counted(figures.repeatedAlike, "request")} retried under the same idempotency key, with the same ids`,
+    ],
     [
       "Deliveries",
-      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with the very bytes and a valid signature`,
+      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with identical bytes and a valid signature`,
     ],
     [
       "Duplicates",
-      `${grouped(figures.duplicates)}; ${counted(figures.unrecordedAttempts, "attempt")} cut by a kill; at most ` +
-        `${figures.worstDuplicates} after one kill, where ${figures.mostInFlight} can be under way`,
+      `${grouped(figures.duplicates)}; ${counted(figures.unrecordedAttempts, "attempt")} interrupted by a kill; at most ` +
+        `${figures.worstDuplicates} after one kill, of at most ${figures.mostInFlight} in flight`,
     ],
     [
       "Replays",
-      `${replays.begun} begun, ${replays.completed} completed, ${replays.interrupted} of them cut by a kill ` +
-        `(${replays.interruptedQueueing} with a part queued); they delivered ${grouped(replays.deliveries)} records again`,
+      `${replays.begun} started, ${replays.completed} completed, ${replays.interrupted} of them interrupted by a kill ` +
+        `(${replays.interruptedQueueing} partly queued); they redelivered ${grouped(replays.deliveries)} records`,
     ],
     [
       "Restart",

@@ -158,7 +158,7 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
       );
       const request = ledger.add(account, payloads, writeIngestRequest(account, payloads, true, null), null);
       const answer = await connection?.send(request.bytes);
-      if (!answer || statusIn(answer) !== 202) throw new Error(`a batch is answered with ${answer?.startLine}`);
+      if (!answer || statusIn(answer) !== 202) throw new Error(`a batch was answered with ${answer?.startLine}`);
       ledger.acknowledged(request, eventIdsIn(answer));
     }
     connection?.close();
@@ -203,7 +203,7 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
       const pending = await Promise.all(accounts.map((account) => countIn(api, "PENDING", account)));
       return pending.reduce((sum, count) => sum + count, await replays.unfinished(api));
     });
-    if (left > 0) ledger.fault(`${left} deliveries and replays are left, and nothing moves any more`);
+    if (left > 0) ledger.fault(`${left} deliveries and replays are unfinished and no longer progress`);
     for (const account of accounts) {
       const audited = await auditAccount(api, account, ledger, switchboard.url);
       settled.push({ account, ended: audited.ended });
@@ -228,10 +228,10 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
       account.session = await logIn(api, account);
       const found = await countEnded(api, account);
       if (Bun.deepEquals(found, ended)) continue;
-      noteFault(faults, `LOST: ${account.id} had ${JSON.stringify(ended)} and has ${JSON.stringify(found)}`);
+      noteFault(faults, `LOST: ${account.id} had ${JSON.stringify(ended)} and now has ${JSON.stringify(found)}`);
     }
     const code = await last.stop();
-    if (code !== 0) noteFault(faults, `asked to end, the server ended with ${code}`);
+    if (code !== 0) noteFault(faults, `when asked to stop, the server exited with ${code}`);
   }
 
   return {

@@ -25,7 +25,7 @@ export function checkSmall(folder: string): void {
   if (freeBytes >= fewestFreeBytes && freeBytes <= mostFreeBytes) return;
   const free = `${Math.round(freeBytes / 2 ** 20)} MiB`;
   throw new StartupError(
-    `The file system of ${folder} has ${free} free; it is going to be filled and must have ` +
+    `The file system of ${folder} has ${free} free; it will be filled completely and must have ` +
       `${fewestFreeBytes / 2 ** 20} to ${mostFreeBytes / 2 ** 20} MiB. ` +
       "Try: mkdir /mnt/small && mount -t tmpfs -o size=64m tmpfs /mnt/small, and --dir /mnt/small",
   );
@@ -40,7 +40,7 @@ export function createBallastDisk(folder: string, operatorToken: string): Disk {
       filler ??= await openAccount(api, { hooks: [], receiverUrl: "", operatorToken });
       // Its events stay, because their erasure is tried again only some seconds after a full disk.
       if (freeBytesIn(folder) < fewestFreeBytes)
-        throw new Error("the disk is used up. Try: fewer --cycles, or a larger disk");
+        throw new Error("the disk is exhausted. Try: fewer --cycles, or a larger disk");
       writeBallast(ballast);
       return filler;
     },

@@ -14,18 +14,18 @@ export const diskFullCommand: Command = {
   words: ["selftest", "disk-full"],
   operands: [],
   flags: [
-    { ...dirFlag, doc: "Folder on a small file system, which is going to be filled." },
-    { name: "--cycles", value: "N", doc: `How often it is filled (default ${defaultCycles}).` },
+    { ...dirFlag, doc: "Folder on a small file system, which will be filled." },
+    { name: "--cycles", value: "N", doc: `How many times to fill it (default ${defaultCycles}).` },
     seedFlag,
     jsonFlag,
   ],
-  summary: "Fill a small disk again and again, and prove that nothing is lost",
-  details: `Starts this program as a server in a folder of a small file system, without its floor of free
-disk; fills the disk with events until SQLite itself meets the end; makes room again by
-removing files of its own. While there is none, events must be refused with 503 and leave
-nothing behind; when there is, all must go on by itself, and nothing may come twice. On some
-full disks the server is ended, by a kill or in order, and started again.
-Exit code 0: all of it held. 1: it did not; then the folder stays.`,
+  summary: "Fill a small disk repeatedly, and prove that nothing is lost",
+  details: `Starts this program as a server in a folder on a small file system, without its free-disk
+minimum; fills the disk with events until SQLite itself runs out of space, then frees space
+by deleting files of its own. While the disk is full, events must be refused with 503 and
+leave nothing behind; afterwards everything must resume automatically, without duplicates.
+On some full disks the server is killed or stopped, and restarted.
+Exit code 0: every check passed. 1: a check failed; the folder is kept.`,
   async run({ flags }, io) {
     const cycles = readCount(flags, "--cycles", defaultCycles);
     const seed = readSeed(flags);

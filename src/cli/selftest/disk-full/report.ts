@@ -9,20 +9,20 @@ export function diskFullPairs(figures: DiskFullFigures): Pair[] {
   return [
     [
       "Full disks",
-      `${figures.cycles}, met by ${counted(figures.filling, "event")} that only fill; ` +
+      `${figures.cycles}, filled by ${counted(figures.filling, "event")}; ` +
         `${counted(figures.restarts, "restart")} while the disk was full`,
     ],
     ["Refusals", `${grouped(figures.refusals)} requests`],
-    ["Events", `${grouped(figures.acknowledged)} acknowledged beside them, ${grouped(figures.records)} records`],
+    ["Events", `${grouped(figures.acknowledged)} more acknowledged, ${grouped(figures.records)} records`],
     [
       "Deliveries",
-      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with the very bytes and a valid ` +
-        `signature; ${figures.duplicates} again after a restart`,
+      `${grouped(figures.arrivals)} arrived, ${grouped(figures.verifiedSignatures)} with identical bytes and a valid ` +
+        `signature; ${figures.duplicates} repeated after a restart`,
     ],
-    ["Held", `${counted(figures.held, "outcome")} of attempts waited in memory until there was room`],
+    ["Held", `${counted(figures.held, "outcome")} of attempts waited in memory until there was space`],
     [
       "Resumed",
-      `${formatDuration(percentile(resumedMs, 50))} (p50) after there was room, ${formatDuration(Math.max(0, ...resumedMs))} at most`,
+      `${formatDuration(percentile(resumedMs, 50))} (p50) after space was freed, ${formatDuration(Math.max(0, ...resumedMs))} at most`,
     ],
   ];
 }

@@ -105,7 +105,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
   async function connectTo(port: number): Promise<void> {
     api = createApi(`http://127.0.0.1:${port}`);
     const made = await connect(port);
-    if (made === null) throw new Error(`nobody listens on port ${port}`);
+    if (made === null) throw new Error(`nothing is listening on port ${port}`);
     connection = made;
   }
 
@@ -117,7 +117,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
 
   async function answerTo(bytes: Uint8Array): Promise<Message> {
     const answer = await connection.send(bytes);
-    if (answer === null) throw new Error("the server has closed the connection");
+    if (answer === null) throw new Error("the server closed the connection");
     if (statusIn(answer) !== 202) checkRefusal(answer);
     return answer;
   }
@@ -125,9 +125,9 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
   function checkRefusal({ startLine, headers, body }: Message): void {
     figures.refusals += 1;
     const isKnown = startLine.includes(" 503 ") && /"code":"storage_(full|unavailable)"/.test(body.toString("utf8"));
-    if (!isKnown) ledger.fault(`a full disk is answered with ${startLine}: ${body}`);
+    if (!isKnown) ledger.fault(`a full disk was answered with ${startLine}: ${body}`);
     const seconds = headers.get("retry-after") ?? "";
-    if (!/^[1-9]\d*$/.test(seconds)) ledger.fault(`503 comes with Retry-After: "${seconds}"`);
+    if (!/^[1-9]\d*$/.test(seconds)) ledger.fault(`503 came with Retry-After: "${seconds}"`);
   }
 
   /** @returns whether it was accepted */
@@ -174,7 +174,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     figures.held += held;
     const hooks = accounts.flatMap((account) => account.hooks).length;
     if (held <= hooks * webhookConcurrency) return;
-    ledger.fault(`${held} attempts wait for a full disk, and ${hooks} webhooks get ${webhookConcurrency} at once`);
+    ledger.fault(`${held} attempts wait for disk space, but ${hooks} webhooks get ${webhookConcurrency} each at once`);
   }
 
   async function runCycle(first: Account, second: Account): Promise<void> {
@@ -203,7 +203,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
       const pending = await Promise.all(accounts.map((account) => countIn(api, "PENDING", account)));
       return pending.reduce((sum, count) => sum + count, 0);
     });
-    if (left > 0) ledger.fault(`${left} deliveries are left although there is room, and nothing moves any more`);
+    if (left > 0) ledger.fault(`${left} deliveries are unfinished and no longer progress, although there is space`);
     cut = await unrecorded();
   }
 
@@ -219,7 +219,7 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
   async function whenAccepted(request: SentRequest): Promise<void> {
     const since = clock.monotonicMs();
     while (!(await exchange(request))) {
-      if (clock.monotonicMs() - since > patienceMs) return ledger.fault("there is room, and nothing is accepted");
+      if (clock.monotonicMs() - since > patienceMs) return ledger.fault("there is space, but nothing is accepted");
       await sleep(clock, pollEveryMs);
     }
     figures.resumedMs.push(clock.monotonicMs() - since);
@@ -244,7 +244,8 @@ export function createDiskFullRun(options: DiskFullOptions): () => Promise<void>
     }
     figures.verifiedSignatures = switchboard.verified;
     const most = figures.restarts * webhookConcurrency * accounts.flatMap((account) => account.hooks).length;
-    if (cutInAll > most) ledger.fault(`${cutInAll} attempts are in no record, and kills can have cut ${most}`);
+    if (cutInAll > most)
+      ledger.fault(`${cutInAll} attempts are in no record, but kills can have interrupted at most ${most}`);
   }
 
   return async function run() {

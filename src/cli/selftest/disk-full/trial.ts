@@ -61,7 +61,7 @@ export function createDiskFullTrial({
 
   async function stop(): Promise<void> {
     const code = await server?.stop();
-    if (code !== 0) noteFault(faults, `asked to end, the server ended with ${code}`);
+    if (code !== 0) noteFault(faults, `when asked to stop, the server exited with ${code}`);
   }
 
   return {

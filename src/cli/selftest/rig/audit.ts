@@ -100,7 +100,7 @@ export async function auditAccount(api: Api, account: Account, ledger: Ledger, h
   const found = { ...(await countEnded(api, account)), events: me.events_this_month };
   const expected = { ...audited.ended, events: audited.eventIds.length };
   if (!Bun.deepEquals(found, expected)) {
-    ledger.fault(`${account.id} counts ${JSON.stringify(found)} and has ${JSON.stringify(expected)}`);
+    ledger.fault(`${account.id} reports ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
   }
   return audited;
 }
@@ -121,7 +121,7 @@ export function auditRecords(
   for (const [eventId, own] of byEvent) {
     const targets = own.map(({ targetWebhook }) => targetWebhook).sort();
     if (!Bun.deepEquals(targets, expected)) {
-      ledger.fault(`${eventId} has records for ${targets.join(", ")} and not for ${expected.join(", ")}`);
+      ledger.fault(`${eventId} has records for ${targets.join(", ")} instead of ${expected.join(", ")}`);
     }
     for (const record of own) {
       const state = manners.get(record.targetWebhook) === "refusing" ? "FAILED" : "DELIVERED";
@@ -132,7 +132,7 @@ export function auditRecords(
   const paths = new Set(account.hooks.map(({ path }) => path));
   for (const key of ledger.tallies.keys()) {
     const [path = "", eventId = ""] = key.split(" ");
-    if (paths.has(path) && !byEvent.has(eventId)) ledger.fault(`${eventId} was delivered to ${path} and is not stored`);
+    if (paths.has(path) && !byEvent.has(eventId)) ledger.fault(`${eventId} was delivered to ${path} but is not stored`);
   }
   return { eventIds: [...byEvent.keys()].reverse(), ended, unrecordedAttempts };
 }
@@ -147,17 +147,19 @@ function auditRequests(account: Account, stored: ReadonlyMap<string, unknown>, l
     const size = request.events.length;
     if (request.fate === "acknowledged" && found.length < size) {
       const lost = ids.filter((eventId) => !stored.has(eventId));
-      ledger.fault(`LOST: ${lost.length} events were acknowledged and are not stored: ${lost.slice(0, 3).join(", ")}`);
+      ledger.fault(`LOST: ${lost.length} events were acknowledged but are not stored: ${lost.slice(0, 3).join(", ")}`);
     }
     if (request.fate === "refused" && found.length > 0) {
-      ledger.fault(`${found[0]} was refused and is stored`);
+      ledger.fault(`${found[0]} was refused but is stored`);
     }
     if (request.fate === "open" && found.length > 0 && found.length < size) {
-      ledger.fault(`${found.length} events of a batch of ${size} are stored: a batch is stored whole or not at all`);
+      ledger.fault(
+        `${found.length} events of a batch of ${size} are stored, but a batch must be stored whole or not at all`,
+      );
     }
   }
   for (const eventId of stored.keys()) {
-    if (!known.has(eventId)) ledger.fault(`${eventId} is stored for ${account.id}, and nobody knows its payload`);
+    if (!known.has(eventId)) ledger.fault(`${eventId} is stored for ${account.id} with an unknown payload`);
   }
 }
 
@@ -182,13 +184,13 @@ function auditRecord(record: ListedRecord, expected: keyof Ended, ledger: Ledger
     return 0;
   }
   const times = timesIn(tally);
-  if (times.length === 0) ledger.fault(`LOST: ${eventId} is ${state} for ${path}, which never answered so`);
+  if (times.length === 0) ledger.fault(`LOST: ${eventId} is ${state} for ${path}, which never responded that way`);
   const unrecorded = (tally?.arrivals ?? 0) - attempts;
-  if (unrecorded < 0) ledger.fault(`${eventId} has ${-unrecorded} attempts in its record that ${path} never got`);
+  if (unrecorded < 0) ledger.fault(`${eventId} has ${-unrecorded} attempts in its record that ${path} never received`);
   const duplicates = times.reduce((sum, n) => sum + n - 1, 0);
   if (duplicates > Math.max(0, unrecorded)) {
     ledger.fault(
-      `${eventId} came ${duplicates} times too often to ${path}, with ${unrecorded} attempts cut by a crash`,
+      `${eventId} arrived ${duplicates} times too often at ${path}, with ${unrecorded} attempts interrupted by a crash`,
     );
   }
   return Math.max(0, unrecorded);

@@ -71,7 +71,7 @@ async function attempt({ run, faults }: Trial<unknown>): Promise<null> {
   try {
     await run();
   } catch (error) {
-    noteFault(faults, `the test could not go on: ${error instanceof Error ? error.message : error}`);
+    noteFault(faults, `the test could not continue: ${error instanceof Error ? error.message : error}`);
   }
   return null;
 }

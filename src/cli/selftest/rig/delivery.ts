@@ -16,15 +16,15 @@ export function readDelivery(account: Account, { path, headers, body }: Arrival)
   const key = account.publicKeys.get(headers.get("service-key-id") ?? "");
   if (key === undefined) return `${eventId} names a signing key that is not published`;
   const signature = Buffer.from(headers.get("service-signature") ?? "", "base64");
-  if (!verify(null, body, key, signature)) return `the signature of ${eventId} does not fit its body`;
+  if (!verify(null, body, key, signature)) return `the signature of ${eventId} does not match its body`;
   const hmac = createHmac("sha256", account.signingSecret).update(`${eventId}.${headers.get("webhook-timestamp")}.`);
   const standard = `v1,${hmac.update(body).digest("base64")}`;
   if (headers.get("webhook-id") !== eventId || !headers.get("webhook-signature")?.split(" ").includes(standard)) {
-    return `the Standard Webhooks signature of ${eventId} does not fit`;
+    return `the Standard Webhooks signature of ${eventId} does not match`;
   }
 
   const seq = parseEventId(eventId)?.seq;
-  if (seq === undefined) return `"${eventId}" is no event id`;
+  if (seq === undefined) return `"${eventId}" is not an event id`;
   const head = `{"eventId":"${eventId}","tenantId":"${account.id}","ingestionTimestamp":"${formatIso(ingestedAtMs(seq))}","payload":`;
   if (body.toString("latin1", 0, head.length) !== head || body.at(-1) !== closingBrace) {
     return `the body of ${eventId} is not framed as a delivery to ${account.id}: ${body.toString("utf8", 0, 200)}`;

@@ -48,7 +48,7 @@ function readHead(text: string): Pick<Message, "startLine" | "headers"> {
 function lengthOf(startLine: string, headers: ReadonlyMap<string, string>): number {
   const given = headers.get("content-length");
   if (given !== undefined && /^\d+$/.test(given)) return Number(given);
-  if (headers.has("transfer-encoding")) throw new Error(`"${startLine}" comes without a Content-Length`);
+  if (headers.has("transfer-encoding")) throw new Error(`"${startLine}" has no Content-Length`);
   return 0;
 }
 

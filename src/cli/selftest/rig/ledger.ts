@@ -161,11 +161,11 @@ export function createLedger(faults: Faults): Ledger {
   function received({ account, path, eventId, payload, label }: ReceivedEvent, status: number): void {
     const event = byHash.get(hashOf(payload));
     if (!event) {
-      fault(`${eventId} came with a payload of ${payload.length} bytes that nobody has sent`);
+      fault(`${eventId} arrived with a payload of ${payload.length} bytes that nobody sent`);
       return;
     }
     if (event.request.account !== account) {
-      fault(`${eventId} of ${event.request.account.id} came to a webhook of ${account.id}`);
+      fault(`${eventId} of ${event.request.account.id} arrived at a webhook of ${account.id}`);
       return;
     }
     name(event, eventId, "a delivery");
@@ -183,7 +183,7 @@ export function createLedger(faults: Faults): Ledger {
   /** Again after a crash is what "at least once" allows; again without one is not. */
   function noteDuplicate(life: number, eventId: string, path: string): void {
     if (life === ledger.life)
-      fault(`${eventId} came to ${path} again after an answer for good, and no crash was between`);
+      fault(`${eventId} arrived at ${path} again after a final response, with no crash in between`);
     figures.duplicates += 1;
     duplicatesByLife.set(life, (duplicatesByLife.get(life) ?? 0) + 1);
   }

@@ -6,7 +6,7 @@ import { type Flag, UsageError } from "../../arguments.ts";
 export const seedFlag: Flag = {
   name: "--seed",
   value: "N",
-  doc: "Repeats the choices of a run: moments, payloads, answers.",
+  doc: "Repeats the random choices of a run: timing, payloads, responses.",
 };
 
 export const dirFlag = { name: "--dir", value: "DIR" } as const;
@@ -18,7 +18,7 @@ export function readCount(flags: ReadonlyMap<string, string>, name: string, byDe
   const text = flags.get(name);
   if (text === undefined) return byDefault;
   if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
-  throw new UsageError(`${name} takes a whole number from 1 to 9999999, not "${text}". Try: ${name} ${byDefault}`);
+  throw new UsageError(`${name} must be a whole number from 1 to 9999999, not "${text}". Try: ${name} ${byDefault}`);
 }
 
 /** The given seed, or one that nobody could guess. @throws UsageError */
@@ -27,7 +27,7 @@ export function readSeed(flags: ReadonlyMap<string, string>): number {
   if (text === undefined) return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
   if (/^\d{1,10}$/.test(text) && Number(text) <= largestSeed) return Number(text);
   throw new UsageError(
-    `${seedFlag.name} takes a whole number from 0 to ${largestSeed}, not "${text}". Try: ${seedFlag.name} 1`,
+    `${seedFlag.name} must be a whole number from 0 to ${largestSeed}, not "${text}". Try: ${seedFlag.name} 1`,
   );
 }
 
@@ -39,7 +39,7 @@ export function requireFlag(
 ): string {
   const given = flags.get(name);
   if (given !== undefined && given !== "") return given;
-  throw new UsageError(`${name} ${value} is needed. Try: ${name} ${example}`);
+  throw new UsageError(`${name} ${value} is required. Try: ${name} ${example}`);
 }
 
 /** A new folder in the given one. @throws StartupError when none can be made there */
@@ -50,7 +50,7 @@ export function makeFolder(parent: string): string {
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new StartupError(
-      `No folder can be made in ${parent} (${reason}). Try: ${dirFlag.name} with a folder that this user may write`,
+      `No folder can be created in ${parent} (${reason}). Try: ${dirFlag.name} with a folder that this user can write to`,
     );
   }
 }

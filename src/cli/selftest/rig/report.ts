@@ -62,10 +62,10 @@ export function writeSheet(
   const all = [...pairs, ...machinePairs(machine), ["Command", `${command}, in ${formatDuration(tookMs)}`] as const];
   const lines = [`\n${style.bold(title)}\n`, formatPairs(all, style).replace(/^/gm, "  "), ""];
   if (faults.count === 0) return [...lines, `${style.good("✓")} ${style.bold(verdict)}`].join("\n");
-  lines.push(`${style.bad("✗")} ${style.bold(`It did not hold: ${counted(faults.count, "fault")}`)}`);
+  lines.push(`${style.bad("✗")} ${style.bold(`Failed: ${counted(faults.count, "fault")}`)}`);
   lines.push(...faults.told.map((text) => `  ${text}`));
   if (faults.count > faults.told.length) lines.push(`  and ${faults.count - faults.told.length} more`);
-  return [...lines, `  The folder stays: ${machine.folder}`, `  Again: ${command}`].join("\n");
+  return [...lines, `  Folder kept: ${machine.folder}`, `  To repeat: ${command}`].join("\n");
 }
 
 function machinePairs({ hardware, versions, mount, sync }: Machine): Pair[] {
@@ -73,7 +73,7 @@ function machinePairs({ hardware, versions, mount, sync }: Machine): Pair[] {
   return [
     ["Hardware", hardware],
     ["Versions", versions],
-    ["Disk", `${type} (${device})${isInMemory ? ", in memory: a sync costs nothing there" : ""}`],
+    ["Disk", `${type} (${device})${isInMemory ? ", in memory: a sync costs nothing" : ""}`],
     ["Sync", `4 KiB and fsync: p50 ${sync.p50Ms.toFixed(2)} ms, p99 ${sync.p99Ms.toFixed(2)} ms`],
   ];
 }

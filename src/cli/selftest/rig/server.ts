@@ -77,7 +77,7 @@ export function startServer({ dataDir, settings, clock, faults }: ServerOptions)
   async function end(): Promise<void> {
     await Promise.allSettled([readLog(), readErrors()]);
     const code = await child.exited;
-    const how = `the server ended with ${child.signalCode ?? `exit code ${code}`}: ${said.trim()}`;
+    const how = `the server exited with ${child.signalCode ?? `exit code ${code}`}: ${said.trim()}`;
     if (!isAsked) noteFault(faults, how);
     reject(new Error(how));
   }

@@ -37,7 +37,7 @@ export function startSwitchboard(clock: Clock, random: Random, faults: Faults): 
   function receive(arrival: Arrival): Answer {
     const line = lines.get(arrival.path);
     if (!line) {
-      noteFault(faults, `a delivery came to ${arrival.path}, which nobody has registered`);
+      noteFault(faults, `a delivery arrived at ${arrival.path}, which is not registered`);
       return { status: 404, after: 0 };
     }
     const { account, hook, ledger } = line;
