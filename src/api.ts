@@ -11,7 +11,7 @@ import { refuseMalformed } from "./http/malformed.ts";
 import type { IncomingCall } from "./http/respond.ts";
 import type { Log } from "./lib/log.ts";
 
-/** Stands above every limit of our own reader, which answers with a body; the listener's answer has none. */
+/** Higher than every limit of our own reader, because the listener's 413 has no body. */
 export const listenerBodyLimit = 8 * 2 ** 20;
 
 /**
@@ -41,11 +41,11 @@ export interface ApiOptions {
   publicUrl(): string;
   /** On every answer; see `transportHeadersOf`. */
   transportHeaders?: Readonly<Record<string, string>>;
-  /** The last moment of the server: new requests are turned away. */
+  /** The server is about to stop: new requests are turned away. */
   isDraining(): boolean;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
-  /** For metrics: of every answer that no endpoint gives, its code. */
+  /** For metrics: the code of every answer that no endpoint gives. */
   onRefusal?(code: string): void;
 }
 
@@ -58,7 +58,7 @@ export function createApi(options: ApiOptions) {
       maxRequestBodySize: listenerBodyLimit,
       idleTimeout,
       routes: Object.fromEntries(catchAll.map((path) => [path, (request: Request) => api.fetch(request)])),
-      // Without it the runtime prints the error with the source around it, for whoever can provoke one.
+      // Without it, the runtime shows the error and its source to whoever provokes one.
       error: failed,
     },
     normalize: false,
@@ -98,7 +98,7 @@ export function createApi(options: ApiOptions) {
   }
   let document: Promise<string> | undefined;
   api.get(documentPath, async () => {
-    // Loaded only now: what makes the document takes a part of every start otherwise, and few servers are asked for it.
+    // Loaded on demand: it would slow down every start, and few servers are ever asked for the document.
     document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints, publicUrl()));
     const headers = { ...securityHeaders, "Content-Type": "application/json" };
     return withTransport(new Response(await document, { headers }));
@@ -149,7 +149,7 @@ function turnAway(): Response {
 function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "path">[]): (path: string) => string[] {
   const table = endpoints.map(({ method, path }) => ({
     method,
-    // As the router reads a path: a dot is a dot, and one slash at the end counts for nothing.
+    // As the router matches a path: a dot is literal, and one trailing slash is ignored.
     pattern: new RegExp(`^${path.replaceAll(".", "\\.").replace(/:[^/]+/g, "[^/]+")}/?$`),
   }));
   return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];

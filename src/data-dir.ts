@@ -22,7 +22,7 @@ export interface Secrets {
 export interface ServerFile {
   readonly pid: number;
   readonly url: string;
-  /** It is ending: the next one may wait for it. */
+  /** It is shutting down: the next one may wait for it. */
   readonly stopping?: boolean;
 }
 
@@ -38,11 +38,11 @@ const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `
 export interface DataDir {
   readonly path: string;
   readonly secrets: Secrets;
-  /** Says to others where this server listens. Only commands on this machine miss it when it cannot be written. */
+  /** Tells others where this server listens. Only commands on this machine miss it when it cannot be written. */
   announce(server: ServerFile, warn: (message: string) => void): void;
   /**
    * Replaces the operator token, on disk first, and returns the new one. `secrets` keeps the one of the start.
-   * @throws the system's error when it cannot be written; then the old one holds
+   * @throws the system's error when it cannot be written; then the old one stays valid
    */
   rotateOperatorToken(): string;
   /** Lets the next server in. */
@@ -98,7 +98,7 @@ export async function enterDataDir(
 const aborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
-/** Another server holds the folder. */
+/** Another server is using the folder. */
 class DataDirInUse extends StartupError {
   readonly holder: ServerFile | null;
 

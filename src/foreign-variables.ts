@@ -23,7 +23,7 @@ const forms: readonly { name: RegExp; value: RegExp }[] = [
 export const isForeignVariable = (name: string, value: string): boolean =>
   name.startsWith("POSTRIDER_") && forms.some((form) => form.name.test(name) && form.value.test(value));
 
-/** @param names of variables that were passed over */
+/** @param names of ignored variables */
 export function warnOfForeignVariables(names: readonly string[], log: Log): void {
   if (names.length === 0) return;
   log.write("warn", "config.foreign_variables", {

@@ -44,17 +44,17 @@ export interface AccountPayments {
   newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
   upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null }): Promise<UpgradeResult>;
-  /** Whether an upgrade to the plan that the account has is the repetition of one whose end was open. */
+  /** Whether an upgrade to the account's current plan retries one whose outcome was unknown. */
   wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
-  /** An account with a card or an open payment was deleted: its last charge is to be made. */
+  /** An account with a card or an open payment was deleted: its last charge is due. */
   closed(): void;
 }
 
-/** The password of a new account, which is shown this once. */
+/** A new account, with the password that is shown only once. */
 export interface CreatedAccount {
   readonly tenant: Tenant;
   readonly password: string;
-  /** Set when its card has to be verified. */
+  /** Set when its card must be verified. */
   readonly paymentUrl: string | null;
 }
 
@@ -69,14 +69,14 @@ export interface Accounts {
   /** Refuses an address with too many new accounts, before its request is read. @throws rate_limited */
   checkSignUpRate(address: string): void;
   /**
-   * Makes an account for whoever asks.
+   * Creates an account for anyone who asks.
    * @throws invalid; forbidden `signup_closed`; rate_limited `too_many_accounts`; unavailable `payments_unavailable`
    */
   signUp(request: CreateTenantRequest, address: string): Promise<CreatedAccount>;
-  /** Makes an account on any tier, at once in force: the operator vouches for it. @throws invalid */
+  /** Creates an account on any tier, effective at once: the operator vouches for it. @throws invalid */
   createForOperator(request: OperatorCreateRequest): Promise<CreatedAccount>;
   /**
-   * One at a time for an account: the same request, made again meanwhile, gets the same answer.
+   * Serialized per account: the same request, repeated while the first one runs, gets the same answer.
    * @throws invalid; rate_limited; payment_required; forbidden; unavailable
    */
   upgrade(tenant: Tenant, request: UpgradeRequest, address: string): Promise<Upgraded>;
@@ -94,17 +94,17 @@ export interface Accounts {
   resume(tenant: Tenant): Promise<Tenant>;
   /** Sets a generated password, which it returns, and ends every session. */
   resetPassword(tenant: Tenant): Promise<string>;
-  /** From the return on, nothing of the account answers and nothing is delivered. Its rows are erased in the background. */
+  /** Once it returns, the account no longer answers and nothing is delivered. Its rows are erased in the background. */
   remove(tenant: Tenant): Promise<void>;
 }
 
-/** Decisions, section 4. On a laptop one address is all there is, so it holds in public mode only. */
+/** Decisions, section 4. On a laptop every client has the same address, so it applies in public mode only. */
 const newAccountsPerHour = 60;
 
-/** Each may ask the bank for money: a card that is tried too often is blocked by its network. */
+/** Each may charge the card, and card networks block a card that is tried too often. */
 const upgradesPerMinute = 10;
 
-/** Each has the payment processor make another page. */
+/** Each makes the payment processor create another page. */
 const emailChangesPerHour = 10;
 
 export function createAccounts(deps: AccountDeps): Accounts {
@@ -120,7 +120,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   const loginEmails = createLoginEmails({ store, clock, log });
 
-  /** The whole request is judged before anything is made of it. */
+  /** Validates the whole request before anything is stored. */
   async function check(request: OperatorCreateRequest): Promise<NewWebhook[]> {
     const { tier, name, email, password, webhooks } = request;
     if (tier !== "free") {
@@ -177,7 +177,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return tenant;
   }
 
-  /** Judged by the account as it is now: another upgrade may have gone before. */
+  /** Reads the account afresh: another upgrade may have come first. */
   async function upgradeNow(
     tenantId: string,
     { tier, email, password }: UpgradeRequest,
@@ -185,7 +185,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   ): Promise<Upgraded> {
     const tenant = await store.findTenant(tenantId);
     if (tenant === null) throw notFound("The tenant does not exist.", "tenant_not_found");
-    // Also one that is not needed: whoever sends a password believes that it was set.
+    // Even when it is not needed: whoever sends a password believes that it was set.
     if (password !== undefined) checkPassword(password);
     let credentials: { email: string; password: string } | null = null;
     const refusal = refusalOfUpgrade(tenant, tier);
@@ -201,7 +201,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     }
     if (refusal) throw refusal;
     if (!payments) throw paymentsUnavailable();
-    // Once more: requests that came at the same time all passed the check before their bodies were read.
+    // Checked again: concurrent requests all passed the first check before their bodies were read.
     const turn = upgradeTurns.take(tenant.id);
     if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
     const login = credentials && {
@@ -227,7 +227,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (request.tier !== "free" && request.password === undefined) throw requiredOnPaidTiers("password");
       const webhooks = await check(request);
       if (settings.signup === "closed") throw signUpClosed();
-      // Once more: requests that came at the same time all passed the check before their bodies were read.
+      // Checked again: concurrent requests all passed the first check before their bodies were read.
       checkSignUpRate(address);
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       newAccounts?.take(clientKey(address));
@@ -272,7 +272,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
     },
 
     async changeEmail(tenant, email) {
-      // In other letters it is the account's own still; whether it is a login, the store judges.
+      // The same address in another case is still the account's own; the store decides whether it is a login.
       const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
       if (isOther) await loginEmails.refuseTaken(email);
       const turn = emailTurns.take(tenant.id);

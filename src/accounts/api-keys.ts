@@ -54,7 +54,7 @@ const isActive = ({ expiresAt }: { expiresAt: number | null }, now: number) => e
 /** When keys were last used. Written at most once a minute, not with every event (decisions, section 5). */
 export interface KeyUse {
   note(apiKeyId: string): void;
-  /** Writes what was noted since the last time. A failure is passed over: the uses are kept for the next time. */
+  /** Writes the uses noted since the last flush. A failure is ignored: they are kept for the next one. */
   flush(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ export function createKeyUse({ store, clock }: { store: Pick<Store, "touchApiKey
     try {
       await store.touchApiKeys(written);
     } catch {
-      // The store reports its own failures; what was used in the meantime is newer.
+      // The store reports its own failures; uses noted in the meantime are newer.
       uses = new Map([...written, ...uses]);
       schedule();
     }

@@ -9,7 +9,7 @@ export interface LoginEmailDeps {
   log: Log;
 }
 
-/** So long an account may hold an address without having verified a card. */
+/** How long an account may keep an address without having verified a card. */
 const unverifiedEmailMs = 24 * 60 * 60 * 1000;
 
 /**
@@ -32,7 +32,7 @@ export function createLoginEmails({ store, clock, log }: LoginEmailDeps) {
       if (!isUnproven || askedAt === undefined || askedAt > unverifiedSince()) throw emailTaken();
     },
 
-    /** Makes an address free that was not refused, just before it is taken. */
+    /** Frees an address that was not refused, just before it is taken. */
     async release(email: string): Promise<void> {
       const holder = await store.releaseUnverifiedEmail(email.toLowerCase(), unverifiedSince());
       if (holder) log.write("warn", "account.email_released", { tenant: holder.id });

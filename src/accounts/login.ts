@@ -20,7 +20,7 @@ const windowMs = 15 * 60 * 1000;
 const successLimits = { ofAccount: 300, ofNetwork: 600 };
 const successWindowMs = 60_000;
 
-/** Logins of one address wait for each other; beyond it those of the account that has most of them are turned away. */
+/** Logins from one address wait for each other; beyond this, those of the account with the most are turned away. */
 const maxWaitingOfAddress = 1_000;
 
 export interface Credentials {
@@ -59,7 +59,7 @@ export interface LoginDeps {
   clock: Clock;
   passwords: Passwords;
   log: Log;
-  /** On a laptop one script may log in as often as it likes. */
+  /** Local mode has no such limit: a script may log in as often as it likes. */
   localMode: boolean;
   /** For metrics: after every wrong password. */
   onFailure(): void;
@@ -112,7 +112,7 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
     if (!isKnown) counts.push([ofAccount, account]);
     const right: [Limiter, string][] = localMode ? [] : [[ofNetwork, clientNetwork(address)]];
     if (isKnown && !localMode) right.push([ofKnownAccount, account]);
-    // No await from here to the last `take`, so that no other attempt comes between.
+    // No await from here to the last `take`, so that no other attempt can slip in between.
     for (const [limiter, key] of counts) refuseWhenUsedUp(limiter, key);
     for (const [limiter, key] of right) refuseWhenUsedUp(limiter, key, tooManyRightLogins);
     for (const [limiter, key] of counts) limiter.take(key);
@@ -120,7 +120,7 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
       for (const [limiter, key] of counts) limiter.giveBack(key);
     };
     try {
-      // Strangers who guess at an account do not keep those waiting who have logged in to it before.
+      // Strangers who guess at an account must not delay those who have logged in to it before.
       const whose = { account: isKnown ? `known ${account}` : account, address };
       const matches = await passwords.verify(password, tenant?.passwordHash ?? null, whose);
       if (matches) {
@@ -181,7 +181,7 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
         throw wrongPassword();
       }
       const passwordHash = await passwords.hash(new_password, { account: tenant.id, address });
-      // Of several changes at once one counts: for the others the password that they gave is not the current one any more.
+      // Of several concurrent changes only one counts: for the others, the given password is no longer the current one.
       const changed = await store.replacePassword(tenant.key, tenant.passwordHash, passwordHash);
       if (changed === null) throw wrongPassword();
       return changed;

@@ -22,7 +22,7 @@ const list = (texts: readonly string[]): string =>
 /** The rules as one sentence, for the document. */
 export const passwordRules = `Must have ${list(rules.map(({ text }) => text))}.`;
 
-/** The same as far as JSON Schema has words for it, which counts characters and no bytes. */
+/** The rules as far as JSON Schema can express them: it counts characters, not bytes. */
 export const passwordSchema = {
   minLength: 8,
   maxLength: maxPasswordBytes,
@@ -62,10 +62,10 @@ const dummyHash =
 /** Decisions, section 4. Each takes 19 MiB and a core while it lasts. */
 const hashesAtOnce = 4;
 
-/** Two to three seconds of work on two cores: longer than that nobody should wait for an answer. */
+/** Two to three seconds of work on two cores, the longest that anybody should wait for an answer. */
 const maxWaitingHashes = 100;
 
-/** For whom a password is hashed. Accounts take turns, and so do networks: who asks for much waits behind the others. */
+/** For whom a password is hashed. Accounts and networks take turns, so heavy users wait behind the others. */
 export interface HashedFor {
   /** Its id, or the login id that was given; absent when there is none yet. */
   readonly account?: string;

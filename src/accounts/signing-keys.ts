@@ -80,7 +80,7 @@ export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDe
       const made = generateSecret();
       await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlap, now);
       signers.forget(tenant.key);
-      // Not read back: a read that failed would be answered 503, and the repetition would be another rotation.
+      // Not read back: a failed read would answer 503, and the retry would rotate again.
       return { secret: made, earlierEndsAt: overlap === 0 ? null : now + overlap };
     },
   };

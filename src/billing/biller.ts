@@ -37,7 +37,7 @@ export interface BillerDeps {
 }
 
 export interface Biller extends Loop {
-  /** There is news of an account: it is looked at now, however many others are due. */
+  /** Something changed for an account: process it now, however many others are due. */
   hurry(accountKey: number): void;
 }
 
@@ -45,13 +45,13 @@ export interface Biller extends Loop {
 const concurrency = 4;
 const accountsInOneGo = 100;
 
-/** More steps than an account can ever have at once: a defect would otherwise turn the loop for ever. */
+/** More steps than an account can ever need at once, so that a defect cannot loop for ever. */
 const mostSteps = 1000;
 
-/** Looked at again at least this often, should a timer be lost to a clock that was set back. */
+/** Upper bound of the pause, in case a timer is lost to a clock that was set back. */
 const longestPauseMs = 60_000;
 
-/** A refund that the processor has not finished is looked at again after so long. */
+/** How long to wait before checking an unfinished refund again. */
 const refundPauseMs = dayMs;
 /** Many are finished at once. */
 const refundCheckMs = 60_000;
@@ -158,7 +158,7 @@ export function createBiller(deps: BillerDeps): Biller {
       { kind: "closing", month: "" },
     ]);
     if (others.kind === "unknown") return whenItAnswers(others);
-    // The books have changed: once more, with what was credited.
+    // The books have changed: run again with the credit.
     if (others.any) return;
     const page = await earlierLife.paidPage(account);
     if (page.kind === "unknown") return whenItAnswers(page);
@@ -264,7 +264,7 @@ export function createBiller(deps: BillerDeps): Biller {
     return undefined;
   }
 
-  /** A busy or broken processor is not asked by the next account at once. */
+  /** Keeps the next account from asking a busy or broken processor at once. */
   function heed(call: Call, outcome: Outcome): void {
     if (outcome.kind === "operator") turns.pause(call, retryPauseMs);
     if (outcome.kind === "unknown" && outcome.retryAfterMs)
@@ -347,7 +347,7 @@ export function createBiller(deps: BillerDeps): Biller {
 
   function hurry(accountKey: number): void {
     if (!isRunning) return;
-    // It would hold up the others until its turn has ended.
+    // Waiting for it here would hold up the others.
     if (turns.hasTurn(accountKey)) {
       news.add(accountKey);
       return;

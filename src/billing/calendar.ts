@@ -20,7 +20,7 @@ const keptOffsets = 10_000;
 
 /** @param timeZone an IANA name such as `Africa/Lagos`; its methods throw a RangeError for an unknown one */
 export function createBillingCalendar(timeZone: string): BillingCalendar {
-  /** Made when it is first needed: the system's data of languages and zones takes 5 ms to load, which a start can do without. */
+  /** Created on first use: loading the system's locale and time zone data takes 5 ms, which would slow down the start. */
   let format: Intl.DateTimeFormat | undefined;
 
   /** By quarter hour: to have a time written out and read again takes 5 µs. */
@@ -54,7 +54,7 @@ export function createBillingCalendar(timeZone: string): BillingCalendar {
     return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / 1000) * 1000;
   }
 
-  /** The instant at which the zone's clocks show this. Twice, as the offset may change between the guess and the answer. */
+  /** The instant at which the zone's clocks show this. Corrected twice, because the offset may change in between. */
   function instantOf(day: number, hour: number): number {
     const shown = day * dayMs + hour * 60 * 60 * 1000;
     return shown - offsetAt(shown - offsetAt(shown));

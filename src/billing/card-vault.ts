@@ -2,7 +2,7 @@ import type { NewCard, SavedCard } from "../domain/books.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { ChargeableCard } from "./processor.ts";
 
-/** What a card is charged with: secret, so it rests encrypted. */
+/** What a card is charged with: a secret, so it is encrypted at rest. */
 export interface CardSecrets {
   readonly token: string;
   readonly email: string;

@@ -39,7 +39,7 @@ export interface Charging {
   settle(books: Books, charge: Charge): Promise<Outcome>;
   /** Stores what follows from the processor's word on a charge, which was heard already. */
   hear(books: Books, charge: Charge, state: ChargeState): Promise<Outcome>;
-  /** There is news of a reference: an answer that was asked for before does not put its next look-up off. */
+  /** Something changed for a reference: an answer requested earlier must not postpone its next look-up. */
   hint(reference: string): void;
 }
 
@@ -106,7 +106,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     }
   }
 
-  /** Nothing was made of the request. If that is the operator's to mend, it is not held against the customer. */
+  /** The request had no effect. If the operator has to fix the cause, it does not count against the customer. */
   async function reject(books: Books, charge: Charge, { reason, retry }: Rejected): Promise<Outcome> {
     if (retry !== "operator") {
       await failAs(books, charge, { reason, cardRefused: retry === "new_card", lookUpAt: clock.now() + recheckMs });
@@ -234,7 +234,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     if (isGivenUp || isNobodys) {
       await failAs(books, charge, { reason: "The payment never reached the processor", lookUpAt: now + dayMs });
     } else if (charge.kind === "upgrade") {
-      // Its client was told to repeat the request; nobody else sends it.
+      // Its client was told to retry; nobody else sends it.
       await keepWaiting(charge.reference, { lookUpAt: charge.createdAt + upgradePatienceMs }, now);
     }
   }

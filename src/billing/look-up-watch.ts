@@ -10,14 +10,14 @@ export interface LookUpWatchDeps {
   onUnknown(): void;
 }
 
-/** The same reason is told of again after so long. */
+/** How long the same reason is not reported again. */
 const sameReasonPauseMs = 60 * 60_000;
 
 /** Reasons are sentences of the adapters, and few. */
 const maxReasons = 100;
 
 /**
- * Tells of look-ups whose answers say nothing. They are repeated by themselves, so nobody else hears of them: payments
+ * Warns about look-ups without a conclusive answer. They are retried automatically, so nobody would notice: payments
  * would wait for as long as the processor, or something on the way to it, answers in a way that cannot be read.
  */
 export function watchLookUps(

@@ -26,7 +26,7 @@ const plan = { path: "/plan", words: "Back to the dashboard" };
 /** The plan's view says then that the payment is being checked, instead of asking for it. */
 const planAfterPayment = { ...plan, path: "/plan?payment=returned" };
 
-/** A page of one message. The texts are ours alone; nothing of a request is ever put into it. */
+/** A page with one message. The texts are fixed: nothing from a request ever gets into them. */
 function page(
   status: number,
   title: string,
@@ -91,7 +91,7 @@ export const pausedPage = () =>
     { extra: { "Retry-After": "600" } },
   );
 
-/** Says nothing of any account: whoever knows a reference can open it. */
+/** Reveals nothing about any account: whoever knows a reference can open it. */
 export const returnedPage = () =>
   page(
     200,

@@ -79,7 +79,7 @@ export type ChargeState =
   /** The bank wants the customer to confirm on this page. */
   | { readonly kind: "confirmation"; readonly url: string }
   | Failed
-  /** Paid once, and paid back since. */
+  /** Paid and refunded since. */
   | { readonly kind: "reversed" }
   | { readonly kind: "not_found" };
 
@@ -113,13 +113,13 @@ export interface Rejected {
   readonly retry: "later" | "new_card" | "operator";
 }
 
-/** No answer that can be relied on. */
+/** No reliable answer. */
 export interface Unknown {
   readonly kind: "unknown";
   readonly reason: string;
-  /** The processor asks to be left alone for so long. */
+  /** How long the processor asks us to wait. */
   readonly retryAfterMs?: number;
-  /** No answer came at all: the request may still be on its way, or at work. */
+  /** No answer at all: the request may still be in transit or in progress. */
   readonly underWay?: boolean;
 }
 

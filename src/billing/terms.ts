@@ -6,7 +6,7 @@ export const kobo = 100;
 /** The card verification: 100 NGN. */
 export const verificationKobo = 100 * kobo;
 
-/** Less than this an upgrade does not charge; the excess is credited. */
+/** The least that an upgrade charges; the excess is credited. */
 export const leastUpgradeKobo = 100 * kobo;
 
 /** Less than 50 NGN the processor does not charge; it waits for the next month's end. */
@@ -19,10 +19,10 @@ export const dayMs = 24 * hourMs;
 /** A hosted page is replaced when somebody comes after so long: the processor lets its sessions expire. */
 export const pageLifetimeMs = hourMs;
 
-/** At most one new page in so long behind one `payment_url`. */
+/** The shortest time between two new pages behind one `payment_url`. */
 export const pagePauseMs = minuteMs;
 
-/** A verification that nobody completes is given up after so long. */
+/** How long an uncompleted verification stays open. */
 export const verificationLifetimeMs = 30 * dayMs;
 
 /** Whoever waits for a payment, or says so, has it looked up at most once in so long. */
@@ -37,16 +37,16 @@ export const visitorLookUpsPerMinute = 30;
  */
 export const resendPauseMs = 2 * minuteMs;
 
-/** An upgrade that never reached the processor is dropped after so long, if its client does not come back. */
+/** How long an upgrade that never reached the processor is kept for its client's retry. */
 export const upgradePatienceMs = 10 * minuteMs;
 
-/** A charge of a saved card that the bank, or its customer, leaves open counts as failed after so long. */
+/** How long the bank or its customer may leave a charge of a saved card open before it counts as failed. */
 export const bankPatienceMs = dayMs;
 
 /** A client that was told to repeat its upgrade finds it complete for so long; it is never told to wait longer. */
 export const repeatedUpgradeMs = hourMs;
 
-/** The operator has to mend something first: the key, the account at the processor. */
+/** The operator has to fix something first: the key, or the account at the processor. */
 export const operatorPauseMs = hourMs;
 
 /** How long after its making a charge is looked up, the first time, the second … */

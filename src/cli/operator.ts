@@ -5,7 +5,7 @@ import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
 
-/** `postrider operator rotate-token`: through the running server, so that it stops to take the old one at once. */
+/** `postrider operator rotate-token`: through the running server, so that it stops accepting the old one at once. */
 export const rotateTokenCommand: Command = {
   words: ["operator", "rotate-token"],
   operands: [],

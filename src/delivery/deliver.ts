@@ -28,13 +28,13 @@ export interface Route {
   isClosed(): boolean;
 }
 
-/** Told of every attempt once it is on disk. */
+/** Called for every attempt once it is on disk. */
 export type Announce = (settlement: Settlement, kind: "settled" | "superseded") => void;
 
 /** A body that is later than this after its head is logged later: the verdict does not wait for it. */
 const bodyGraceMs = 100;
 
-/** Pause between two attempts to record an outcome that the store did not take. */
+/** Pause before retrying to record an outcome that the store did not accept. */
 const settleRetryMs = 1000;
 
 export interface DeliverDeps {

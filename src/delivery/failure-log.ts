@@ -3,13 +3,13 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Settlement, Store } from "../store/store.ts";
 
-/** Webhooks that fail are told of once in so long. */
+/** How often failing webhooks are reported. */
 const summaryEveryMs = 60_000;
 
-/** Lines of a kind in that time; the rest is one line with its count. */
+/** Lines per kind in that time; the rest becomes one line with a count. */
 const linesPerSummary = 50;
 
-/** Nothing goes to it any more: so many summaries after its last attempt it is forgotten. */
+/** A webhook is forgotten after this many summaries without an attempt. */
 const quietSummaries = 60;
 
 /** Webhooks that are remembered as failing; about 300 bytes each. */

@@ -15,7 +15,7 @@ export interface Submission {
   readonly events: number;
   /** Of the request, when it has an idempotency key. */
   readonly fingerprint: Uint8Array | null;
-  /** What its key has been used for; null: nothing that is known of. */
+  /** What its key was used for; null: nothing known. */
   readonly earlier: EarlierAnswer | null;
   /** False when the disk is below its floor. */
   readonly hasRoom: boolean;
@@ -82,7 +82,7 @@ export function fanOut(webhooks: readonly RegisteredWebhook[], { now }: Moment):
   return webhooks.map((webhook) => ({ state: "PENDING", webhook, nextAttemptAt: now }));
 }
 
-/** The delivery that is to be made for a new record. */
+/** The first delivery of a new record. */
 export const firstDelivery = (
   tenant: Tenant,
   webhook: RegisteredWebhook,

@@ -27,7 +27,7 @@ export interface ErrorDetails {
   allow?: string[];
 }
 
-/** An answer that is not the hoped-for one. It carries no secret and no payload: its message reaches the client as it is. */
+/** A refusal. It carries no secret and no payload, because its message reaches the client unchanged. */
 export class DomainError extends Error {
   readonly kind: ErrorKind;
   readonly code: string;
@@ -59,7 +59,7 @@ export const unavailable = (message: string, code: string, retryAfterSeconds = 1
 export const shuttingDown = (retryAfterSeconds = 1) =>
   unavailable("The server is shutting down; retry the request.", "shutting_down", retryAfterSeconds);
 
-/** The client has gone, or what it sent after its request has ended the connection: nobody reads this. */
+/** The client is gone, or what it sent after its request closed the connection: nobody reads this. */
 export const requestAbandoned = () =>
   invalid("The connection closed before the request was handled.", "request_abandoned");
 

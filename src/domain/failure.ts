@@ -15,7 +15,7 @@ export type NoResponseCause =
   | "address_not_public"
   | "interrupted";
 
-/** Records that nobody could or will attempt. */
+/** Records without an attempt: nobody could or will make one. */
 type NoAttemptCause = "no_webhook" | "webhook_removed" | "unreadable";
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
@@ -61,7 +61,7 @@ export const refusedWith = (status: number, url: string): Failure => ({
   reason: `HTTP ${status} from ${url}`,
 });
 
-/** @param detail a few words on the cause, which hold no address, port or name */
+/** @param detail a few words on the cause, without any address, port or name */
 export const unanswered = (code: NoResponseCause, detail: string | undefined, url: string): Failure => ({
   code,
   reason: explain(code, detail === undefined ? "" : ` (${detail})`, url),

@@ -1,4 +1,4 @@
-/** What a server can be told not to do (`POSTRIDER_PAUSED`), while it answers, shows everything and accepts events. */
+/** What `POSTRIDER_PAUSED` can hold back while the server keeps answering and accepting events. */
 export const pausable = ["deliveries", "charges"] as const;
 
 export type Pausable = (typeof pausable)[number];
@@ -11,11 +11,11 @@ export interface Pauses {
   isPaused(what: Pausable): boolean;
   /** In the order of `pausable`. */
   paused(): Pausable[];
-  /** Ends what is paused of these. @returns what was */
+  /** Ends these pauses. @returns those that were in effect */
   resume(whats: readonly Pausable[]): Pausable[];
 }
 
-/** @param onResume begins what was held back */
+/** @param onResume starts what was held back */
 export function createPauses(given: readonly Pausable[], onResume: (what: Pausable) => void): Pauses {
   const held = new Set(given);
   return {

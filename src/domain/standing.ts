@@ -20,7 +20,7 @@ export const emailTaken = () =>
 export const paymentsUnavailable = () =>
   unavailable("This server does not accept payments; paid plans are not available.", "payments_unavailable", 3600);
 
-/** The operator began this server paused (`POSTRIDER_PAUSED`). */
+/** The operator started this server paused (`POSTRIDER_PAUSED`). */
 export const deliveriesPaused = () =>
   unavailable(
     "The operator of this server has paused deliveries; events are stored and go out when deliveries resume.",

@@ -14,7 +14,7 @@ export interface AuthDeps {
   sessions: Pick<Sessions, "check">;
   /** @throws unauthenticated */
   authenticateApiKey(key: string): Promise<{ tenant: Tenant }>;
-  /** As it is now: it can be rotated. */
+  /** Read each time, because it can be rotated. */
   operatorToken(): string;
   /** Reads the metrics and nothing else; null when none is set. */
   metricsToken: string | null;
@@ -37,7 +37,7 @@ export function createAuthenticate({
     const token = bearerToken(headers);
     if (access === "operator" || access === "metrics") {
       if (token !== null && isToken(access, token)) return nobody;
-      // Nothing was guessed by who sent nothing: a browser that opens the address, a probe.
+      // No token is no guess: it may be a browser or a probe.
       if (token !== null) onWrongToken(access, address);
       throw access === "operator" ? notOperator() : notScraper();
     }
@@ -50,7 +50,7 @@ export function createAuthenticate({
     return { tenant, session: claims };
   };
 
-  /** Both are compared whatever the first says, so that the time tells nothing. */
+  /** Always compares both, so that the timing reveals nothing. */
   function isToken(access: Access, given: string): boolean {
     const hash = sha256(given);
     const isOperators = timingSafeEqual(hash, sha256(operatorToken()));

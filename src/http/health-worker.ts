@@ -6,9 +6,9 @@ import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateA
 /** The other end of `health-beacon.ts`. The build names this file as an entry point of its own. */
 declare const self: Worker;
 
-/** Four beats have not come: the server waits for something that does not let it answer. */
+/** Four missed beats: the server is blocked and cannot answer. */
 const lateAfterMs = 1000;
-/** A disk may take seconds; after so long, a restart is the better chance. */
+/** A disk may stall for seconds; after this long, a restart is the better bet. */
 const deadAfterMs = 60_000;
 
 self.onmessage = ({ data }: MessageEvent<HealthOpening>) => self.postMessage(open(data));
@@ -18,7 +18,7 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
   let beats = 0;
   let beatAt = systemClock.monotonicMs();
 
-  /** How long the server has not beaten; noticed when somebody asks, and by a timer as often as it beats. */
+  /** Time since the last beat that was noticed, by a probe or by the timer below. */
   function silentMs(): number {
     const now = systemClock.monotonicMs();
     const counted = Atomics.load(cells, beatsAt);

@@ -9,15 +9,15 @@ export interface ReadinessDeps {
   clock: Clock;
 }
 
-/** Why the server takes no events; null when it does. Never throws. */
+/** Why the server does not accept events; null when it does. Never throws. */
 export type Readiness = () => Promise<DomainError | null>;
 
-/** A write that waits for longer than this is stuck. */
+/** A write that has waited longer than this is stuck. */
 const stuckAfterMs = 5000;
-/** Whoever asks has an answer within two seconds, also while a write waits. */
+/** Probes get an answer within two seconds, even while a write waits. */
 const patienceMs = 1500;
 
-/** The database takes writes, what is sealed in it opens, the disk is above its floor, and no write is stuck. */
+/** Ready: the database accepts writes, its secrets decrypt, the disk is above its floor and no write is stuck. */
 export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readiness {
   const probe = createSharedProbe(() => store.probe(), clock);
 

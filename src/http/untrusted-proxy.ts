@@ -1,11 +1,11 @@
 import { clientKey, parseCidr } from "../lib/cidr.ts";
 import type { Log } from "../lib/log.ts";
 
-/** Addresses that are told of. A public server meets strangers who send the header themselves. */
+/** Limits the warnings: strangers send the header to a public server, too. */
 const maxWarnings = 10;
 
 /**
- * Tells once of each address from which requests arrive with `X-Forwarded-For` although it is not trusted: behind such a
+ * Warns once about each untrusted address whose requests carry `X-Forwarded-For`: behind such a
  * proxy all clients count as one, and fifty wrong passwords of anybody lock out everybody.
  */
 export function createProxyWarning(trustedProxies: readonly string[], log: Log) {

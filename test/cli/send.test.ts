@@ -484,10 +484,10 @@ describe("what is typed wrong is one line", () => {
   test.each([
     [[], 2, 'Nothing to send. Try: postrider send \'{"hello": "world"}\', or lines:'],
     [["-"], 2, "Nothing to send."],
-    [["{hello:", "world}"], 2, "An event must be one word to the shell. Try: postrider send '"],
+    [["{hello:", "world}"], 2, "An event must be a single argument; quote it. Try: postrider send '"],
     [["{}", "--file", "x"], 2, "--file and an event cannot be combined."],
     [["--file", "/nowhere.json"], 1, "/nowhere.json cannot be read. Try: "],
-    [["{}", "--retry-for", "soon"], 2, '--retry-for is not a duration: "soon". Try: --retry-for 2m'],
+    [["{}", "--retry-for", "soon"], 2, '--retry-for must be a duration, not "soon". Try: --retry-for 2m'],
     [["{}", "--concurrency", "17"], 2, "--concurrency must be 1 to 16. Try: --concurrency 4"],
     [["{}", "--server", "relay"], 1, '--server is not valid: "relay". Try: POSTRIDER_URL=https://relay.example.com'],
   ] as [string[], number, string][])("send %p", async (words, code, start) => {

@@ -6,11 +6,11 @@ import type { Log } from "../../lib/log.ts";
 import { signatureHeader } from "./callbacks.ts";
 
 export interface CallbackSender {
-  /** Sends a callback until it is taken or the tries are used up. Never rejects. */
+  /** Sends a callback until it is accepted or the attempts are used up. Never rejects. */
   post(body: Uint8Array, signature: string): Promise<void>;
   /** Resolves when nothing is under way. */
   whenIdle(): Promise<void>;
-  /** Breaks off what is under way and takes nothing more. */
+  /** Aborts what is in flight and accepts nothing more. */
   stop(): Promise<void>;
 }
 

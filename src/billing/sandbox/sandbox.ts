@@ -123,7 +123,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
     };
   }
 
-  /** Says that a payment was made, to whoever listens; the transaction need not wait for it. */
+  /** Announces a payment; the transaction need not wait for it. */
   async function announce(reference: string): Promise<void> {
     const transaction = await findByReference(reference);
     if (!transaction) return;
@@ -198,7 +198,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
       orUnknown(async () => {
         const refusal = refusalOf(request, [request.returnUrl]);
         if (refusal) return refusal;
-        // First of all: a repetition must not hear that the card is gone when the charge was made.
+        // First: a retry must not be told that the card is gone when the charge was made.
         if (await findByReference(request.reference)) return { kind: "duplicate" };
         const card = await books.findCard(request.token);
         if (!card || card.forgotten) return rejected("The card is unknown or has been forgotten", "new_card");
@@ -270,7 +270,7 @@ export function createSandbox({ books, clock, secret, publicUrl, postCallback }:
   };
 }
 
-/** A store that does not answer is to the caller a processor that does not. */
+/** To the caller, a store that does not answer is a processor that does not. */
 async function orUnknown<T>(work: () => Promise<T>): Promise<T | Unknown> {
   try {
     return await work();

@@ -1,7 +1,7 @@
 import { isDistrust, readFailure } from "../../delivery/network/no-response.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 
-/** It may succeed when it is tried again: no connection, or a server that says "not now". */
+/** A retry may succeed: no connection, or a server that says "not now". */
 export class TemporaryFailure extends Error {
   override readonly name = "TemporaryFailure";
 

@@ -3,7 +3,7 @@ import type { Io } from "../io.ts";
 import type { Outage } from "./patience.ts";
 
 /**
- * Says once that the server is away, and once that it is back, however often it is tried in between.
+ * Reports once that the server is unavailable and once that it is back, however many retries lie in between.
  * @param forMs for how long that is; without it, for ever
  */
 export function createOutage(url: string, io: Pick<Io, "err">, forMs?: number): Outage {

@@ -51,7 +51,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
       outage.ended();
       if (!wasOpen) onOpen();
       wasOpen = true;
-      // Nothing to resume after: what came meanwhile is in the history alone.
+      // Nothing to resume from: what happened meanwhile is only in the history.
       if (lastEventId === null) source.missed();
       await read(stream, connection);
     } catch (error) {
@@ -61,7 +61,7 @@ export async function followStream(deps: FollowDeps): Promise<never> {
     const hasLasted = clock.monotonicMs() - openedAtMs >= settledMs;
     failures = hasLasted ? 1 : failures + 1;
     const waitMs = Math.max(pauseAfter(failures), failure.details.retryAfterMs ?? 0);
-    // The end of a stream that has lasted is no news as long as the next one can be opened.
+    // The end of a stream that lasted is not worth a message while the next one can be opened.
     if (!hasLasted) outage.began(failure, waitMs);
     await pause(clock, waitMs, signal);
   }

@@ -10,7 +10,7 @@ export interface Line {
 export interface LineSplitter {
   /** Lines that this piece completes. They may share its memory. */
   push(piece: Uint8Array): Line[];
-  /** What stands behind the last line end, at the end of the input. */
+  /** What follows the last line end, at the end of the input. */
   end(): Line[];
 }
 
@@ -54,6 +54,6 @@ export function createLineSplitter(longest: number): LineSplitter {
   };
 }
 
-/** Nothing but what JSON takes for white space: such lines are passed over. */
+/** Only JSON white space: such lines are skipped. */
 export const isBlank = ({ bytes }: Line): boolean =>
   bytes?.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d) ?? false;

@@ -7,7 +7,7 @@ import { Interrupted } from "../client/interrupted.ts";
 import type { Patience } from "../client/patience.ts";
 import type { Reply, ServerClient } from "../client/server.ts";
 
-/** What became of one request, after all its repetitions. */
+/** The outcome of one request, after all its retries. */
 export type Outcome =
   | { readonly kind: "accepted"; readonly reply: Reply }
   /** Something in it breaks a rule; another request may be good. */
@@ -61,7 +61,7 @@ const isLongRateLimit = ({ status, retryAfterMs }: Reply) => status === 429 && (
 function judge(reply: Reply, server: ServerClient): Outcome {
   const { status } = reply;
   if (status === 202) return { kind: "accepted", reply };
-  // Proxies have limits of their own, and no words of ours.
+  // Proxies have limits of their own, and their answers lack our `message`.
   const isProxys = status === 413 && textIn(reply.json, "message") === null;
   const message = isProxys
     ? "A proxy in front of the server does not accept requests of this size."

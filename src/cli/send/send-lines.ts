@@ -23,7 +23,7 @@ export interface ReadThrough {
   readonly stopped: string | null;
 }
 
-/** So long the first line of a batch waits for others: `tail -f` brings them one by one. */
+/** How long the first line of a batch waits for others: `tail -f` brings them one by one. */
 const lingerMs = 200;
 
 /**
@@ -68,7 +68,7 @@ export async function sendLines({ input, sender, tally, clock, strict, signal }:
         readPiece();
       }
     }
-    // Not waited for: whoever writes to the pipe may have nothing more to say.
+    // Not awaited: whoever writes to the pipe may never write again.
     void pieces.return?.();
   }
 

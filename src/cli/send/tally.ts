@@ -5,7 +5,7 @@ import type { Line } from "./lines.ts";
 /** Counts what became of each line, and says so. */
 export interface Tally {
   accepted(lines: readonly Line[], eventIds: readonly string[]): void;
-  /** The line is no event that the server would take. */
+  /** The line is not an event that the server would accept. */
   refused(line: Line, reason: string): void;
   /** @param mayHaveArrived whether the server may have accepted them, without an answer that said so */
   notSent(lines: readonly Line[], reason: string, mayHaveArrived: boolean): void;
