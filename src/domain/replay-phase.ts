@@ -128,14 +128,14 @@ export const isCompleted = ({
 
 const tooManyReplays = (limit: number) =>
   rateLimited(
-    `The account has ${limit} replays that have not ended; wait until one has, or cancel one.`,
+    `The account has ${limit} unfinished replays; wait for one to finish, or cancel one.`,
     "too_many_replays",
     10,
   );
 
 const tooManyToday = (limit: number, waitMs: number) =>
   rateLimited(
-    `An account may start ${limit} bulk replays in 24 hours; wait for Retry-After, or replay single events.`,
+    `An account may start ${limit} bulk replays in 24 hours; replay single events, or wait for the seconds in Retry-After.`,
     "too_many_replays_today",
     waitMs / 1000,
   );

@@ -79,7 +79,7 @@ export const isSigning = ({ expiresAt }: Pick<SigningSecret, "expiresAt">, now: 
 
 const tooManySigningKeys = (leftMs: number) =>
   rateLimited(
-    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; wait for Retry-After, when the first of them is no longer needed.`,
+    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; wait for the seconds in Retry-After, until the oldest is withdrawn.`,
     "too_many_signing_keys",
     leftMs / 1000,
   );

@@ -146,7 +146,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     for (let n = 0; n < 11; n += 1) await account.post("/v1/events/replays/all", { replayGroupId: `replay ${n}` });
     await page.reload();
     await press(page, "Replay 1 event");
-    await seeText(page, "The account has 11 replays that have not ended; wait until one has, or cancel one.");
+    await seeText(page, "The account has 11 unfinished replays; wait for one to finish, or cancel one.");
     await browser.inspect(page, "replays-too-many");
   });
 
