@@ -1,7 +1,7 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { NewLogin } from "../domain/books.ts";
-import { DomainError, invalid, notFound, rateLimited } from "../domain/errors.ts";
+import { DomainError, invalidField, notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
@@ -313,7 +313,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   };
 }
 
-const requiredOnPaidTiers = (field: string) => invalid(`${field} is required on paid tiers.`, "field_required");
+const requiredOnPaidTiers = (field: string) => invalidField(field, "is required on paid tiers", "field_required");
 
 const paidUpgrade = (tenant: Tenant): Upgraded => ({
   tenant,
@@ -322,7 +322,7 @@ const paidUpgrade = (tenant: Tenant): Upgraded => ({
 });
 
 const requiredFromFree = (field: string) =>
-  invalid(`${field} is required when upgrading from the free tier.`, "field_required");
+  invalidField(field, "is required when upgrading from the free tier", "field_required");
 
 const signUpClosed = () =>
   new DomainError({

@@ -1,5 +1,5 @@
 import { knownAddressLifetimeMs } from "../domain/credentials.ts";
-import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
+import { DomainError, invalidField, rateLimited } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -200,7 +200,7 @@ function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailur
   if (!turn.ok) throw rateLimited(message, "too_many_logins", turn.retryAfterSeconds);
 }
 
-const wrongPassword = () => invalid("current_password is not the password of this account.", "wrong_password");
+const wrongPassword = () => invalidField("current_password", "is not the password of this account", "wrong_password");
 
 const wrongCredentials = () =>
   new DomainError({

@@ -1,4 +1,4 @@
-import { invalid, unavailable } from "../domain/errors.ts";
+import { invalidField, unavailable } from "../domain/errors.ts";
 import { clientNetwork } from "../lib/cidr.ts";
 import { createFairQueue, QueueFull } from "../lib/fair-queue.ts";
 
@@ -35,7 +35,7 @@ export const passwordSchema = {
  */
 export function checkPassword(password: string, field = "password"): void {
   const missed = rules.filter(({ holds }) => !holds(password)).map(({ text }) => text);
-  if (missed.length > 0) throw invalid(`${field} must have ${list(missed)}.`, "weak_password");
+  if (missed.length > 0) throw invalidField(field, `must have ${list(missed)}`, "weak_password");
 }
 
 /** 64 characters, six bits each, without those that are mistaken for others or that a shell would read. */

@@ -15,12 +15,21 @@ export type ErrorKind =
   | "rate_limited"
   | "unavailable"; // temporary, without effect: repeating is safe
 
+/** What `message` says, in its two parts: "webhooks[2].webhook_url" and "must …". */
+export interface BrokenRule {
+  /** By its name in the interface; empty: the body as a whole. */
+  field: string;
+  rule: string;
+}
+
 export interface ErrorDetails {
   kind: ErrorKind;
   /** snake_case word that programs branch on; stable. */
   code: string;
   /** One sentence that names the field, the rule and, where there is one, the remedy. */
   message: string;
+  /** For `invalid`, where one field is to blame, or the body as a whole. */
+  broken?: BrokenRule;
   /** For `rate_limited` and `unavailable`: when a repetition may succeed, in seconds. */
   retryAfterSeconds?: number;
   /** For `method_not_allowed`: the methods that the path has. */
@@ -31,6 +40,7 @@ export interface ErrorDetails {
 export class DomainError extends Error {
   readonly kind: ErrorKind;
   readonly code: string;
+  readonly broken: BrokenRule | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string[] | undefined;
 
@@ -39,14 +49,25 @@ export class DomainError extends Error {
     this.name = "DomainError";
     this.kind = details.kind;
     this.code = details.code;
+    this.broken = details.broken;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;
   }
 }
 
-/** A request that breaks a rule of the interface; `message` names the field and the rule. */
+/** A request that breaks a rule of the interface, and neither its body nor a field of it alone is to blame. */
 export const invalid = (message: string, code = "invalid_request") =>
   new DomainError({ kind: "invalid", code, message });
+
+/**
+ * A field that breaks a rule, which is the end of the sentence that the field begins: "must not be empty".
+ * @param field empty: the body as a whole
+ */
+export const invalidField = (field: string, rule: string, code = "invalid_request") =>
+  new DomainError({ kind: "invalid", code, message: `${field || "The body"} ${rule}.`, broken: { field, rule } });
+
+/** As `invalidField`, for the body as a whole. */
+export const invalidBody = (rule: string, code: string) => invalidField("", rule, code);
 
 /** A resource that this account does not have. */
 export const notFound = (message: string, code: string) => new DomainError({ kind: "not_found", code, message });

@@ -1,4 +1,4 @@
-import { DomainError, invalid, unavailable } from "./errors.ts";
+import { DomainError, invalidField, unavailable } from "./errors.ts";
 import { isHigherTier } from "./plans.ts";
 import type { Tenant, Tier } from "./tenant.ts";
 
@@ -11,8 +11,9 @@ export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainErro
   gone ? accountGone() : null;
 
 export const emailTaken = () =>
-  invalid(
-    "email is already the login of another paid account; use a different address or log in to that account.",
+  invalidField(
+    "email",
+    "is already the login of another paid account; use a different address or log in to that account",
     "email_taken",
   );
 
@@ -71,14 +72,16 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
 /** Why an account may not go to a tier now (decisions, section 12); null when it may. */
 export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {
-    return invalid(
-      `tier must be higher than "${tier}", to which an upgrade is already pending; complete it with the payment_url from POST /v1/tenants/payment-method.`,
+    return invalidField(
+      "tier",
+      `must be higher than "${tier}", to which an upgrade is already pending; complete it with the payment_url from POST /v1/tenants/payment-method`,
       "not_an_upgrade",
     );
   }
   if (!isHigherTier(tier, tenant.tier)) {
-    return invalid(
-      `tier must be higher than "${tenant.tier}", the current tier; downgrades are not supported.`,
+    return invalidField(
+      "tier",
+      `must be higher than "${tenant.tier}", the current tier; downgrades are not supported`,
       "not_an_upgrade",
     );
   }

@@ -1,4 +1,4 @@
-import { type DomainError, invalid } from "./errors.ts";
+import { type DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
 import type { Webhook } from "./webhook.ts";
@@ -51,7 +51,8 @@ export function replaceWebhooks(
 
 /** Specification, "Limits": more entries than the plan allows are 400. */
 const tooManyWebhooks = (given: number, limit: number) =>
-  invalid(
-    `webhooks has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account.`,
+  invalidField(
+    "webhooks",
+    `has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account`,
     "too_many_webhooks",
   );

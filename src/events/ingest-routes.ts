@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { invalid } from "../domain/errors.ts";
+import { invalidField } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { AcceptRequest } from "../store/store.ts";
@@ -74,7 +74,7 @@ function idempotencyOf(headers: Headers, path: string, body: Uint8Array): Accept
   const key = headers.get("idempotency-key");
   if (key === null) return undefined;
   if (!idempotencyKeyPattern.test(key)) {
-    throw invalid("Idempotency-Key must be 1 to 255 printable ASCII characters.", "invalid_idempotency_key");
+    throw invalidField("Idempotency-Key", "must be 1 to 255 printable ASCII characters", "invalid_idempotency_key");
   }
   return { key, fingerprint: createHash("sha256").update(path).update("\n").update(body).digest() };
 }

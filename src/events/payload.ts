@@ -13,7 +13,7 @@
  * check of its own: whoever meets it refuses it, and only the error asks which of the two it was.
  */
 
-import { invalid } from "../domain/errors.ts";
+import { invalidBody, invalidField } from "../domain/errors.ts";
 
 /** How deep objects and arrays may nest; the body's own object is level 1 (decisions, section 6). */
 const maxNesting = 64;
@@ -59,27 +59,27 @@ export function sliceBatch(body: Uint8Array, maxEvents = 1000): Uint8Array[] {
   let found = false;
   const end = walkMembers(body, openBody(body), (keyStart, keyEnd, value) => {
     if (!keyIs(body, keyStart, keyEnd, "events")) return skipValue(body, value, 2);
-    if (found) throw invalid("events appears twice.", "events_duplicate");
+    if (found) throw invalidField("events", "appears twice", "events_duplicate");
     found = true;
     if (byteAt(body, value) === openBracket) return scanEvents(body, value, maxEvents, payloads);
     skipValue(body, value, 2);
-    throw invalid("events must be a JSON array.", "events_not_array");
+    throw invalidField("events", "must be a JSON array", "events_not_array");
   });
   expectEnd(body, end);
-  if (!found) throw invalid("events is required.", "events_required");
+  if (!found) throw invalidField("events", "is required", "events_required");
   return payloads;
 }
 
 /** Scans the array that opens at `open`, adds each entry's payload to `payloads` and returns the position after it. */
 function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, payloads: Uint8Array[]): number {
   let position = skipSpace(bytes, open + 1);
-  if (byteAt(bytes, position) === closeBracket) throw invalid("events must not be empty.", "events_empty");
+  if (byteAt(bytes, position) === closeBracket) throw invalidField("events", "must not be empty", "events_empty");
   for (;;) {
     const index = payloads.length;
-    if (index >= maxEvents) throw invalid(`events must have at most ${maxEvents} entries.`, "too_many_events");
+    if (index >= maxEvents) throw invalidField("events", `must have at most ${maxEvents} entries`, "too_many_events");
     if (byteAt(bytes, position) !== openBrace) {
       skipValue(bytes, position, 1);
-      throw invalid(`events[${index}] must be a JSON object.`, "event_not_object");
+      throw invalidField(`events[${index}]`, "must be a JSON object", "event_not_object");
     }
     const entry = scanEntry(bytes, position, index);
     payloads.push(bytes.subarray(entry.payloadStart, entry.payloadEnd));
@@ -100,13 +100,13 @@ function scanEntry(bytes: Uint8Array, open: number, index: number) {
   let payloadEnd = -1;
   const end = walkMembers(bytes, open, (keyStart, keyEnd, value) => {
     if (!keyIs(bytes, keyStart, keyEnd, "payload")) return skipValue(bytes, value, 2);
-    if (payloadStart >= 0) throw invalid(`${payloadOf(index)} appears twice.`, "payload_duplicate");
+    if (payloadStart >= 0) throw invalidField(payloadOf(index), "appears twice", "payload_duplicate");
     payloadStart = value;
     payloadEnd = skipValue(bytes, value, 2);
     if (byteAt(bytes, value) === openBrace) return payloadEnd;
-    throw invalid(`${payloadOf(index)} must be a JSON object.`, "payload_not_object");
+    throw invalidField(payloadOf(index), "must be a JSON object", "payload_not_object");
   });
-  if (payloadStart < 0) throw invalid(`${payloadOf(index)} is required.`, "payload_required");
+  if (payloadStart < 0) throw invalidField(payloadOf(index), "is required", "payload_required");
   return { payloadStart, payloadEnd, end };
 }
 
@@ -116,13 +116,13 @@ const payloadOf = (index: number) => (index === singleEvent ? "payload" : `event
 function openBody(body: Uint8Array): number {
   if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) {
     // RFC 8259, section 8.1: a byte order mark must not be sent, and a receiver may refuse it.
-    throw invalid("The body must be UTF-8 without a byte order mark.", "invalid_utf8");
+    throw invalidBody("must be UTF-8 without a byte order mark", "invalid_utf8");
   }
   const open = skipSpace(body, 0);
-  if (open === body.length) throw invalid("The body is empty, but must be a JSON object.", "invalid_json");
+  if (open === body.length) throw invalidBody("is empty, but must be a JSON object", "invalid_json");
   if (byteAt(body, open) === openBrace) return open;
   expectEnd(body, skipValue(body, open, 1));
-  throw invalid("The body must be a JSON object.", "body_not_object");
+  throw invalidBody("must be a JSON object", "body_not_object");
 }
 
 function expectEnd(body: Uint8Array, position: number): void {
@@ -272,7 +272,7 @@ function skipMultibyte(bytes: Uint8Array, position: number): number {
     const inRange = second >= (first === 0xf0 ? 0x90 : 0x80) && second <= (first === 0xf4 ? 0x8f : 0xbf);
     if (inRange && isTail(byteAt(bytes, position + 2)) && isTail(byteAt(bytes, position + 3))) return position + 4;
   }
-  throw invalid(`The body is not valid UTF-8 (at byte ${position}).`, "invalid_utf8");
+  throw invalidBody(`is not valid UTF-8 (at byte ${position})`, "invalid_utf8");
 }
 
 const isTail = (byte: number) => (byte & 0xc0) === 0x80;
@@ -338,10 +338,10 @@ function unexpected(bytes: Uint8Array, position: number) {
 }
 
 const notJson = (what: string, position: number) =>
-  invalid(`The body is not valid JSON (${what} at byte ${position}).`, "invalid_json");
+  invalidBody(`is not valid JSON (${what} at byte ${position})`, "invalid_json");
 
 const tooDeep = (position: number) =>
-  invalid(`The body must not be nested deeper than ${maxNesting} levels (at byte ${position}).`, "nesting_too_deep");
+  invalidBody(`must not be nested deeper than ${maxNesting} levels (at byte ${position})`, "nesting_too_deep");
 
 const quote = 0x22;
 const plus = 0x2b;

@@ -1,5 +1,5 @@
 import type { DeliveryState, DueDelivery } from "../domain/delivery.ts";
-import { invalid, notFound } from "../domain/errors.ts";
+import { invalidField, notFound } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
@@ -198,8 +198,9 @@ function statRange({ bucket, ...given }: m.StatsQuery, now: number) {
   const from = given.from ?? to - defaultSpan;
   const buckets = Math.floor(to / bucket) - Math.floor(from / bucket) + 1;
   if (buckets > maxBuckets) {
-    throw invalid(
-      `bucket is too short for this time range: it would give ${buckets} buckets, and the limit is ${maxBuckets}.`,
+    throw invalidField(
+      "bucket",
+      `is too short for this time range: it would give ${buckets} buckets, and the limit is ${maxBuckets}`,
       "too_many_buckets",
     );
   }

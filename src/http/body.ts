@@ -1,4 +1,4 @@
-import { DomainError, invalid } from "../domain/errors.ts";
+import { DomainError, invalid, invalidBody } from "../domain/errors.ts";
 import type { Place } from "./room.ts";
 
 const tooLarge = (maxBytes: number) =>
@@ -113,7 +113,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(text, halfCharacter.test(text) ? wellFormed : undefined);
   } catch {
-    throw invalid("The body is not valid JSON.", "invalid_json");
+    throw invalidBody("is not valid JSON", "invalid_json");
   }
 }
 
@@ -124,6 +124,6 @@ function decode(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw invalid("The body is not valid UTF-8.", "invalid_utf8");
+    throw invalidBody("is not valid UTF-8", "invalid_utf8");
   }
 }

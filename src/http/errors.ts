@@ -1,4 +1,4 @@
-import { DomainError, type ErrorKind } from "../domain/errors.ts";
+import { type BrokenRule, DomainError, type ErrorKind } from "../domain/errors.ts";
 
 /** The one place where a kind of error becomes a status (specification, "Errors"; decisions, section 3). */
 const statusOf: Record<ErrorKind, number> = {
@@ -32,9 +32,20 @@ export function errorResponse(error: unknown, requestId?: string): Response {
   }
   if (error.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.retryAfterSeconds);
   if (error.kind === "unauthenticated") headers["WWW-Authenticate"] = "Bearer";
+  if (error.broken) nameField(error.broken, headers);
   if (error.allow) headers.Allow = error.allow.join(", ");
   return json(statusOf[error.kind], error.code, error.message, headers);
 }
+
+/** So that a form can show the rule beside the field and its own label, without reading the sentence. */
+function nameField({ field, rule }: BrokenRule, headers: Record<string, string>): void {
+  if (!isHeaderText.test(field) || !isHeaderText.test(rule)) return;
+  headers["Error-Field"] = field;
+  headers["Error-Rule"] = rule;
+}
+
+/** Printable ASCII, of a length that every client takes. A rule may quote what the client sent. */
+const isHeaderText = /^[\x20-\x7e]{1,1000}$/;
 
 function json(status: number, code: string, message: string, headers: Record<string, string>): Response {
   return Response.json({ message, code }, { status, headers: { ...securityHeaders, ...headers } });

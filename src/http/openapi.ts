@@ -17,6 +17,7 @@ const documentation = {
       "Every error body is `{message, code}`: a sentence for people and a stable code for programs. Times are ISO 8601 in UTC with milliseconds. New values of `state` and `status` and new response fields may be added; ignore those you do not know.",
       "An unknown path returns 404 with the code `unknown_path`; a method that the path does not support returns 405 with `Allow`. A server in local mode returns 403 with the code `local_mode` for every request that does not come from its own machine.",
       "An invalid `Host` returns 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target return 400 with the code `invalid_target`. A request other than GET, HEAD or OPTIONS that a browser sends from another origin (`Origin`, `Sec-Fetch-Site`) returns 403 with the code `cross_site`.",
+      'When a single field causes a 400, `Error-Field` names it as the message does (`webhooks[2].webhook_url`) and `Error-Rule` has the rule that follows (`must start with "https://"`), so that a form can show the rule under its own label.',
       "Every response of an endpoint carries `Request-Id`, which identifies the request in the operator's log; quote it when you report a problem. A client's own `X-Request-Id` is logged with it but not sent back.",
     ].join("\n\n"),
   },
@@ -269,14 +270,21 @@ function documented(status: number, { description, schema, example, contentType,
 
 const headerOf = (name: string, description: string) => ({
   description,
-  required: true,
+  required: !(name in fieldHeaders),
   schema: name === "Retry-After" ? { type: "integer", minimum: 0 } : { type: "string" },
 });
 
 const retryAfter = { "Retry-After": "Seconds to wait before retrying." };
 
+/** Sent when one field is to blame. */
+const fieldHeaders = {
+  "Error-Field": "The field that is to blame, as the message names it. Absent when no field alone is.",
+  "Error-Rule": "The rule that it breaks, as the message goes on after the field. Sent with `Error-Field`.",
+};
+
 /** What `errorResponse` sends with a status, whatever the endpoint. */
 const errorHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  400: fieldHeaders,
   401: { "WWW-Authenticate": "Always `Bearer`." },
   429: retryAfter,
   503: retryAfter,

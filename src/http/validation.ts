@@ -1,11 +1,11 @@
 import * as v from "valibot";
-import { type DomainError, invalid } from "../domain/errors.ts";
+import { type DomainError, invalid, invalidField } from "../domain/errors.ts";
 import type { Schema } from "./endpoint.ts";
 
 /**
  * Checks a value against a model.
  * @throws invalid with one sentence: the field, then the rule. A rule of a model is written as the end of that sentence
- * ("must be …"); one that throws a sentence and a code of its own does so with `rule`.
+ * ("must be …"); one with a code of its own is made by `rule`.
  */
 export function check<S extends Schema>(
   schema: S,
@@ -19,12 +19,10 @@ export function check<S extends Schema>(
 
 function toDomainError(issue: v.BaseIssue<unknown>, subject: string): DomainError {
   const field = fieldName(issue);
-  if (issue.type === "raw_check") {
-    const [code, ...words] = issue.message.split(" ");
-    return invalid(`${field || `The ${subject}`} ${words.join(" ")}.`, code);
-  }
-  if (isMissing(issue)) return invalid(`${field} is required.`, "field_required");
-  return invalid(`${field || `The ${subject}`} ${issue.message}.`);
+  if (isMissing(issue)) return invalidField(field, "is required", "field_required");
+  const code = issue.type === "raw_check" && issue.expected !== null ? issue.expected : undefined;
+  if (field === "" && subject !== "body") return invalid(`The ${subject} ${issue.message}.`, code);
+  return invalidField(field, issue.message, code);
 }
 
 /** `startTime`, `webhooks[2].webhook_url`; empty for the value as a whole. */
@@ -37,10 +35,10 @@ function fieldName(issue: v.BaseIssue<unknown>): string {
 const isMissing = (issue: v.BaseIssue<unknown>) =>
   issue.path !== undefined && issue.kind === "schema" && issue.input === undefined;
 
-/** A rule with a code of its own: `must have … (what to do)`. */
+/** A rule with a code of its own, which travels as what the issue expected: valibot has no place for it. */
 export const rule = <T>(code: string, message: string, holds: (value: T) => boolean) =>
   v.rawCheck<T>(({ dataset, addIssue }) => {
-    if (dataset.typed && !holds(dataset.value)) addIssue({ message: `${code} ${message}` });
+    if (dataset.typed && !holds(dataset.value)) addIssue({ message, expected: code });
   });
 
 /** An object. valibot's own takes arrays for objects, and a body of a list is not one. */

@@ -43,9 +43,12 @@ type PreviewFields = v.InferOutput<typeof previewFields>;
 
 /** A field that a kind of replay needs. */
 const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: PreviewFields["kind"], field: Field) =>
-  rule<PreviewFields>("field_required", `needs ${field} for the kind "${kind}"`, (body) => {
-    return body.kind !== kind || body[field] !== undefined;
-  });
+  v.forward(
+    rule<PreviewFields>("field_required", `is required for the kind "${kind}"`, (body) => {
+      return body.kind !== kind || body[field] !== undefined;
+    }),
+    [field],
+  );
 
 /** The body of the replay and its kind. The label changes nothing, so it may be missing. */
 export const previewBody = v.pipe(

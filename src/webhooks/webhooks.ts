@@ -1,5 +1,5 @@
 import { type AddressPolicy, literalInUrl } from "../delivery/network/address.ts";
-import { invalid } from "../domain/errors.ts";
+import { invalidField } from "../domain/errors.ts";
 import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";
@@ -33,11 +33,11 @@ export async function checkWebhooks(
   entries.forEach(({ webhook_url }, index) => {
     const subject = `${field}[${index}].webhook_url`;
     const verdict = policy.checkUrl(webhook_url);
-    if (!verdict.ok) throw invalid(`${subject} ${verdict.message}.`, "invalid_webhook_url");
+    if (!verdict.ok) throw invalidField(subject, verdict.message, "invalid_webhook_url");
     // As the parser writes it: two spellings of one URL would get each event twice.
     const first = indexOf.get(verdict.url.href);
     if (first !== undefined) {
-      throw invalid(`${subject} must not be the same URL as ${field}[${first}].webhook_url.`, "duplicate_webhook");
+      throw invalidField(subject, `must not be the same URL as ${field}[${first}].webhook_url`, "duplicate_webhook");
     }
     indexOf.set(verdict.url.href, index);
   });
@@ -45,7 +45,8 @@ export async function checkWebhooks(
 }
 
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>
-  invalid(
-    `${field === "" ? "The body" : field} must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; remove some or upgrade the account.`,
+  invalidField(
+    field,
+    `must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; remove some or upgrade the account`,
     "too_many_webhooks",
   );

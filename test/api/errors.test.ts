@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { invalidField } from "../../src/domain/errors.ts";
+import { errorResponse } from "../../src/http/errors.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
 import { type Hooks, ingestOne, rawRequest, startHooks } from "./support.ts";
@@ -308,6 +310,92 @@ describe("order of judgement (decisions, section 3)", () => {
   });
 });
 
+describe("the field that is to blame stands in a header, with its rule", () => {
+  const kept = "Wr0ng#Password";
+  const named: Record<string, [request: () => Promise<Answer>, field: string, rule: RegExp]> = {
+    "of the body": [() => send("POST", "/v1/tenants", { body: '{"name":7}' }), "name", /^must be a string$/],
+    "in an entry of a list": [
+      () => putHooks({ body: '[{"webhook_url":"http://shop.example"}]' }),
+      "[0].webhook_url",
+      /^must start with "https:\/\/"/,
+    ],
+    "in a list that is a field": [
+      () => send("POST", "/v1/tenants", { body: '{"webhooks":[{"webhook_url":"https://a.example","name":7}]}' }),
+      "webhooks[0].name",
+      /^must be a string$/,
+    ],
+    "found out by the handler": [
+      () =>
+        send("PUT", "/v1/tenants/password", {
+          token: ada.jwt,
+          body: JSON.stringify({ current_password: kept, new_password: "N3w+Password" }),
+        }),
+      "current_password",
+      /^is not the password of this account$/,
+    ],
+    "of the query": [() => ada.get("/v1/events?size=0"), "size", /^must be at least 1$/],
+    "that depends on another one": [
+      () => send("POST", "/v1/events/replays/preview", { token: ada.jwt, body: '{"kind":"single"}' }),
+      "eventId",
+      /^is required for the kind "single"$/,
+    ],
+    "of an event": [() => send("POST", "/v1/ingest", { token: ada.apiKey, body: "{}" }), "payload", /^is required$/],
+    "of a batch": [
+      () => send("POST", "/v1/ingest/batch", { token: ada.apiKey, body: '{"events":[{"payload":[]}]}' }),
+      "events[0].payload",
+      /^must be a JSON object$/,
+    ],
+    "of the request's head": [
+      () => ada.ingest({}, { "Idempotency-Key": "" }),
+      "Idempotency-Key",
+      /^must have 1 to 255/,
+    ],
+  };
+  test.each(Object.entries(named))("%s", async (_, [request, field, rule]) => {
+    const { status, headers, body, text } = await request();
+    expect([status, headers.get("Error-Field"), headers.get("Error-Rule")]).toEqual([400, field, stringMatching(rule)]);
+    expect(body.message).toBe(`${field} ${headers.get("Error-Rule")}.`);
+    expect(Object.keys(JSON.parse(text)).sort()).toEqual(["code", "message"]);
+  });
+
+  const unnamed: Record<string, [request: () => Promise<Answer>, status: number]> = {
+    "a body that is not JSON": [() => putHooks({ body: "{" }), 400],
+    "a body of the wrong kind": [() => putHooks({ body: "{}" }), 400],
+    "more webhooks than the plan allows": [
+      () => putHooks({ body: JSON.stringify(["a", "b"].map((host) => ({ webhook_url: `https://${host}.example` }))) }),
+      400,
+    ],
+    "a wrong credential": [() => send("GET", "/v1/tenants/me", { token: "x" }), 401],
+    "a resource that is not there": [() => ada.get("/v1/events/evt_1"), 404],
+    "an unknown path": [() => send("GET", "/v1/nothing"), 404],
+    "a plan that this server does not sell": [
+      () =>
+        send("POST", "/v1/tenants", {
+          body: JSON.stringify({ tier: "pro", name: "A", email: "a@shop.example", password: kept }),
+        }),
+      503,
+    ],
+    "a body that is too large": [() => putHooks({ body: " ".repeat(kib64 + 1) }), 413],
+  };
+  test.each(Object.entries(unnamed))("and is not there for %s", async (_, [request, status]) => {
+    const { headers, ...answer } = await request();
+    expect([answer.status, headers.get("Error-Field"), headers.get("Error-Rule")]).toEqual([status, null, null]);
+  });
+
+  test("what a client sent goes into no header unless it is printable ASCII", () => {
+    const fieldOf = (field: string, rule: string) =>
+      errorResponse(invalidField(field, rule)).headers.get("Error-Field");
+    expect(fieldOf("tier", "must be higher")).toBe("tier");
+    const unfit = [
+      ["nämé", "is wrong"],
+      ["a\r\nSet-Cookie: b", "is wrong"],
+      ["a", "is\nwrong"],
+      ["a".repeat(1001), "is"],
+    ];
+    for (const [field = "", rule = ""] of unfit) expect(fieldOf(field, rule)).toBeNull();
+  });
+});
+
 test("a defect is a 500 that says nothing of it, and the log has it", async () => {
   const usage = spyOn(server().app.store, "usage").mockImplementation(() => {
     throw new Error("SQLITE_CORRUPT at /var/lib/secret");
@@ -319,5 +407,6 @@ test("a defect is a 500 that says nothing of it, and the log has it", async () =
     body: { message: stringMatching(/\.$/), code: "internal_error" },
   });
   expect(answer.text).not.toMatch(/SQLITE|secret/);
+  expect(answer.headers.get("Error-Field")).toBeNull();
   expect(server().log.join("\n")).toContain("SQLITE_CORRUPT");
 });

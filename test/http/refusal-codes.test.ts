@@ -26,7 +26,9 @@ test("every code that the sources can answer with has a counter from the start",
     // Failures of deliveries have codes of their own.
     if (file.startsWith("cli/") || file === "domain/failure.ts") continue;
     const text = readFileSync(join(src, file), "utf8");
-    for (const { index, 0: call } of text.matchAll(/\b(?:unavailable|invalid|notFound|rateLimited)\(/g)) {
+    for (const { index, 0: call } of text.matchAll(
+      /\b(?:unavailable|invalid|invalidBody|notFound|rateLimited)\(|\binvalidField\([^,]*,/g,
+    )) {
       for (const code of codesIn(text, index + call.length)) found.add(code);
     }
     for (const [, code = ""] of text.matchAll(/code: "([a-z_]+)"/g)) found.add(code);
