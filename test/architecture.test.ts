@@ -261,17 +261,33 @@ describe("the sentence of a failure is for people, and programs go by its code:"
 
   /** Fields and parameters that hold a sentence. */
   const sentence = String.raw`\b(?:errorReason|lastError|reason|message|detail|error)\b`;
+  const looks = "match|matchAll|search|startsWith|endsWith|includes|(?:lastI|i)ndexOf|split|slice|substring|charAt|at";
   const read = new RegExp(
     [
-      String.raw`${sentence}\??\.(?:match|matchAll|search|startsWith|endsWith|includes|indexOf)\(`,
+      String.raw`${sentence}[?!]?\.(?:${looks})\(`,
+      // What is known, such as a URL, may be left out of one; what is looked for stands in the call.
+      String.raw`${sentence}[?!]?\.replace(?:All)?\(["'\`/]`,
       String.raw`\.(?:test|exec)\((?:\w+\.)*${sentence}(?!\.)`,
       String.raw`(?<!typeof (?:\w+\.)*)${sentence} [!=]==? ["'\`]`,
     ].join("|"),
   );
-  /** Sentences that are read for want of a code: what the processor says, and the field that begins the API's refusals. */
-  const allowed = ["web/format/failure.ts", "web/pages/webhooks/draft.ts", "web/parts/attempt.tsx"];
 
-  test.each(sources.filter((file) => !allowed.includes(file) && !file.startsWith("src/billing/paystack/")))(
+  test.each([
+    "if (errorReason.startsWith(prefix)) {",
+    "const rule = refused.error.message.slice(name.length);",
+    'attempt.refusal?.message.replace(/; verify .*$/, ".")',
+    'const [code, ...words] = issue.message.split(" ");',
+    "/^HTTP/.exec(record.lastError)",
+    'if (message === "Too many failed logins.") {',
+  ])("one that is read would be found: %s", (line) => expect(line).toMatch(read));
+
+  test.each(["reason.replaceAll(url, host)", 'if (typeof message === "string") {', "say(error.message);"])(
+    "one that is passed on is not read: %s",
+    (line) => expect(line).not.toMatch(read),
+  );
+
+  // What a processor says is read for want of a code.
+  test.each(sources.filter((file) => !file.startsWith("src/billing/paystack/")))(
     "%s branches on no sentence",
     (file) => {
       expect(

@@ -124,7 +124,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
     );
     await page.goto(server.url);
     await press(page, "Create a free account");
-    await seeText(page, "At most 60 accounts an hour can be created from one address.");
+    await seeText(page, "Too many accounts were created from your network in the last hour.");
     await seeText(page, /You can try again in (30 min|29 min \d+ s)\./);
     expect(await page.getByRole("button", { name: "Create a free account" }).isDisabled()).toBe(true);
     await browser.inspect(page, "start-too-many");
@@ -202,7 +202,7 @@ describe.skipIf(noBrowser !== null)("signing in", () => {
       await ask(`${server.url}/v1/tenants/auth/login`, "POST", null, { loginId: id, password: "nor this" });
     }
     await press(page, "Sign in");
-    await seeText(page, "Too many failed logins");
+    await seeText(page, "Too many failed sign-ins.");
     const timer = page.getByRole("timer");
     const button = page.getByRole("button", { name: "Sign in" });
     expect(await timer.textContent()).toMatch(/^You can try again in 1[45] min( \d+ s)?\.$/);

@@ -118,7 +118,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
   test("shows an answer that was set elsewhere", async () => {
     const { page, account } = await open({ size: "phone", isUsed: true });
     await account.put("/v1/inbox/answer", { status: 507, delay_ms: 3000 });
-    await seeText(page, "After 3 s: after a 5xx the delivery is tried again.");
+    await seeText(page, "The inbox answers after 3 s. After a 5xx the delivery is tried again.");
     expect(await page.getByLabel("Another status").inputValue()).toBe("507");
   });
 

@@ -171,7 +171,7 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
     await press(page, "Upgrade to business …");
     await inDialog(page).getByText("visa •••• 0341 is charged now").waitFor();
     await press(page, "Upgrade to business");
-    await page.getByRole("alert").getByText("The saved card was declined (Declined). Nothing has changed.").waitFor();
+    await page.getByRole("alert").getByText("Your card was declined (Declined). Nothing has changed.").waitFor();
     await browser.inspect(page, "upgrade-declined");
     await inDialog(page).getByRole("button", { name: "Use another card" }).click();
     await pay(page, "Good card");

@@ -1,7 +1,14 @@
 import { endSession, token } from "../session/session.ts";
+import { refusals } from "./refusals.ts";
 import { noteServerTime } from "./server-time.ts";
 
-/** Why a request did not bring what was asked for, in the server's own words. */
+/** The field that a request was refused for, by its name in the API, and the rule that it breaks: "must …". */
+export interface BrokenRule {
+  readonly field: string;
+  readonly rule: string;
+}
+
+/** Why a request did not bring what was asked for: in our words where its code has some, else in the server's. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
 
@@ -12,6 +19,8 @@ export class ApiError extends Error {
     /** The stable word of the error body. */
     readonly code: string,
     readonly retryAfterSeconds: number | null,
+    /** Null: no field alone is to blame. */
+    readonly broken: BrokenRule | null = null,
   ) {
     super(message);
   }
@@ -82,12 +91,16 @@ async function send(path: string, { method = "GET", body, text, query, signal, c
 export async function toError(response: Response, session: string | null): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
   const { message, code } = isErrorBody(body) ? body : { message: `The server answered ${response.status}.`, code: "" };
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const { headers } = response;
+  const retryAfter = Number(headers.get("retry-after") ?? Number.NaN);
+  const [field, rule] = [headers.get("error-field"), headers.get("error-rule")];
+  const broken = field === null || rule === null ? null : { field, rule };
   // A session that is too old to be renewed is still good for what is left of its token; and a request that began before
   // the password was changed says nothing of the token that came with the change.
   const isRefused = response.status === 401 && session !== null && session === token.peek();
   if (isRefused && code !== "session_too_old") endSession("ended");
-  return new ApiError(message, response.status, code, Number.isNaN(retryAfter) ? null : retryAfter);
+  const seconds = Number.isNaN(retryAfter) ? null : retryAfter;
+  return new ApiError(refusals[code] ?? message, response.status, code, seconds, broken);
 }
 
 const isErrorBody = (body: unknown): body is { message: string; code: string } =>

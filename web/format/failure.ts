@@ -99,7 +99,7 @@ export function explainFailure(
   if (errorCode !== null && isKnown(errorCode)) return reasons[errorCode];
   return {
     short: sentence,
-    meaning: sentence.endsWith(".") ? sentence : `${sentence}.`,
+    meaning: `${sentence}.`,
     remedy: "See to its cause, then replay.",
   };
 }

@@ -18,7 +18,7 @@ export interface Attempt {
 /**
  * @param action what is tried; it throws an ApiError when it is refused
  * @param fields that show a refusal themselves, by their names in the API
- * @param words for people, by the code of the error: the server's own name the fields of the API
+ * @param words of this one place, by the code of the error
  */
 export function useAttempt(
   action: () => Promise<void>,
@@ -41,14 +41,15 @@ export function useAttempt(
     }
   }
 
-  const field = refused === null ? undefined : fields.find((name) => refused.error.message.startsWith(`${name} `));
+  const broken = refused?.error.broken ?? null;
+  const shown = broken !== null && fields.includes(broken.field) ? broken : null;
   return {
     run: () => void run(),
     isBusy,
-    refusal: field === undefined ? (refused?.error ?? null) : null,
+    refusal: shown === null ? (refused?.error ?? null) : null,
     waitSeconds: refused === null ? 0 : secondsLeft(refused),
     // The label beside it has the field's name in words.
-    wrong: (name) => (refused !== null && name === field ? `This${refused.error.message.slice(name.length)}` : null),
+    wrong: (field) => (shown?.field === field ? `This ${shown.rule}.` : null),
     forget: () => setRefused(null),
   };
 }
@@ -61,8 +62,8 @@ function secondsLeft({ error: { status, retryAfterSeconds }, at }: { error: ApiE
 
 function toApiError(error: unknown, words: Readonly<Record<string, string>>): ApiError {
   if (!(error instanceof ApiError)) return new ApiError(String(error), 0, "defect", null);
-  const { message, status, code, retryAfterSeconds } = error;
-  return new ApiError(words[code] ?? message, status, code, retryAfterSeconds);
+  const { message, status, code, retryAfterSeconds, broken } = error;
+  return new ApiError(words[code] ?? message, status, code, retryAfterSeconds, broken);
 }
 
 /** Why it was refused, and how long there is to wait. The count is a timer: it would be read out every second. */
@@ -77,7 +78,7 @@ export function Refusal({ of: { refusal, waitSeconds } }: { of: Attempt }) {
   }
   return (
     <div class="notice bad">
-      <p role="alert">{refusal.message.replace(/; wait for the seconds in Retry-After.*$/, ".")}</p>
+      <p role="alert">{refusal.message}</p>
       <p role="timer">
         {waitSeconds > 0 ? `You can try again in ${duration(waitSeconds * 1000)}.` : "You can try again now."}
       </p>

@@ -22,8 +22,8 @@ export class TemporaryFailure extends Error {
 /** Why there was no answer, in a few words. */
 export function wordsFor(error: unknown): string {
   const code = codeOf(error);
-  // The proxy's own words name its status, which is what its user needs.
-  if (code === "ERR_PROXY_TUNNEL" && error instanceof Error) return error.message.replace(/^P/, "p");
+  // These name the proxy's status, which is what its user needs.
+  if (code === "ERR_PROXY_TUNNEL" && error instanceof Error) return asClause(error.message);
   const { cause, detail } = readFailure(error, false);
   return ownWords[code] ?? detail ?? causeWords[cause] ?? "connection failed";
 }
@@ -45,6 +45,8 @@ const causeWords: Partial<Record<NoResponseCause, string>> = {
   protocol_error: "the response is not HTTP",
   tls_failed: "TLS handshake failed",
 };
+
+const asClause = (words: string) => words.charAt(0).toLowerCase() + words.slice(1);
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";

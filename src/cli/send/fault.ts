@@ -13,6 +13,6 @@ export function faultOf({ bytes }: Pick<Line, "bytes">): string | null {
     return null;
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    return error.message.replace(/^The body/, "The event");
+    return error.broken?.field === "" ? `The event ${error.broken.rule}.` : error.message;
   }
 }

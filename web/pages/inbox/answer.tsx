@@ -85,6 +85,12 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
   );
 }
 
+function inWords(error: unknown): string {
+  if (!(error instanceof ApiError)) return String(error);
+  const { broken, message } = error;
+  return broken?.field === "status" ? `The status ${broken.rule}.` : message;
+}
+
 /** Saves one choice after the other, in the order in which they were made. */
 function useSaving(answer: InboxAnswer, onSaved: (answer: InboxAnswer) => void) {
   const [wanted, setWanted] = useState<InboxAnswer | null>(null);
@@ -95,7 +101,7 @@ function useSaving(answer: InboxAnswer, onSaved: (answer: InboxAnswer) => void) 
     try {
       onSaved(await call<InboxAnswer>("/v1/inbox/answer", { method: "PUT", body: next }));
     } catch (error) {
-      setWrong(error instanceof ApiError ? error.message.replace(/^status /, "The status ") : String(error));
+      setWrong(inWords(error));
     }
     setWanted((now) => (now === next ? null : now));
   }

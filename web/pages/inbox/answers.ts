@@ -42,7 +42,7 @@ export function effectOf({ status, delay_ms, silent }: InboxAnswer): Outcome {
   if (delay_ms >= patienceMs) {
     return { ...outcome, rule: `Postrider waits for 10 s, and this takes ${duration(delay_ms)}. ${outcome.rule}` };
   }
-  return delay_ms === 0 ? outcome : { ...outcome, rule: `After ${duration(delay_ms)}: ${lower(outcome.rule)}` };
+  return delay_ms === 0
+    ? outcome
+    : { ...outcome, rule: `The inbox answers after ${duration(delay_ms)}. ${outcome.rule}` };
 }
-
-const lower = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1);

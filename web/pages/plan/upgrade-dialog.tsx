@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import { call } from "../../api/client.ts";
+import { ApiError, call } from "../../api/client.ts";
 import type { About, Billing, Upgraded } from "../../api/types.ts";
 import { count, naira } from "../../format/number.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
@@ -33,13 +33,18 @@ export function UpgradeDialog({
 }) {
   const form = useRef<HTMLFormElement>(null);
   const [pending, setPending] = useState<Upgraded | null>(null);
+  /** Of the bank, for the last decline. */
+  const [reason, setReason] = useState<string | null>(null);
   const newPassword = useNewPassword(form, "password");
   const isFromFree = from === "free";
   const attempt = useAttempt(
     async () => {
       const { email = "", password = "" } = readForm(form.current);
       const body = { tier: to.tier, ...(isFromFree && { email: email.trim(), password }) };
-      const answer = await call<Upgraded>("/v1/tenants/upgrade", { method: "POST", body });
+      const answer = await call<Upgraded>("/v1/tenants/upgrade", { method: "POST", body }).catch(async (error) => {
+        if (isDecline(error)) setReason(await readReason());
+        throw error;
+      });
       onDone();
       if (answer.payment_status === "pending") return setPending(answer);
       say(answer.message);
@@ -74,7 +79,7 @@ export function UpgradeDialog({
     );
   }
 
-  const isDeclined = attempt.refusal?.status === 402;
+  const needsCard = attempt.refusal?.status === 402;
   return (
     <Dialog title={`Upgrade to ${to.tier}`} onClose={onClose}>
       <form ref={form} class="form" onSubmit={submit}>
@@ -106,9 +111,14 @@ export function UpgradeDialog({
             <NewPassword label="New password" name="password" wrong={newPassword.wrong ?? attempt.wrong("password")} />
           </>
         )}
-        {isDeclined ? (
+        {needsCard ? (
           <div class="notice bad" role="alert">
-            <p>{attempt.refusal?.message.replace(/; verify .*$/, ".")} Nothing has changed.</p>
+            <p>
+              {isDecline(attempt.refusal) && reason !== null
+                ? `Your card was declined (${reason}).`
+                : attempt.refusal?.message}{" "}
+              Nothing has changed.
+            </p>
           </div>
         ) : (
           <Refusal of={attempt} />
@@ -116,14 +126,14 @@ export function UpgradeDialog({
         <div class="buttons">
           <Button onClick={onClose}>Stay on {from}</Button>
           <Button
-            kind={isDeclined ? "plain" : "primary"}
+            kind={needsCard ? "plain" : "primary"}
             type="submit"
             busy={attempt.isBusy}
             disabled={attempt.waitSeconds > 0}
           >
-            {isDeclined ? "Try once more" : `Upgrade to ${to.tier}`}
+            {needsCard ? "Try once more" : `Upgrade to ${to.tier}`}
           </Button>
-          {isDeclined && (
+          {needsCard && (
             <Button kind="primary" onClick={openCardPage}>
               Use another card
             </Button>
@@ -132,4 +142,12 @@ export function UpgradeDialog({
       </form>
     </Dialog>
   );
+}
+
+const isDecline = (error: unknown) => error instanceof ApiError && error.code === "payment_declined";
+
+/** Without an answer the dialog says the same without it. */
+async function readReason(): Promise<string | null> {
+  const { charges } = await call<Billing>("/v1/tenants/billing").catch(() => ({ charges: [] }));
+  return charges.find(({ kind, state }) => kind === "upgrade" && state === "failed")?.reason ?? null;
 }

@@ -89,12 +89,20 @@ export interface Fault {
   readonly message: string;
 }
 
-/** @param message of the server; it names the entry by its place in what was sent: `[0].webhook_url must …` */
-export function findFault(message: string, draft: Draft): Fault | null {
-  const [, place, given, rule] = /^\[(\d+)\]\.(webhook_url|name) (.*)$/.exec(message) ?? [];
-  const row = keptRows(draft)[Number(place)];
-  if (!row || rule === undefined) return null;
-  const isUrl = given === "webhook_url";
-  const said = rule.replace(/\[(\d+)\]\.webhook_url/, (_, other) => `webhook ${Number(other) + 1}`);
-  return { key: row.key, field: isUrl ? "url" : "name", message: `The ${isUrl ? "URL" : "name"} ${said}` };
+/** Whom a refusal of the list is about: the server names the entry by its place in what was sent. */
+export function findFault({ code, message, broken }: Refused, draft: Draft): Fault | null {
+  for (const [place, { key }] of keptRows(draft).entries()) {
+    if (broken?.field === `[${place}].name`) return { key, field: "name", message: `The name ${broken.rule}.` };
+    if (broken?.field !== `[${place}].webhook_url`) continue;
+    // Its rule names the other webhook as the API does.
+    return { key, field: "url", message: code === "duplicate_webhook" ? message : `The URL ${broken.rule}.` };
+  }
+  return null;
+}
+
+/** As much of an `ApiError` as tells. */
+interface Refused {
+  readonly code: string;
+  readonly message: string;
+  readonly broken: { readonly field: string; readonly rule: string } | null;
 }

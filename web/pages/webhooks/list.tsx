@@ -70,8 +70,8 @@ export function WebhookList({
       say("The webhooks are saved.");
     } catch (error) {
       const message = error instanceof ApiError ? error.message : String(error);
-      const fault = findFault(message, rows);
-      setRefused({ message: message.replace(/^The body /, "The list "), fault });
+      const fault = error instanceof ApiError ? findFault(error, rows) : null;
+      setRefused({ message, fault });
       if (fault) focusOn(`input[name="${fault.field}-${fault.key}"]`);
     } finally {
       setSaving(false);

@@ -108,21 +108,28 @@ describe("the list, when somebody else has saved it meanwhile", () => {
 describe("a refusal of the list", () => {
   const draft = addRow(removeRow(toDraft(registered), shop.id), "new-1", "http://new.example", "");
 
+  const refused = (code: string, field: string | null, rule: string) => ({
+    code,
+    message: "In words",
+    broken: field === null ? null : { field, rule },
+  });
+  const ofUrl = refused("invalid_webhook_url", "[1].webhook_url", 'must start with "https://"');
+  const ofName = refused("invalid_request", "[0].name", "must have at most 200 characters");
+  const same = refused("duplicate_webhook", "[1].webhook_url", "must not be the same URL as [0].webhook_url");
+
   test.each([
-    ['[1].webhook_url must start with "https://".', "new-1", "url", 'The URL must start with "https://".'],
-    ["[0].name must have at most 200 characters.", books.id, "name", "The name must have at most 200 characters."],
-    [
-      "[1].webhook_url must not be the same URL as [0].webhook_url.",
-      "new-1",
-      "url",
-      "The URL must not be the same URL as webhook 1.",
-    ],
-  ] as const)("is shown next to the field that it names: %s", (message, key, field, shown) => {
-    expect(findFault(message, draft)).toEqual({ key, field, message: shown });
+    ["a URL", ofUrl, "new-1", "url", 'The URL must start with "https://".'],
+    ["a name", ofName, books.id, "name", "The name must have at most 200 characters."],
+    ["a URL that is there twice", same, "new-1", "url", "In words"],
+  ] as const)("is shown next to the field that it names: %s", (_, refusal, key, field, message) => {
+    expect(findFault(refusal, draft)).toEqual({ key, field, message });
   });
 
-  test.each(["The body must have at most 1 entry on this plan.", "[7].webhook_url must be a string."])(
-    "is shown beside the button when no field is to blame: %s",
-    (message) => expect(findFault(message, draft)).toBeNull(),
-  );
+  test.each([
+    ["none", refused("too_many_webhooks", null, "")],
+    ["one of an entry that is not there", refused("invalid_request", "[7].webhook_url", "must be a string")],
+    ["one that is not shown", refused("invalid_request", "[1].constructor", "must be a string")],
+  ])("is shown beside the button when the field is %s", (_, refusal) => {
+    expect(findFault(refusal, draft)).toBeNull();
+  });
 });
