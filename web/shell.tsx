@@ -174,13 +174,13 @@ function Bars() {
     <>
       {streamState.value === "offline" && (
         <p class="bar" role="status">
-          {streamTrouble.value ?? "The connection to the server is lost."} What you see may be old; it is tried again by
-          itself.
+          {streamTrouble.value ?? "The connection to the server was lost."} This page may be out of date. It reconnects
+          automatically.
         </p>
       )}
       {streamState.value === "catching-up" && (
         <p class="bar" role="status">
-          Some news was missed while you were away. Everything is read again.
+          Some updates were missed while you were away. Refreshing everything.
         </p>
       )}
       {unsaved.value && unsaved.value.path !== path && (
@@ -198,27 +198,27 @@ function Bars() {
       )}
       {held.includes("deliveries") && (
         <p class="bar" role="status">
-          Deliveries are paused by the operator of this server. Events are accepted and wait.
+          The operator of this server has paused deliveries. Events are still accepted, and wait.
         </p>
       )}
       {held.includes("charges") && (
         <p class="bar" role="status">
-          Payments are paused by the operator of this server. Nothing is charged.
+          The operator of this server has paused payments. Nothing is charged.
         </p>
       )}
       {standing === "past_due" && (
         <p class="bar">
-          A charge has failed and will be tried again. <a href="/plan">See the plan</a>
+          A charge failed and will be retried automatically. <a href="/plan">See the plan</a>
         </p>
       )}
       {standing === "suspended" && (
         <p class="bar">
-          The account is suspended: no events are accepted. <a href="/plan">See why</a>
+          Your account is suspended: no events are accepted. <a href="/plan">See why</a>
         </p>
       )}
       {standing === "pending_verification" && (
         <p class="bar">
-          A card is to be verified before the plan is in force. <a href="/plan">Verify a card</a>
+          <a href="/plan">Verify a card</a> to activate your plan.
         </p>
       )}
     </>

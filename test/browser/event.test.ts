@@ -23,8 +23,8 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       await see(
         page.getByRole("heading", { name: id }),
         page.getByRole("heading", { name: hook }),
-        page.getByText("The receiver failed with 503. It is tried again by itself."),
-        page.getByText(/^Next try in \d+ (min|h)/),
+        page.getByText("The receiver failed with 503. It is retried automatically."),
+        page.getByText(/^Next attempt in \d+ (min|h)/),
         page.getByText(/Accepted \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}/),
         page.getByText(/ 43 B$/),
       );
@@ -54,7 +54,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       receiver.answerAlways(200);
       await page.getByRole("button", { name: "Replay", exact: true }).click();
       await see(
-        page.getByText(/is delivered again as dashboard-\d{8}-\d{4}\./),
+        page.getByText(/^Replaying evt_\S+ as dashboard-\d{8}-\d{4}\./),
         page.getByText("Delivered", { exact: true }),
       );
       receiver.answerAlways(null);
@@ -76,7 +76,11 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await account.setWebhooks({ webhook_url: hook });
     const id = await account.ingest({ answer: "later" });
     const page = await openEvent(account, id);
-    await see(page.getByText("Live", { exact: true }), page.getByText("Not tried yet"), page.getByText("Next try now"));
+    await see(
+      page.getByText("Live", { exact: true }),
+      page.getByText("Not attempted yet"),
+      page.getByText("Next attempt now"),
+    );
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await see(page.getByText(/^Replay group dashboard-/), page.getByText("Waiting", { exact: true }));
     receiver.answerNow();
@@ -91,7 +95,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await see(
       page.getByRole("heading", { name: "No webhook" }),
       page.getByText("Register a webhook, then replay the event to it."),
-      page.getByRole("link", { name: "Open the webhooks" }),
+      page.getByRole("link", { name: "Go to webhooks" }),
     );
     await browser.inspect(page, "event-nowhere");
     await account.setWebhooks({ webhook_url: hook });
@@ -113,7 +117,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await see(
       page.getByRole("region", { name: other }),
-      page.getByText("A replay has replaced this delivery by those to the registered webhooks."),
+      page.getByText("A replay replaced this delivery with deliveries to the registered webhooks."),
       page.getByRole("region", { name: hook }).getByText("404"),
     );
   });
@@ -154,7 +158,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     const id = await account.ingest(payload);
     const page = await openEvent(account, id);
     const shown = page.getByRole("region", { name: "Payload, as submitted" }).locator("pre");
-    await see(page.getByText(/^24 KB of \d+ KB are shown\.$/));
+    await see(page.getByText(/^Showing 24 KB of \d+ KB\.$/));
     expect(await shown.textContent()).not.toContain("the very end");
     const before = Number(await page.evaluate("performance.now()"));
     await page.getByRole("button", { name: "Show all" }).click();
@@ -191,7 +195,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
   test("that the account does not have is not just a blank page", async () => {
     const account = await openAccount(server.url);
     const page = await openEvent(account, "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", { size: "phone", provoked: [/^404: /] });
-    await see(page.getByText("The account has no event with the id evt_01jc8x2m4e7n9q3s5v7y9a1c3e."));
+    await see(page.getByText("This account has no event with the id evt_01jc8x2m4e7n9q3s5v7y9a1c3e."));
     await browser.inspect(page, "event-unknown");
     await page.getByRole("link", { name: "See all events" }).click();
     await see(page.getByRole("heading", { name: "Events", exact: true }));

@@ -21,9 +21,9 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     const waiting = await account.ingest({ answer: 503 });
     const delivered = await account.ingest({});
     const page = await openEvents(account, { size });
-    await see(row(page, "Delivered · 1 try"));
-    await see(row(page, /HTTP 503 · 2 tries · next in \d+ (min|h)/));
-    await see(row(page, "HTTP 404 · 1 try"));
+    await see(row(page, "Delivered · 1 attempt"));
+    await see(row(page, /HTTP 503 · 2 attempts · next in \d+ (min|h)/));
+    await see(row(page, "HTTP 404 · 1 attempt"));
     await see(row(page, "No webhook was registered").getByText("no webhook", { exact: true }));
     expect(await idsOf(page)).toEqual([delivered, waiting, failed, expect.stringMatching(/^evt_/)]);
     await see(page.getByText("1–4 of 4"));
@@ -64,7 +64,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     expect(await chosen(page, "Time")).toBe("Last hour");
 
     await choose(page, "State", "Waiting");
-    await see(page.getByText("No event matches the filters."));
+    await see(page.getByText("No events match the filters."));
     await page.goBack();
     await seeIds(page, [failed]);
     await page.goBack();
@@ -74,7 +74,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await seeIds(page, [failed]);
 
     await page.goto(`${server.url}/events?state=waiting`);
-    await page.getByRole("button", { name: "Clear the filters" }).click();
+    await page.getByRole("button", { name: "Clear filters" }).click();
     await seeIds(page, [delivered, failed, early]);
     expect(new URL(page.url()).search).toBe("");
 
@@ -87,19 +87,19 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     const account = await openAccount(server.url);
     const id = await account.ingest({});
     const page = await openEvents(account, { size: "phone" });
-    await choose(page, "Time", "From … to …");
+    await choose(page, "Time", "Custom range");
     await page.getByRole("button", { name: "Show" }).click();
-    await see(page.getByText("Give a time to begin or to end with."));
+    await see(page.getByText("Enter a start or an end."));
     await page.getByLabel("From").fill("2026-01-02T00:00");
     await page.getByLabel("To", { exact: true }).fill("2026-01-01T00:00");
     await page.getByRole("button", { name: "Show" }).click();
-    await see(page.getByText("From must not be after to."));
+    await see(page.getByText("From must not be later than To."));
     await browser.inspect(page, "events-range-wrong");
 
     await page.getByLabel("To", { exact: true }).fill("2026-01-02T00:01");
     await page.getByRole("button", { name: "Show" }).click();
     await page.waitForURL((url) => url.searchParams.get("to")?.endsWith(":01:59.999Z") === true);
-    await see(page.getByText("No event matches the filters."));
+    await see(page.getByText("No events match the filters."));
     await page.getByLabel("To", { exact: true }).fill("");
     await page.getByRole("button", { name: "Show" }).click();
     await page.waitForURL((url) => url.searchParams.has("from") && !url.searchParams.has("to"));
@@ -156,12 +156,12 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(link.getByText("Waiting", { exact: true }).last());
     const box = await link.boundingBox();
     receiver.answerNow();
-    await see(link.getByText("Delivered · 1 try"));
+    await see(link.getByText("Delivered · 1 attempt"));
     expect(await link.boundingBox()).toEqual(box);
 
     // A list of what waits keeps the row, too, until it is asked again.
     await account.post("/v1/events/replays/all", { replayGroupId: "again" });
-    await see(link.getByText("Delivered · 2 tries"));
+    await see(link.getByText("Delivered · 2 attempts"));
   });
 
   test("counts what newly failed in a list of failures", async () => {
@@ -218,7 +218,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(focused(field));
     await page.keyboard.type("order 1042");
     await page.keyboard.press("Enter");
-    await see(page.getByText("An event's id is evt_ and 26 letters and digits."));
+    await see(page.getByText("An event id is evt_ followed by 26 letters and digits."));
     await field.fill(strange);
     await page.keyboard.press("Enter");
     await see(page.getByText("The account has no event with this id."));
@@ -237,7 +237,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     const oldest = await account.ingest({ answer: 404 });
     const newest = await account.ingest({});
     const page = await openEvents(account, { permissions: ["clipboard-read", "clipboard-write"] });
-    await see(row(page, "HTTP 404 · 1 try"));
+    await see(row(page, "HTTP 404 · 1 attempt"));
     await page.keyboard.press("j");
     await see(focused(page.locator(`a[href="/events/${newest}"]`)));
     await page.keyboard.press("j");
@@ -246,13 +246,13 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await browser.inspect(page, "events-by-keyboard");
 
     await page.keyboard.press("c");
-    await see(page.getByText("The delivery is copied as a curl command."));
+    await see(page.getByText("Copied as a curl command."));
     expect(await page.evaluate("navigator.clipboard.readText()")).toContain(oldest);
 
     receiver.answerAlways(200);
     await page.keyboard.press("r");
     await see(page.getByRole("link", { name: "See the replay" }));
-    await see(row(page, "Delivered · 2 tries"));
+    await see(row(page, "Delivered · 2 attempts"));
     receiver.answerAlways(null);
 
     await page.keyboard.press("k");

@@ -79,7 +79,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
     await page.reload();
     await seeText(page, "No webhook is registered");
     expect(await webhooks()).toEqual([]);
-    await press(page, "Use the inbox as webhook");
+    await press(page, "Use the inbox as a webhook");
     await seeText(page, "Your webhook, for now, is the inbox");
     expect(await webhooks()).toMatchObject([{ name: "Inbox" }]);
   });
@@ -96,7 +96,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
     await startFreeAccount(page, server.url);
     await press(page, "Send it from here");
     await seeText(page, "Not genuine");
-    await seeText(page, "Service-Signature does not fit.");
+    await seeText(page, "Service-Signature does not match.");
     await browser.inspect(page, "welcome-forged");
   });
 
@@ -196,7 +196,7 @@ describe.skipIf(noBrowser !== null)("signing in", () => {
     await page.clock.install();
     await page.goto(`${server.url}/sign-in`);
     await signIn(page, id, "not this one");
-    await seeText(page, "There is no account with this id and this password.");
+    await seeText(page, "The id or the password is wrong.");
     await browser.inspect(page, "sign-in-wrong");
     for (let i = 0; i < 9; i++) {
       await ask(`${server.url}/v1/tenants/auth/login`, "POST", null, { loginId: id, password: "nor this" });

@@ -26,7 +26,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
       await arrivals(page, 1);
       if (size === "phone") await page.locator(".inbox-row").click();
       await seeText(page, "The signature verifies");
-      await seeText(page, "Answered with 204");
+      await seeText(page, "Responded with 204");
       expect(await rowOf(page, "Service-Event-Id")).toBe(eventId);
       expect(await page.locator("pre.body").textContent()).toContain(`"payload":${payload}}`);
       await press(page, "Formatted");
@@ -61,9 +61,9 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     const { page, account } = await open({ size });
     await account.setWebhooks({ webhook_url: "https://shop.example.com/hook", name: "Shop" });
     await press(page, "Use as webhook");
-    await seeText(page, "The free plan has no room for one more");
+    await seeText(page, "The free plan allows 1 webhook, which is in use.");
     await seeText(page, "https://shop.example.com/hook");
-    await seeText(page, "No delivery waits for it.");
+    await seeText(page, "No deliveries are waiting for it.");
     await browser.inspect(page, "inbox-replace");
     await press(page, "Keep it");
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "Shop" }]);
@@ -77,8 +77,8 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     const { page, account } = await open({ size: "phone", isUsed: true });
     const choose503 = () => page.getByLabel("Status").selectOption({ label: "503 Unavailable" });
     await saved(page, choose503);
-    await seeText(page, "After a 5xx the delivery is tried again.");
-    await saved(page, () => press(page, "Answer 204 again"));
+    await seeText(page, "After a 5xx, the delivery is retried.");
+    await saved(page, () => press(page, "Back to 204"));
     await seeText(page, "Any 2xx acknowledges the delivery.");
     await saved(page, choose503);
 
@@ -98,28 +98,28 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await saved(page, () => page.getByLabel("Status").selectOption({ label: "404 Not found" }));
     await effect.filter({ hasText: "Failed" }).filter({ hasText: "permanent failure" }).waitFor();
     await saved(page, () => page.getByLabel("Delay").selectOption({ label: "12 s, too late" }));
-    await effect.filter({ hasText: "Waiting" }).filter({ hasText: "Postrider waits for 10 s" }).waitFor();
+    await effect.filter({ hasText: "Waiting" }).filter({ hasText: "Postrider waits 10 s" }).waitFor();
     await saved(page, () => page.getByLabel("Delay").selectOption({ label: "None" }));
-    await page.getByLabel("Status").selectOption({ label: "Another one" });
-    await page.getByLabel("Another status").fill("418");
+    await page.getByLabel("Status").selectOption({ label: "Other" });
+    await page.getByLabel("Other status").fill("418");
     await saved(page, () => press(page, "Use it"));
     await account.ingest({ n: 1 });
     await page.locator(".inbox-row").filter({ hasText: "418" }).waitFor();
 
-    await saved(page, () => page.getByLabel("Do not answer").check());
-    await effect.filter({ hasText: "The inbox does not answer." }).waitFor();
+    await saved(page, () => page.getByLabel("Do not respond").check());
+    await effect.filter({ hasText: "The inbox does not respond." }).waitFor();
     await account.ingest({ n: 2 });
-    await page.locator(".inbox-row").filter({ hasText: "no answer" }).waitFor();
+    await page.locator(".inbox-row").filter({ hasText: "no response" }).waitFor();
     await page.locator(".inbox-row").first().click();
-    await seeText(page, "Not answered in time");
+    await seeText(page, "No response in time");
     await browser.inspect(page, "inbox-silent");
   });
 
   test("shows an answer that was set elsewhere", async () => {
     const { page, account } = await open({ size: "phone", isUsed: true });
     await account.put("/v1/inbox/answer", { status: 507, delay_ms: 3000 });
-    await seeText(page, "The inbox answers after 3 s. After a 5xx the delivery is tried again.");
-    expect(await page.getByLabel("Another status").inputValue()).toBe("507");
+    await seeText(page, "The inbox responds after 3 s. After a 5xx, the delivery is retried.");
+    expect(await page.getByLabel("Other status").inputValue()).toBe("507");
   });
 
   test("holds back what is new while somebody reads further down", async () => {
@@ -158,7 +158,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await account.ingest({ n: 1 });
     await arrivals(page, 1);
     await press(page, "Empty the inbox");
-    await seeText(page, "What became of each delivery stays with its event.");
+    await seeText(page, "The outcome of each delivery stays with its event.");
     await press(page, "Empty it");
     await seeText(page, /^Nothing has arrived yet\.$/);
     await page.goto(`${server.url}/inbox?delivery=ibx_gone`);
@@ -179,7 +179,7 @@ describe.skipIf(noBrowser !== null)("the inbox", () => {
     await page.waitForURL(`${url}?delivery=*`);
     const other = await (await openAccount(server.url)).get<{ url: string }>("/v1/inbox");
     await page.goto(other.url);
-    await seeText(page, "The address that you opened is not the inbox of this account.");
+    await seeText(page, "The address that you opened is not this account's inbox.");
     await arrivals(page, 1);
   });
 });

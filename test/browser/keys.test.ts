@@ -35,8 +35,8 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
       await page.getByRole("radio", { name: "After 1 day" }).and(page.locator(":focus")).waitFor();
       await browser.inspect(page, "rotate-dialog");
       await press(page, "Rotate the key");
-      await seeText(page, "There is a new key.");
-      await seeText(page, /^Ends in (1 d|23 h)/);
+      await seeText(page, "The key is rotated.");
+      await seeText(page, /^Expires in (1 d|23 h)/);
       await browser.inspect(page, "keys-rotated");
       expect(await send(first)).toBe(202);
     },
@@ -47,15 +47,15 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
     const { first, token } = await openKeys(page);
     await press(page, "Rotate the key …");
     await page.getByRole("radio", { name: /^At once/ }).check();
-    await seeText(page, `Whatever sends with svc_sk_••••${first.slice(-4)} is refused (401) from that moment on`);
+    await seeText(page, `Requests that use svc_sk_••••${first.slice(-4)} are refused (401) from that moment on`);
     await browser.inspect(page, "rotate-at-once");
     await press(page, "Rotate the key");
-    await seeText(page, "1 key that has ended");
+    await seeText(page, "1 expired key");
     expect(await send(first)).toBe(401);
     const [newest] = await keysOf(token);
     expect(await send(newest?.key ?? "")).toBe(202);
-    await page.getByText("1 key that has ended").click();
-    await seeText(page, "Ended");
+    await page.getByText("1 expired key").click();
+    await seeText(page, "Expired");
     await browser.inspect(page, "keys-ended");
   });
 

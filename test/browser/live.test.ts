@@ -16,8 +16,8 @@ const lost = /^no answer: /;
 /** A server that has just begun, or is about to end. */
 const busy = /^503: /;
 
-const offline = "The connection to the server is lost. What you see may be old; it is tried again by itself.";
-const missed = "Some news was missed while you were away. Everything is read again.";
+const offline = "The connection to the server was lost. This page may be out of date. It reconnects automatically.";
+const missed = "Some updates were missed while you were away. Refreshing everything.";
 
 /** More than the server keeps for a stream. */
 const tooMany = 1100;
@@ -171,7 +171,7 @@ test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes liv
   await page.clock.install();
   await account.signIn(page);
   await page.goto(wire.url);
-  await seeText(page, /The account has 50 open streams, which is the limit; close one\. What you see may be old/);
+  await seeText(page, /The account has 50 open streams, which is the limit; close one\. This page may be out of date/);
   await seeEvent(page, id);
   await browser.inspect(page, "too-many-streams");
   for (const abort of others) abort.abort();

@@ -20,7 +20,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     const page = await browser.page({ size, provoked: [left] });
     await (await openAccount(server.url)).signIn(page);
     await page.goto(server.url);
-    await seeText(page, "No event has arrived yet");
+    await seeText(page, "No events yet.");
     await browser.inspect(page, "overview-empty");
     await follow(page, "Send your first event");
     await seePath(page, "/welcome");
@@ -31,7 +31,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     const page = await browser.page({ size, provoked: [left] });
     await account.signIn(page);
     await page.goto(server.url);
-    await seeText(page, "No event has arrived yet");
+    await seeText(page, "No events yet.");
 
     await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }, { answer: 410 }, { answer: 503 }]);
     await seeFigure(page, "Delivered", "375 % success");
@@ -39,7 +39,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeFigure(page, "Waiting", /^1oldest/);
     await seeFigure(page, "This month", "5of 10\u202f000 events");
     await page.getByRole("img", { name: /5 events were accepted, 3 deliveries succeeded and 1 failed/ }).waitFor();
-    await page.getByRole("img", { name: /half of the attempts that were answered took up to \d/ }).waitFor();
+    await page.getByRole("img", { name: /half of the attempts with a response took up to \d/ }).waitFor();
     await page.getByText(`HTTP 410 from ${receiver.url}`).waitFor();
     await browser.inspect(page, "overview");
     if (size === "phone") return;
@@ -55,7 +55,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     const page = await browser.page({ size: "desktop", provoked: [left] });
     await account.signIn(page);
     await page.goto(server.url);
-    await seeHeading(page, "Deliveries a minute, stacked by outcome");
+    await seeHeading(page, "Deliveries per minute, stacked by outcome");
     await follow(page, "7 d");
     await seeHeading(page, "Deliveries per 2 hours, stacked by outcome");
     expect(new URL(page.url()).search).toBe("?range=7d");
@@ -63,7 +63,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeHeading(page, "Deliveries per 2 hours, stacked by outcome");
     await page.locator(".segments [aria-current]", { hasText: "7 d" }).waitFor();
     await page.goBack();
-    await seeHeading(page, "Deliveries a minute, stacked by outcome");
+    await seeHeading(page, "Deliveries per minute, stacked by outcome");
   });
 
   test("has the figures of each chart as a table, by keyboard alone", async () => {
@@ -73,7 +73,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await account.signIn(page);
     await page.goto(server.url);
     await seeFigure(page, "Failed", "1");
-    const panel = page.getByRole("region", { name: "Deliveries a minute, stacked by outcome" });
+    const panel = page.getByRole("region", { name: "Deliveries per minute, stacked by outcome" });
     await panel.getByText("Figures as a table").focus();
     await page.keyboard.press("Enter");
     const rows = panel.getByRole("row");
@@ -127,11 +127,11 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     const row = page.getByRole("listitem").filter({ hasText: `HTTP 410 from ${receiver.url}` });
     receiver.answerAlways(204);
     await row.getByRole("button", { name: /^Replay evt_/ }).click();
-    await seeText(page, /is delivered again as dashboard-\d{8}-\d{4}\./);
+    await seeText(page, /^Replaying evt_\S+ as dashboard-\d{8}-\d{4}\./);
     await row.getByText("Started", { exact: true }).waitFor();
     // Whoever still points at the row keeps it.
     await page.mouse.move(0, 0);
-    await seeText(page, "Nothing is failed now.");
+    await seeText(page, "No failed deliveries.");
     receiver.answerAlways(null);
     const [record] = await account.get<{ state: string; replayGroupId: string }[]>(`/v1/events/${id}`);
     expect(record).toMatchObject({ state: "DELIVERED", replayGroupId: expect.stringMatching(/^dashboard-/) });
@@ -188,7 +188,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await page.getByRole("button", { name: "Try again" }).first().click();
     await seeFigure(page, "Delivered", /^1/);
     await press(page.getByRole("region", { name: "Latest failures" }), "Try again");
-    await seeText(page, "Nothing is failed now.");
+    await seeText(page, "No failed deliveries.");
     expect(await alerts.count()).toBe(0);
   });
 

@@ -42,8 +42,8 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
 
       await page.waitForURL(/\/pay\/sandbox\//);
       await page.goBack();
-      await seeText(page, "A card is to be verified");
-      await seeText(page, "None are accepted until a card is verified.");
+      await seeText(page, "Verify a card to activate your plan.");
+      await seeText(page, "None are accepted until you verify a card.");
       await browser.inspect(page, "plan-pending");
       await follow(page, "Verify a card");
       await pay(page, "Good card");
@@ -51,7 +51,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
       await follow(page, "Back to the dashboard");
 
       await seePath(page, "/plan");
-      await seeText(page, "The card is verified, and the business plan is in force.");
+      await seeText(page, "Your card is verified, and the business plan is active.");
       await seeText(page, "expires 12/2030");
       await seeText(page, "0 of 25\u202f000\u202f000");
       await browser.inspect(page, "plan-active");
@@ -59,7 +59,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
       expect(new URL(page.url()).search).toBe("");
       await page.reload();
       await seeText(page, "Your plan");
-      expect(await page.getByText("The card is verified").count()).toBe(0);
+      expect(await page.getByText("Your card is verified").count()).toBe(0);
     },
   );
 
@@ -79,7 +79,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     await pay(other, "Good card");
     await server.logged("payment.settled");
     await page.clock.fastForward(6_000);
-    await seeText(page, "The card is verified, and the pro plan is in force.");
+    await seeText(page, "Your card is verified, and the pro plan is active.");
   });
 
   test("says that the payment is being checked for as long as nobody knows", async () => {
@@ -87,7 +87,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     await page.clock.install();
     await signUp(page);
     await page.goto(`${server.url}/plan?payment=returned`);
-    await seeText(page, "The payment is being checked.");
+    await seeText(page, "Checking the payment.");
     await browser.inspect(page, "plan-checking");
     const polled = page.waitForResponse(/\/v1\/tenants\/t\w+\/status$/);
     await page.clock.fastForward(5_000);
@@ -97,7 +97,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     await follow(page, "Cancel");
     await seeHeading(page, "The payment was cancelled");
     await follow(page, "Back to the dashboard");
-    await seeText(page, "A card is to be verified");
+    await seeText(page, "Verify a card to activate your plan.");
   });
 
   test("says why a card was not taken, though its bank paid", async () => {
@@ -105,7 +105,7 @@ describe.skipIf(noBrowser !== null)("a paid account", () => {
     await signUp(page);
     await pay(page, "Once only");
     await follow(page, "Back to the dashboard");
-    await seeText(page, "The last card was not taken (The card cannot be charged again; use another one).");
+    await seeText(page, "The last card was declined (The card cannot be charged again; use another one).");
     await page.getByRole("link", { name: "Verify a card" }).waitFor();
   });
 
@@ -145,20 +145,20 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
     const email = newEmail();
     await page.getByLabel("E-mail").fill(email);
     await page.getByLabel("New password").fill(goodPassword);
-    await seeText(page, "The e-mail becomes your login id");
+    await seeText(page, "You can then sign in with this e-mail");
     await browser.inspect(page, "upgrade-dialog");
     await inDialog(page).getByRole("button", { name: "Upgrade to pro" }).click();
-    await seeText(page, "From now on you sign in with the e-mail and the new password.");
+    await seeText(page, "From now on, sign in with this e-mail and the new password.");
     await browser.inspect(page, "upgrade-pending");
     await press(page, "Later");
-    await seeText(page, "until then the limits of free hold");
+    await seeText(page, "until then the limits of the free plan apply");
 
     await follow(page, "Verify a card");
     await pay(page, "Insufficient funds");
     await page.getByRole("alert").getByText("Insufficient funds. Nothing was charged.").waitFor();
     await pay(page, "Good card");
     await follow(page, "Back to the dashboard");
-    await seeText(page, "The card is verified, and the pro plan is in force.");
+    await seeText(page, "Your card is verified, and the pro plan is active.");
     await logIn(server.url, email.toUpperCase(), goodPassword);
   });
 
@@ -193,14 +193,14 @@ describe.skipIf(noBrowser !== null)("an upgrade", () => {
     await seeText(page, "Your plan");
     await press(page, "Upgrade to business …");
     await press(page, "Upgrade to business");
-    await seeText(page, "Your bank wants you to confirm the charge.");
+    await seeText(page, "Your bank asks you to confirm the charge.");
     await press(page, "Later");
     await seeText(page, "To be confirmed");
     await follow(page, "Confirm the charge");
     await press(page, "Confirm the payment");
     await follow(page, "Back to the dashboard");
     await seeHeading(page, "Business plan");
-    await seeText(page, "the business plan is in force");
+    await seeText(page, "the business plan is active");
   });
 });
 
@@ -220,8 +220,8 @@ describe.skipIf(noBrowser !== null)("the plan's page", () => {
   });
 
   test.each([
-    ["past_due", "It is tried again in 2 d", "plan-past-due"],
-    ["suspended", "The account is suspended, because a charge has failed", "plan-suspended"],
+    ["past_due", "It is retried automatically in 2 d", "plan-past-due"],
+    ["suspended", "Your account is suspended, because a charge failed", "plan-suspended"],
   ] as const)("of an account that is %s names the way out", async (status, words, name) => {
     const page = await browser.page({ size: "desktop", provoked: [left] });
     await signUp(page);
@@ -272,7 +272,7 @@ describe.skipIf(noBrowser !== null)("the account", () => {
     await browser.inspect(page, "password-wrong");
     await page.getByLabel("Current password").fill(password);
     await press(page, "Change the password");
-    await seeText(page, "The password is changed. Every other session has ended.");
+    await seeText(page, "Password changed. Every other session has ended.");
 
     const me = `${server.url}/v1/tenants/me`;
     expect((await ask(me, "GET", other)).status).toBe(401);
@@ -304,7 +304,7 @@ describe.skipIf(noBrowser !== null)("the account", () => {
     await page.getByLabel("Current password").fill(password);
     await page.getByLabel("New password").fill(goodPassword);
     await press(page, "Change the password");
-    await seeText(page, "The password is changed.");
+    await seeText(page, "Password changed.");
     changed();
     await refused;
     await page.reload();
@@ -318,16 +318,16 @@ describe.skipIf(noBrowser !== null)("the account", () => {
     await seeText(page, "Received");
     await page.goto(`${server.url}/plan`);
     await press(page, "Delete the account …");
-    await seeText(page, "all events and their history: 1 record");
+    await seeText(page, "all events and their history: 1 delivery");
     const confirm = inDialog(page).getByRole("button", { name: "Delete the account" });
-    const typed = page.getByLabel("To confirm, type the account's name or its tenant id");
+    const typed = page.getByLabel("To confirm, type the account name or the tenant id");
     await typed.fill(id.slice(0, -1));
     expect(await confirm.isDisabled()).toBe(true);
     await browser.inspect(page, "delete-dialog");
     await typed.fill(id);
     await confirm.click();
 
-    await seeText(page, "The account is deleted.");
+    await seeText(page, "Your account has been deleted.");
     expect(new URL(page.url()).pathname).toBe("/");
     await browser.inspect(page, "deleted");
     const login = { loginId: id, password };

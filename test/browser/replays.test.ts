@@ -21,8 +21,8 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     "says what there is to do before anything is replayed, on a %s",
     async (size) => {
       const { page } = await open({ size });
-      await seeText(page, "Nothing was replayed yet.");
-      await seeText(page, "No event is failed now, so there is nothing to replay.");
+      await seeText(page, "No replays yet.");
+      await seeText(page, "No events have failed, so there is nothing to replay.");
       expect(await page.getByRole("button", { name: "Replay", exact: true }).isDisabled()).toBe(true);
       await browser.inspect(page, "replays-empty");
     },
@@ -42,7 +42,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "12 events selected, 12 deliveries queued");
       await seeText(page, "12 delivered");
       await page.getByRole("img", { name: "Of the deliveries of this replay: 12 delivered" }).waitFor();
-      await seeText(page, "No event is failed now");
+      await seeText(page, "No events have failed");
       const { events } = await account.get<{ events: { state: string; replayGroupId: string }[] }>("/v1/events");
       expect(new Set(events.map(({ state }) => state))).toEqual(new Set(["DELIVERED"]));
       expect(events[0]?.replayGroupId).toMatch(/^failed-\d{8}-\d{4}$/);
@@ -53,7 +53,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
   test("counts the events of a range of time as it is chosen, and keeps the choice in the URL", async () => {
     const { page, account } = await open({ size: "desktop" });
     await account.ingestAll([{ n: 1 }, { n: 2 }, { n: 3 }]);
-    await page.getByRole("radio", { name: /^A range of time/ }).check();
+    await page.getByRole("radio", { name: /^A time range/ }).check();
     await page.getByRole("button", { name: "24 h" }).click();
     await seeText(page, "Replay 3 events");
     await browser.inspect(page, "replays-range");
@@ -62,9 +62,9 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     await seeText(page, "Replay 3 events");
 
     await page.getByLabel("To, inclusive").fill("2020-01-01T00:00:00");
-    await seeText(page, "The range begins after it ends.");
+    await seeText(page, "The range starts after it ends.");
     await page.getByLabel("From").fill("2019-01-01T00:00:00");
-    await seeText(page, "No event was accepted in this range.");
+    await seeText(page, "No events were accepted in this range.");
     await page.waitForURL(/from=2019-01-01T00/);
   });
 
@@ -75,7 +75,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     const from = new Date(now.getTime() - 60_000).toISOString();
     await page.goto(`${server.url}/replays?kind=timeline&from=${from}&to=${now.toISOString()}`);
     await seeText(page, "Replay 1 event");
-    expect(await page.getByRole("radio", { name: /^A range of time/ }).isChecked()).toBe(true);
+    expect(await page.getByRole("radio", { name: /^A time range/ }).isChecked()).toBe(true);
   });
 
   test("replays one event by its id, under a label of one's own", async () => {
@@ -100,9 +100,9 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
 
     await page.goto(`${server.url}/replays?kind=single`);
     await page.getByLabel("Event id").fill("evt_nothing");
-    await seeText(page, "There is no event with this id in the account.");
+    await seeText(page, "This account has no event with this id.");
     await page.getByLabel("Event id").fill("");
-    await seeText(page, "Enter the id of an event.");
+    await seeText(page, "Enter an event id.");
   });
 
   test.each(["desktop", "phone"] as const)(
@@ -118,14 +118,14 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await seeText(page, "2 waiting");
       await page.getByLabel("Label").fill("second");
       await press(page, "Replay all 2 events");
-      await seeText(page, /^Waits its turn$/);
+      await seeText(page, /^Waiting its turn$/);
       await browser.inspect(page, "replays-running");
 
       await press(page, "Cancel second");
-      await seeText(page, "Events that are not queued yet are left out. What is queued already is still delivered.");
+      await seeText(page, "Events that are not queued yet are left out. What is already queued is still delivered.");
       await browser.inspect(page, "replays-cancel");
       await press(page, "Cancel the replay");
-      await seeText(page, "The replay second is cancelled.");
+      await seeText(page, "Replay second cancelled.");
       await seeText(page, /^Cancelled$/);
       expect((await account.get<{ replays: object[] }>("/v1/events/replays")).replays).toMatchObject([
         { replayGroupId: "second", status: "cancelled", queued: 0 },
@@ -169,7 +169,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
   test("says before that without a webhook a replay goes nowhere", async () => {
     const { page, account } = await open({ size: "desktop", path: "?kind=all" });
     await account.setWebhooks();
-    await seeText(page, "No webhook is registered, so a replay goes nowhere.");
+    await seeText(page, "No webhook is registered, so a replay has nowhere to go.");
     await follow(page, "Register a webhook first");
     await page.waitForURL(`${server.url}/webhooks`);
   });

@@ -55,7 +55,7 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     await browser.inspect(page, "check-forged");
 
     await check(page, JSON.stringify(Object.fromEntries(headers)), `${body.toString("utf8")}\n`);
-    await seeText(page, "fits the body without the line break at its end, not as it stands here");
+    await seeText(page, "matches the body without its trailing line break, but not as it stands here");
     await check(page, "Content-Type: application/json", "{}");
     await seeText(page, "There is no signature to check");
   });
@@ -66,18 +66,18 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     await other.setWebhooks({ webhook_url: `${receiver.url}/${other.id}` });
     const { headers, body } = await deliver(other, '{"amount": 1}');
     await check(page, JSON.stringify(Object.fromEntries(headers)), body.toString("utf8"));
-    await seeText(page, "which is not among the account's keys");
+    await seeText(page, "which is not one of this account's keys");
     await seeText(page, "The signature does not verify");
   });
 
   test("fills in the latest delivery of the inbox as an example", async () => {
     const { page, account } = await open("phone");
-    await press(page, "Fill in the latest inbox delivery");
+    await press(page, "Use the latest inbox delivery");
     await seeText(page, "The inbox is empty.");
     await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
     const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");
     await account.post(`/v1/tenants/webhooks/${webhook?.id}/test`, {});
-    await press(page, "Fill in the latest inbox delivery");
+    await press(page, "Use the latest inbox delivery");
     await seeText(page, "The signature verifies");
     expect(await page.getByLabel("Body").inputValue()).toContain('"postrider.test"');
   });
@@ -86,18 +86,18 @@ describe.skipIf(noBrowser !== null)("how to verify deliveries", () => {
     const { page, account } = await open("desktop");
     const before = await deliver(account, "{}");
     await press(page, "Rotate the secret …");
-    await seeText(page, "For 7 days the earlier one signs as well");
+    await seeText(page, "The previous one also signs for 7 days");
     await browser.inspect(page, "rotate-secret");
     await press(page, "Rotate the secret");
-    await seeText(page, "There is a new signing secret.");
-    await seeText(page, /^The earlier secret signs as well until /);
+    await seeText(page, "The signing secret is rotated.");
+    await seeText(page, /^The previous secret also signs until /);
 
     const after = await deliver(account, "{}");
     expect(after.headers.get("webhook-signature")?.match(/v1,/g)).toHaveLength(2);
     await check(page, JSON.stringify(Object.fromEntries(after.headers)), after.body.toString("utf8"));
     await seeText(page, "The signature verifies");
     await check(page, JSON.stringify(Object.fromEntries(before.headers)), before.body.toString("utf8"));
-    await seeText(page, "The Ed25519 signature verifies, the one by the secret does not");
+    await seeText(page, "The Ed25519 signature verifies, but the one made with the secret does not");
   });
 });
 

@@ -28,7 +28,7 @@ export interface Credentials {
 export async function createFreeAccount(page: Page, url: string): Promise<Credentials> {
   await page.goto(url);
   await press(page, "Create a free account");
-  await seeHeading(page, "Your account is made");
+  await seeHeading(page, "Your account is ready");
   const [id = "", password = ""] = await page.locator(".credentials code").allTextContents();
   return { id, password };
 }

@@ -26,7 +26,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     "registers a first webhook, with what is wrong next to its field, on a %s",
     async (size) => {
       const { page, account } = await open({ size, provoked: [refused] });
-      await seeText(page, "No webhook is registered: events are kept, but they go nowhere.");
+      await seeText(page, "No webhooks yet. Events are stored, but not delivered.");
       await seeText(page, "0 of 1 on the free plan");
       await browser.inspect(page, "webhooks-empty");
 
@@ -40,8 +40,8 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
 
       await page.getByLabel("URL").fill(`${receiver.url}/204`);
       await page.getByLabel("URL").press("Enter");
-      await seeText(page, "The webhooks are saved.");
-      await seeText(page, "Nothing was sent to it yet.");
+      await seeText(page, "Webhooks saved.");
+      await seeText(page, "Nothing sent yet.");
       await seeText(page, "1 of 1 on the free plan");
       expect(await urlsOf(account)).toEqual([`${receiver.url}/204`]);
     },
@@ -49,17 +49,17 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
 
   test("shows the plan's limit, and the way to another plan", async () => {
     const { page } = await open({ size: "desktop", webhook: "/204" });
-    await seeText(page, "The plan allows 1 webhook.");
+    await seeText(page, "Your plan allows 1 webhook.");
     expect(await page.getByRole("button", { name: "Add a webhook" }).isDisabled()).toBe(true);
     expect(await page.getByRole("button", { name: "Add the inbox" }).isDisabled()).toBe(true);
-    await follow(page, "change the plan");
+    await follow(page, "upgrade your plan");
     await page.waitForURL(`${server.url}/plan`);
   });
 
   test("takes the inbox by one click", async () => {
     const { page, account } = await open({ size: "phone" });
     await press(page, "Use the inbox");
-    await seeText(page, "The inbox is a webhook now.");
+    await seeText(page, "The inbox is now a webhook.");
     const { url } = await account.get<{ url: string }>("/v1/inbox");
     expect(await urlsOf(account)).toEqual([url]);
     await follow(page, "Open the inbox");
@@ -82,8 +82,8 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
 
   test.each([
     ["/204", "Acknowledged", "Any 2xx acknowledges the delivery."],
-    ["/404", "Refused", "A 4xx other than 429 is a permanent failure: the delivery is not tried again."],
-    ["/503", "Not delivered", "After a 5xx the delivery is tried again."],
+    ["/404", "Refused", "A 4xx other than 429 is a permanent failure: the delivery is not retried."],
+    ["/503", "Not delivered", "After a 5xx, the delivery is retried."],
   ] as const)("sends a test event and shows the answer at once: %s", async (path, word, rule) => {
     const { page } = await open({ size: "desktop", webhook: path });
     await press(page, "Send a test event");
@@ -92,7 +92,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await seeText(page, rule);
     await seeText(
       page,
-      path === "/204" ? "The answer had no body." : `{"error":"upstream down","status":${path.slice(1)}}`,
+      path === "/204" ? "The response had no body." : `{"error":"upstream down","status":${path.slice(1)}}`,
     );
     const { headers, path: received } = receiver.requests.at(-1) ?? {};
     expect([received, headers?.get("service-event-id")]).toEqual([path, expect.stringMatching(/^evt_/)]);
@@ -105,8 +105,8 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await closed.stop();
     await account.setWebhooks({ webhook_url: closed.url });
     await press(page, "Send a test event");
-    await seeText(page, /^No answer after/);
-    await seeText(page, "Connection refused by the webhook. Without an answer the delivery is tried again.");
+    await seeText(page, /^No response after/);
+    await seeText(page, "Connection refused by the webhook. Without a response, the delivery is retried.");
     await browser.inspect(page, "webhooks-test-unanswered");
   });
 
@@ -128,14 +128,14 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
       await seeText(page, "2 waiting");
       await press(page, "Remove Shop");
       await seeText(page, "Removed when you save.");
-      await seeText(page, "2 deliveries wait for it and fail then.");
+      await seeText(page, "2 deliveries waiting for it will fail.");
       await browser.inspect(page, "webhooks-removed");
       await press(page, "Undo, keep Shop");
       await page.getByText("Not saved yet").waitFor({ state: "detached" });
 
       await press(page, "Remove Shop");
       await press(page, "Save changes");
-      await seeText(page, "No webhook is registered");
+      await seeText(page, "No webhooks yet.");
       expect(await urlsOf(account)).toEqual([]);
     },
   );
@@ -146,7 +146,7 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await seeFocusOnUrl(page);
     await page.getByLabel("Name").fill("Orders");
     await follow(page, "Events");
-    await seeText(page, "Changes to the webhooks are not saved.");
+    await seeText(page, "You have unsaved changes to your webhooks.");
     await follow(page, "Back to them");
     expect(await page.getByLabel("Name").inputValue()).toBe("Orders");
     await seeText(page, "1 changed");
@@ -158,11 +158,11 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await dialog.dismiss();
 
     await press(page, "Discard");
-    await seeText(page, "Nothing was sent to it yet.");
+    await seeText(page, "Nothing sent yet.");
     expect(await account.get("/v1/tenants/webhooks")).toMatchObject([{ name: "" }]);
     await follow(page, "Events");
     await page.waitForURL(`${server.url}/events`);
-    expect(await page.getByText("Changes to the webhooks are not saved.").count()).toBe(0);
+    expect(await page.getByText("You have unsaved changes to your webhooks.").count()).toBe(0);
   });
 
   test("tells two webhooks apart: what waits for which, and which one makes room for the inbox", async () => {
@@ -176,15 +176,15 @@ describe.skipIf(noBrowser !== null)("the webhooks' page", () => {
     await seeText(page, "2 of 2 on the business plan");
     await seeText(page, "2 waiting");
     await press(page, `Remove ${receiver.url}/204`);
-    await seeText(page, "No delivery waits for it.");
+    await seeText(page, "No deliveries are waiting for it.");
     await press(page, "Remove Shop");
-    await seeText(page, "2 deliveries wait for it and fail then.");
+    await seeText(page, "2 deliveries waiting for it will fail.");
     await browser.inspect(page, "webhooks-business");
     await press(page, "Discard");
 
     await follow(page, "Inbox");
     await press(page, "Use as webhook");
-    await seeText(page, "its 2 webhooks are in use");
+    await seeText(page, "allows 2 webhooks, all of which are in use");
     await page.getByRole("radio", { name: /\/204$/ }).check();
     await browser.inspect(page, "inbox-replace-one-of-two");
     await press(page, "Replace it");

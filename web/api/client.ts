@@ -90,7 +90,9 @@ async function send(path: string, { method = "GET", body, text, query, signal, c
 /** @param session the token of the session, if the request had it */
 export async function toError(response: Response, session: string | null): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
-  const { message, code } = isErrorBody(body) ? body : { message: `The server answered ${response.status}.`, code: "" };
+  const { message, code } = isErrorBody(body)
+    ? body
+    : { message: `The server answered with status ${response.status}.`, code: "" };
   const { headers } = response;
   const retryAfter = Number(headers.get("retry-after") ?? Number.NaN);
   const [field, rule] = [headers.get("error-field"), headers.get("error-rule")];

@@ -12,72 +12,73 @@ export interface Reason {
   readonly isAboutWebhooks?: boolean;
 }
 
-const theAddress = "Check the webhook's URL and that its server runs and is reachable from the internet, then replay.";
+const theAddress =
+  "Check the webhook's URL, and that its server is running and reachable from the internet, then replay.";
 
 /** The words of the dashboard, by the code of the failure; an answer is explained by its status. */
 const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
   timeout: {
     short: "No response within 10 s",
-    meaning: "The receiver took longer than 10 s to answer.",
-    remedy: "Let it answer first and do the work after that, then replay.",
+    meaning: "The receiver took longer than 10 s to respond.",
+    remedy: "Make the receiver respond first and do the work afterwards, then replay.",
   },
   dns_failed: {
     short: "Host name not found",
-    meaning: "The webhook's host name has no address.",
+    meaning: "The webhook's host name does not resolve to an address.",
     remedy: "Check the webhook's URL and the name's DNS records, then replay.",
   },
   connection_refused: {
     short: "Connection refused",
-    meaning: "Nothing listens at the webhook's address.",
+    meaning: "Nothing is listening at the webhook's address.",
     remedy: "Start the receiver, then replay.",
   },
   host_unreachable: {
-    short: "Host not reached",
-    meaning: "There is no way to the webhook's host.",
+    short: "Host unreachable",
+    meaning: "There is no route to the webhook's host.",
     remedy: theAddress,
   },
   connection_reset: {
     short: "Connection closed",
-    meaning: "The receiver closed the connection before it had answered.",
-    remedy: "Look into the receiver's log, then replay.",
+    meaning: "The receiver closed the connection before it responded.",
+    remedy: "Check the receiver's log, then replay.",
   },
   tls_failed: {
     short: "TLS failure",
-    meaning: "No trusted, encrypted connection came about.",
+    meaning: "A trusted, encrypted connection could not be established.",
     remedy: "Check the receiver's certificate and its chain, then replay.",
   },
   protocol_error: {
-    short: "Not an HTTP answer",
-    meaning: "What came back is not HTTP/1.",
+    short: "Not an HTTP response",
+    meaning: "What came back was not valid HTTP/1.",
     remedy: theAddress,
   },
   address_not_public: {
     short: "Address not public",
     meaning:
-      "The webhook's host name leads to an address that is not public, and deliveries go to public addresses only.",
+      "The webhook's host name resolves to an address that is not public, and deliveries only go to public addresses.",
     remedy: "Register a URL with a public address, then replay.",
     isAboutWebhooks: true,
   },
   interrupted: {
     short: "Interrupted",
-    meaning: "The attempt was interrupted on this side.",
+    meaning: "The server was interrupted during the attempt.",
     remedy: "Replay the event.",
   },
   no_webhook: {
     short: "No webhook was registered",
-    meaning: "The event went nowhere. It is kept.",
+    meaning: "The event was stored, but there was nowhere to deliver it.",
     remedy: "Register a webhook, then replay the event to it.",
     isAboutWebhooks: true,
   },
   webhook_removed: {
     short: "Webhook removed",
-    meaning: "It was taken off the list of webhooks before a delivery succeeded.",
+    meaning: "The webhook was removed before the event could be delivered.",
     remedy: "Register it again, then replay.",
     isAboutWebhooks: true,
   },
   unreadable: {
     short: "Event damaged",
-    meaning: "The server's disk has lost a part of the event, so it was not delivered.",
+    meaning: "Part of the event was lost on the server's disk, so it was not delivered.",
     remedy: "Ask the operator of this server to restore it from a backup, then replay.",
   },
 };
@@ -100,7 +101,7 @@ export function explainFailure(
   return {
     short: sentence,
     meaning: `${sentence}.`,
-    remedy: "See to its cause, then replay.",
+    remedy: "Fix the cause, then replay.",
   };
 }
 
@@ -108,15 +109,15 @@ export function explainFailure(
 function explainStatus(status: number): Omit<Reason, "short"> {
   if (status === 429)
     return {
-      meaning: "The receiver said that it gets too many requests (429), which may pass with time.",
-      remedy: "Let it take more, or wait, then replay.",
+      meaning: "The receiver said that it is getting too many requests (429).",
+      remedy: "Raise the receiver's limit or wait, then replay.",
     };
   if (status >= 400 && status < 500)
     return {
-      meaning: `The receiver refused the event with ${status}. Apart from 429, a 4xx is permanent: it is not tried again.`,
+      meaning: `The receiver refused the event with ${status}. Any 4xx except 429 is permanent: the delivery is not retried.`,
       remedy:
         status === 401 || status === 403
-          ? "Let the receiver accept requests without a login of its own and check the signature instead, then replay."
+          ? "Let the receiver accept requests without a login and check the signature instead, then replay."
           : "Fix the receiver or the webhook's URL, then replay.",
     };
   if (status >= 300 && status < 400)
@@ -127,6 +128,6 @@ function explainStatus(status: number): Omit<Reason, "short"> {
     };
   return {
     meaning: `The receiver failed with ${status}.`,
-    remedy: "When it works again, replay.",
+    remedy: "Replay once it works again.",
   };
 }

@@ -11,14 +11,14 @@ export interface Outcome {
  * @param status null: no answer in time
  */
 export function outcomeOf(status: number | null): Outcome {
-  if (status === null) return { state: "PENDING", rule: "Without an answer the delivery is tried again." };
+  if (status === null) return { state: "PENDING", rule: "Without a response, the delivery is retried." };
   if (status >= 200 && status < 300) return { state: "DELIVERED", rule: "Any 2xx acknowledges the delivery." };
-  if (status === 429) return { state: "PENDING", rule: "After a 429 the delivery is tried again." };
-  if (status >= 500) return { state: "PENDING", rule: "After a 5xx the delivery is tried again." };
+  if (status === 429) return { state: "PENDING", rule: "After a 429, the delivery is retried." };
+  if (status >= 500) return { state: "PENDING", rule: "After a 5xx, the delivery is retried." };
   if (status >= 400) {
-    return { state: "FAILED", rule: "A 4xx other than 429 is a permanent failure: the delivery is not tried again." };
+    return { state: "FAILED", rule: "A 4xx other than 429 is a permanent failure: the delivery is not retried." };
   }
-  return { state: "PENDING", rule: "A redirect is not followed; the delivery is tried again." };
+  return { state: "PENDING", rule: "Redirects are not followed; the delivery is retried." };
 }
 
 /** A reason for a failure, where the webhook that it names is plain from what stands around it. */

@@ -21,7 +21,7 @@ import "./event.css";
 import { tryAndSay } from "./events/act.ts";
 import { copyCurl, curlOfEvent } from "./events/event-curl.ts";
 import { useWayBack } from "./events/left-lists.ts";
-import { tries } from "./events/record.ts";
+import { attemptsInWords } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 
 /** One event: what was submitted, and what became of it at each webhook. */
@@ -76,8 +76,8 @@ function Unknown({ id }: { id: string }) {
       <Empty
         sentence={
           <>
-            The account has no event with the id <span class="mono">{id}</span>. It may be of another account, or the id
-            is not whole.
+            This account has no event with the id <span class="mono">{id}</span>. It may belong to another account, or
+            the id may be incomplete.
           </>
         }
       >
@@ -120,8 +120,8 @@ function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earl
         <div class="stack">
           {earlier > 0 && (
             <p class="event-earlier soft">
-              The newest {count(attempts.length)} of {tries(attempts.length + earlier)} are shown.
-              <Button onClick={showEarlier}>Show earlier tries</Button>
+              Showing the newest {count(attempts.length)} of {attemptsInWords(attempts.length + earlier)}.
+              <Button onClick={showEarlier}>Show earlier attempts</Button>
             </p>
           )}
           <Records records={records} attempts={attempts} />
@@ -134,7 +134,7 @@ function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earl
   );
 }
 
-/** A card for each webhook; and one for the tries of records that a replay has replaced, whose log stays. */
+/** A card for each webhook; and one for the attempts of records that a replay has replaced, whose log stays. */
 function Records({ records, attempts }: Pick<LiveEvent, "records" | "attempts">) {
   const webhooks = useLoaded("webhooks", readWebhooks);
   const shown = new Set(records.map(({ targetWebhook }) => targetWebhook));

@@ -118,7 +118,7 @@ function urlOfWebhook(chosen: string, webhooks: readonly Webhook[] | undefined):
 }
 
 async function act(record: ListedRecord | undefined, run: (record: ListedRecord) => Promise<void>): Promise<void> {
-  if (record === undefined) say("Select an event first, with j and k.");
+  if (record === undefined) say("Select an event first with j or k.");
   else await tryAndSay(() => run(record));
 }
 
@@ -126,18 +126,18 @@ function NoEvents({ filter, total }: { filter: Filter; total: number }) {
   const { route } = useLocation();
   if (filter.page > 1)
     return (
-      <Empty sentence={`Page ${filter.page} is behind the last one.`}>
+      <Empty sentence={`There is no page ${filter.page}.`}>
         <LinkButton href={urlOf({ ...filter, page: 1, until: "" })}>Go to the first page</LinkButton>
       </Empty>
     );
   if (isChoosing(filter) || total > 0)
     return (
-      <Empty sentence="No event matches the filters.">
-        <Button onClick={() => route("/events")}>Clear the filters</Button>
+      <Empty sentence="No events match the filters.">
+        <Button onClick={() => route("/events")}>Clear filters</Button>
       </Empty>
     );
   return (
-    <Empty sentence="No event has arrived yet. Every event that you send is kept here, with each try to deliver it.">
+    <Empty sentence="No events yet. Every event you send is kept here, with each attempt to deliver it.">
       <LinkButton kind="primary" href="/welcome">
         Send your first event
       </LinkButton>

@@ -35,7 +35,7 @@ export function InboxPage() {
         {(data) => (
           <>
             {params.token !== undefined && !data.url.endsWith(`/${params.token}`) && (
-              <p class="bar">The address that you opened is not the inbox of this account. This one is.</p>
+              <p class="bar">The address that you opened is not this account's inbox. This one is.</p>
             )}
             {account.value && <Open inbox={data} tenantId={account.value.tenant_id} onChange={inbox.put} />}
           </>
@@ -69,7 +69,7 @@ function Open({ inbox, tenantId, onChange }: { inbox: Inbox; tenantId: string; o
   }
   useShortcuts([
     { keys: "j", does: "Next delivery", run: () => move(1) },
-    { keys: "k", does: "Delivery before", run: () => move(-1) },
+    { keys: "k", does: "Previous delivery", run: () => move(-1) },
     { keys: "Escape", does: "Back to the list", run: () => isPicked && route(path) },
   ]);
 
@@ -98,7 +98,7 @@ function Open({ inbox, tenantId, onChange }: { inbox: Inbox; tenantId: string; o
             {shown ? (
               <DeliveryDetail key={shown.id} delivery={shown} keys={keys.data} backTo={path} />
             ) : (
-              <Empty sentence="This delivery is no longer here: the inbox keeps the last 100, until it is emptied.">
+              <Empty sentence="This delivery is no longer here. The inbox keeps the last 100, until you empty it.">
                 <a href={path}>Back to the inbox</a>
               </Empty>
             )}
@@ -124,7 +124,7 @@ function EmptyButton({ onEmptied }: { onEmptied(): void }) {
       </Button>
       {isAsking && (
         <Dialog title="Empty the inbox?" onClose={() => setAsking(false)}>
-          <p>What the inbox received is deleted. What became of each delivery stays with its event.</p>
+          <p>This deletes what the inbox received. The outcome of each delivery stays with its event.</p>
           <div class="buttons">
             <Button onClick={() => setAsking(false)}>Keep them</Button>
             <Button kind="danger" onClick={empty}>
@@ -141,7 +141,7 @@ const InboxSkeleton = () => (
   <div class="inbox">
     <div class="inbox-top">
       <PanelSkeleton title="Address" />
-      <PanelSkeleton title="Answer with" />
+      <PanelSkeleton title="Respond with" />
     </div>
     <Panel title="Deliveries" isFlush>
       <SkeletonRows rows={6} />

@@ -46,9 +46,9 @@ export function KeysPage() {
             skeleton={<SkeletonRows rows={1} />}
             isEmpty={() => usable.length === 0}
             empty={
-              <Empty sentence="No key is active, so no event is accepted.">
+              <Empty sentence="No key is active, so no events are accepted.">
                 <Button kind="primary" onClick={() => setRotating(true)}>
-                  Make a key …
+                  Create a key …
                 </Button>
               </Empty>
             }
@@ -63,7 +63,7 @@ export function KeysPage() {
         )}
         {over.length > 0 && (
           <details class="panel over">
-            <summary>{over.length === 1 ? "1 key that has ended" : `${over.length} keys that have ended`}</summary>
+            <summary>{over.length === 1 ? "1 expired key" : `${over.length} expired keys`}</summary>
             <KeyTable keys={over} />
           </details>
         )}

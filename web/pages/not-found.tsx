@@ -7,7 +7,7 @@ export function NotFoundPage() {
   return (
     <>
       <PageHead title="Nothing here" />
-      <Empty sentence="There is no such page. The navigation has all that there are.">
+      <Empty sentence="This page does not exist.">
         <LinkButton kind="primary" href="/">
           Go to the overview
         </LinkButton>

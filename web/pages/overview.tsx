@@ -26,7 +26,7 @@ export function OverviewPage() {
     return (
       <>
         <PageHead title="Overview" />
-        <Empty sentence="No event has arrived yet; what becomes of each one will be shown here.">
+        <Empty sentence="No events yet. What becomes of each one will appear here.">
           <LinkButton kind="primary" href="/welcome">
             Send your first event
           </LinkButton>
@@ -38,7 +38,7 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview">
         <div class="end">
-          <nav class="segments" aria-label="Time shown">
+          <nav class="segments" aria-label="Time range">
             {ranges.map((one) => (
               <a key={one.key} href={urlOf(one)} {...(one.key === range.key && { "aria-current": "true" as const })}>
                 {one.name}

@@ -51,9 +51,7 @@ export function ReplaysPage() {
             of={list}
             skeleton={<ReplaySkeleton rows={3} />}
             isEmpty={({ total }) => total === 0}
-            empty={
-              <Empty sentence="Nothing was replayed yet. Choose above what to deliver again; here you see how it goes." />
-            }
+            empty={<Empty sentence="No replays yet. Choose what to replay above; its progress appears here." />}
           >
             {({ replays, total }) => (
               <>

@@ -13,8 +13,8 @@ import { Brand } from "../shell.tsx";
 const why: Record<NoSession, string | null> = {
   none: null,
   left: "You are signed out.",
-  ended: "Your session has ended. Sign in again; you will be where you were.",
-  deleted: "The account is deleted.",
+  ended: "Your session has ended. Sign in again to go on where you were.",
+  deleted: "Your account has been deleted.",
 };
 
 /** Signs in by tenant id or e-mail, at whatever view was asked for. */
@@ -28,7 +28,7 @@ export function SignInPage() {
         if (path === "/sign-in") route("/", true);
       });
     },
-    { words: { wrong_credentials: "There is no account with this id and this password." } },
+    { words: { wrong_credentials: "The id or the password is wrong." } },
   );
 
   /** The start page shows itself to those of whom nothing is known. */
@@ -57,7 +57,7 @@ export function SignInPage() {
           label="Tenant id or e-mail"
           name="loginId"
           autocomplete="username"
-          hint="A paid account's e-mail, or the id that begins with t."
+          hint="The e-mail of a paid account, or the id that starts with t."
           required
         />
         <Field label="Password" name="password" type="password" autocomplete="current-password" required />

@@ -73,16 +73,16 @@ function SignUpForm({ about: { plans, payments } }: { about: About }) {
         name="email"
         type="email"
         autocomplete="username"
-        hint="You sign in with it, or with the tenant id."
+        hint="You can sign in with this or with the tenant id."
         wrong={attempt.wrong("email")}
         required
       />
       <NewPassword label="Password" name="password" wrong={newPassword.wrong ?? attempt.wrong("password")} />
       <p class="soft small">
-        Next is the payment page: it verifies a card, which charges {naira(10_000)} once. The plan itself is charged at
-        the end of the month, for the days used.
+        Next is the payment page, where you verify a card, which charges {naira(10_000)} once. The plan itself is
+        charged at the end of each month, for the days used.
         {payments === "sandbox" &&
-          " This server's payments are a sandbox: no real money moves, and the page offers test cards."}
+          " Payments on this server are a sandbox: no real money moves, and the page offers test cards."}
       </p>
       <Refusal of={attempt} />
       <div class="buttons">

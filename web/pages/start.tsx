@@ -22,15 +22,15 @@ export function StartPage() {
       <FrontHead />
       {noSession.value === "deleted" && (
         <p class="notice" role="status">
-          The account is deleted.
+          Your account has been deleted.
         </p>
       )}
       <div class="pitch">
         <PageHead title="Webhooks that arrive" />
         <p>
-          Postrider is for developers whose software has to tell other software what happened: post an event once, and
-          it is stored, signed and delivered to each webhook, again and again until it is acknowledged. Here you see
-          what was sent, what failed and why, and send it once more.
+          Postrider is for developers whose software has to tell other software what happened. Post an event once: it is
+          stored, signed and delivered to each webhook, and retried automatically until it is acknowledged. Here you see
+          what was sent, what failed and why, and replay it.
         </p>
         <Shown of={about} skeleton={<Skeleton width="220px" height="40px" />}>
           {(known) => <Offers about={known} onMade={setMade} />}
@@ -61,7 +61,7 @@ function Offers({ about, onMade }: { about: About; onMade(account: CreatedTenant
       </div>
       {free && (
         <p class="soft">
-          Free: {count(free.eventsPerMonth)} events a month and {free.webhooks} webhook. It needs no e-mail and no card.
+          Free: {count(free.eventsPerMonth)} events a month and {free.webhooks} webhook. No e-mail or card needed.
           {about.payments === "off" && " This server takes no payments, so there are no paid plans."}
         </p>
       )}

@@ -29,7 +29,7 @@ export function WelcomePage() {
       <PageHead title="Send your first event" />
       {isPending && (
         <p class="notice warn welcome-notice">
-          Events are accepted once a card is verified. <a href="/plan">Verify a card</a>
+          Events are accepted once you verify a card. <a href="/plan">Verify a card</a>
         </p>
       )}
       <Shown
@@ -47,7 +47,7 @@ export function WelcomePage() {
             <Panel title="1. Send an event">
               {apiKey === null ? (
                 <p>
-                  No key is active. <a href="/keys">Make a key</a>
+                  No key is active. <a href="/keys">Create a key</a>
                 </p>
               ) : (
                 <Send apiKey={apiKey} />
@@ -56,7 +56,7 @@ export function WelcomePage() {
             <Panel title="2. Watch it arrive">
               <Arrival inboxUrl={inboxUrl} />
             </Panel>
-            <Panel title="3. Go on">
+            <Panel title="3. Next steps">
               <Onward />
             </Panel>
           </div>
@@ -96,14 +96,14 @@ function Target({
   if (webhooks.length === 0) {
     return (
       <div class="notice warn welcome-notice">
-        <p>No webhook is registered, so an event is stored and delivered to nobody.</p>
+        <p>No webhook is registered, so events are stored, but not delivered.</p>
         <Button
           onClick={async () => {
             await takeInbox(inboxUrl);
             onTaken();
           }}
         >
-          Use the inbox as webhook
+          Use the inbox as a webhook
         </Button>
       </div>
     );
@@ -111,14 +111,14 @@ function Target({
   if (webhooks.some(({ url }) => url === inboxUrl)) {
     return (
       <p>
-        Your webhook, for now, is the <a href="/inbox">inbox</a> that your account has inside this server: what is
-        delivered arrives there, and there is nothing to set up.
+        Your webhook, for now, is the <a href="/inbox">inbox</a> built into this server: deliveries arrive there, and
+        there is nothing to set up.
       </p>
     );
   }
   return (
     <p>
-      An event is delivered to {webhooks.length === 1 ? "your webhook" : `your ${webhooks.length} webhooks`}:{" "}
+      Events are delivered to {webhooks.length === 1 ? "your webhook" : `your ${webhooks.length} webhooks`}:{" "}
       {webhooks.map(({ url }, i) => (
         <>
           {i > 0 && ", "}
@@ -136,7 +136,7 @@ function Send({ apiKey }: { apiKey: string }) {
   });
   return (
     <div class="stack">
-      <p>Paste this into a shell, on this machine or any other that reaches this server:</p>
+      <p>Paste this into a shell on any machine that can reach this server:</p>
       <FirstRequest apiKey={apiKey}>
         <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
           Send it from here
@@ -153,8 +153,8 @@ function Onward() {
   return (
     <div class="stack">
       <p>
-        Bring each delivery to a program on your laptop, without a public address. It asks for the password, and changes
-        nothing here:
+        Forward each delivery to a program on your laptop, without a public address. The command asks for your password
+        and changes nothing here:
       </p>
       <Code
         text={`postrider listen --server '${base}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}

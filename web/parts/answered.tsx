@@ -13,7 +13,7 @@ export function Answered({ status, word }: { status: number | null; word?: strin
   return (
     <span class={`state ${tone}`}>
       <Icon name={icon} />
-      {word ?? (status === null ? "no answer" : status)}
+      {word ?? (status === null ? "no response" : status)}
     </span>
   );
 }

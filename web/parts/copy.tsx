@@ -43,5 +43,5 @@ export async function copyText(text: string): Promise<void> {
   area.select();
   const isCopied = document.execCommand("copy");
   area.remove();
-  if (!isCopied) throw new Error("The browser does not let this page copy; select the text and copy it.");
+  if (!isCopied) throw new Error("Your browser blocked copying. Select the text and copy it yourself.");
 }

@@ -14,7 +14,7 @@ const looks: Readonly<Record<Finding["verdict"], { tone: string; icon: IconName;
   valid: { tone: "good", icon: "check", word: "Valid" },
   invalid: { tone: "bad", icon: "cross", word: "Invalid" },
   unknown_key: { tone: "bad", icon: "cross", word: "Unknown key" },
-  warning: { tone: "warn", icon: "warn", word: "Careful" },
+  warning: { tone: "warn", icon: "warn", word: "Warning" },
   missing: { tone: "soft", icon: "ring", word: "Missing" },
   not_checked: { tone: "soft", icon: "ring", word: "Not checked" },
 };

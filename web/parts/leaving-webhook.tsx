@@ -15,15 +15,15 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   return (
     <p class={n === 0 ? "notice" : "notice warn"}>
       {when} removes <code>{webhook.url}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
-      {n !== 0 && " A replay delivers those events to what is registered by then."}
+      {n !== 0 && " A replay sends those events to the webhooks registered at that time."}
     </p>
   );
 }
 
 /** Until it is known how many wait, the rule is said without a number. */
 function whatHappens(waiting: number | undefined, isExact: boolean): string {
-  if (waiting === undefined) return "Deliveries that wait for it fail then.";
-  if (waiting === 0) return "No delivery waits for it.";
-  if (waiting === 1) return "1 delivery waits for it and fails then.";
-  return `${isExact ? "" : "More than "}${count(waiting)} deliveries wait for it and fail then.`;
+  if (waiting === undefined) return "Deliveries waiting for it will fail.";
+  if (waiting === 0) return "No deliveries are waiting for it.";
+  if (waiting === 1) return "1 delivery waiting for it will fail.";
+  return `${isExact ? "" : "More than "}${count(waiting)} deliveries waiting for it will fail.`;
 }

@@ -20,7 +20,7 @@ export function NewPassword({ label, name, wrong }: { label: string; name: strin
         wrong={wrong}
         required
       />
-      <ul aria-label="What a password must have">
+      <ul aria-label="Password rules">
         {passwordRules.map(({ text, holds }) => {
           const isMet = holds(typed);
           return (

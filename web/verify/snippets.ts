@@ -67,7 +67,7 @@ export function snippets({ jwksUrl, publicKeys, keyId, signingSecret, port = 900
 function describeKey(keyId: string, publicKeys: readonly PublishedKey[]): string {
   const key = publicKeys.find(({ kid }) => kid === keyId);
   const said = key ? ` (Ed25519, x: ${plain(key.x)})` : "";
-  return `Deliveries are signed by ${plain(keyId)}${said} at present.`;
+  return `Deliveries are currently signed by ${plain(keyId)}${said}.`;
 }
 
 /** What may stand in a comment: nothing that could end it. */

@@ -62,7 +62,7 @@ function checkServiceSignature(headers: PastedHeaders, body: string, keys: Keys)
   const signature = first(headers, header);
   if (signature === undefined) return missing(header);
   const bytes = signatureBytes(signature);
-  if (!bytes) return invalid(`${header} is not the base64 of 64 bytes.`);
+  if (!bytes) return invalid(`${header} is not 64 bytes in base64.`);
   if ("verdict" in keys) return keys;
   return judge(header, body, (candidate) => keys.find((key) => isSignedBy(key, utf8.encode(candidate), bytes)));
 }
@@ -72,7 +72,7 @@ function checkPublic(headers: PastedHeaders, body: string, keys: Keys): Verdict 
   const about = signed(headers, "v1a");
   if ("verdict" in about) return about;
   const signatures = about.signatures.map(signatureBytes).filter((bytes) => bytes !== null);
-  if (signatures.length === 0) return invalid("The v1a signature is not the base64 of 64 bytes.");
+  if (signatures.length === 0) return invalid("The v1a signature is not 64 bytes in base64.");
   if ("verdict" in keys) return keys;
   return judge("The v1a signature", body, (candidate) => {
     const content = utf8.encode(about.prefix + candidate);
@@ -84,9 +84,9 @@ function checkPublic(headers: PastedHeaders, body: string, keys: Keys): Verdict 
 function checkShared(headers: PastedHeaders, body: string, signingSecret: string): Verdict {
   const about = signed(headers, "v1");
   if ("verdict" in about) return about;
-  if (signingSecret === "") return { verdict: "not_checked", message: "v1 takes the signing secret to be checked." };
+  if (signingSecret === "") return { verdict: "not_checked", message: "Checking v1 requires the signing secret." };
   const secret = signingSecret.startsWith("whsec_") ? fromBase64(signingSecret.slice("whsec_".length)) : null;
-  if (!secret) return { verdict: "not_checked", message: "The signing secret must be whsec_ and base64 behind it." };
+  if (!secret) return { verdict: "not_checked", message: "The signing secret must be whsec_ followed by base64." };
   return judge("The v1 signature", body, (candidate) => {
     const expected = toBase64(hmac(sha256, secret, utf8.encode(about.prefix + candidate)));
     return about.signatures.includes(expected) ? { name: "this secret" } : undefined;
@@ -100,11 +100,11 @@ function checkTimestamp(headers: PastedHeaders, nowMs: number): Verdict {
   if (!/^\d{1,12}$/.test(given)) return invalid(`${header} must be a number of seconds.`);
   const age = nowMs - Number(given) * 1000;
   if (age > toleranceMs) {
-    const message = `The delivery was sent ${duration(age)} ago; receivers refuse it after 5 min, as it may be a replay by a stranger.`;
+    const message = `The delivery was sent ${duration(age)} ago. Receivers refuse deliveries older than 5 min, because an attacker could be resending them.`;
     return { verdict: "warning", message };
   }
   if (age < -toleranceMs) {
-    const message = `The delivery says that it was sent ${duration(-age)} from now; one of the two clocks is wrong.`;
+    const message = `The delivery claims to have been sent ${duration(-age)} from now; one of the two clocks is wrong.`;
     return { verdict: "warning", message };
   }
   return valid(age < 1000 ? "The delivery was sent just now." : `The delivery was sent ${duration(age)} ago.`);
@@ -118,7 +118,7 @@ const valid = (message: string): Verdict => ({ verdict: "valid", message });
 const invalid = (message: string): Verdict => ({ verdict: "invalid", message });
 const missing = (header: string): Verdict => ({
   verdict: "missing",
-  message: `${header} is not among the headers.`,
+  message: `${header} is missing from the headers.`,
 });
 
 const first = (headers: PastedHeaders, name: string) => headers.get(name.toLowerCase())?.[0];
@@ -126,8 +126,8 @@ const first = (headers: PastedHeaders, name: string) => headers.get(name.toLower
 /** Pasting changes a body in these ways; to say so saves a search. */
 const changes = [
   { change: (body: string) => body, said: null },
-  { change: (body: string) => body.replace(/\r?\n$/, ""), said: "without the line break at its end" },
-  { change: (body: string) => body.replaceAll("\r\n", "\n"), said: "with plain line breaks (LF)" },
+  { change: (body: string) => body.replace(/\r?\n$/, ""), said: "without its trailing line break" },
+  { change: (body: string) => body.replaceAll("\r\n", "\n"), said: "with LF line endings" },
 ];
 
 /** @param whoSigned names what the signature over a body was made with */
@@ -136,11 +136,11 @@ function judge(subject: string, body: string, whoSigned: (body: string) => { nam
     const candidate = change(body);
     const signer = said !== null && candidate === body ? undefined : whoSigned(candidate);
     if (!signer) continue;
-    if (said === null) return valid(`${subject} fits the body and ${signer.name}.`);
-    return invalid(`${subject} fits the body ${said}, not as it stands here.`);
+    if (said === null) return valid(`${subject} matches the body and ${signer.name}.`);
+    return invalid(`${subject} matches the body ${said}, but not as it stands here.`);
   }
   return invalid(
-    `${subject} does not fit. It is made over the very bytes that were sent: a body that was parsed and written again is another one.`,
+    `${subject} does not match. It covers the exact bytes that were sent: a body that was parsed and serialized again is a different one.`,
   );
 }
 
@@ -164,7 +164,7 @@ function keysFor(headers: PastedHeaders, published: readonly PublishedKey[]): Ke
   if (named.length > 0) return named;
   return {
     verdict: "unknown_key",
-    message: `Service-Key-Id names ${id}, which is not among the account's keys: it is another account's, or it was retired.`,
+    message: `Service-Key-Id names ${id}, which is not one of this account's keys: it belongs to another account or was retired.`,
   };
 }
 
@@ -191,6 +191,6 @@ function signed(
     .flatMap((value) => value.split(/[ ]+/))
     .filter((item) => item.startsWith(`${version},`))
     .map((item) => item.slice(version.length + 1));
-  if (signatures.length === 0) return { verdict: "missing", message: `webhook-signature has no ${version} in it.` };
+  if (signatures.length === 0) return { verdict: "missing", message: `webhook-signature has no ${version} signature.` };
   return { signatures, prefix: `${id}.${timestamp}.` };
 }

@@ -12,7 +12,7 @@ describe("the reason of a failure is short, and is explained with what to do:", 
     [401, "permanent", "check the signature instead"],
     [429, "too many requests", "wait, then replay"],
     [302, "redirects are not followed", "Register the URL"],
-    [503, "failed with 503", "When it works again"],
+    [503, "failed with 503", "Replay once it works again"],
   ])("HTTP %i", (status, meaning, remedy) => {
     const reason = explain("http_status", status);
     expect(reason.short).toBe(`HTTP ${status}`);
@@ -24,10 +24,10 @@ describe("the reason of a failure is short, and is explained with what to do:", 
     ["timeout", "No response within 10 s"],
     ["dns_failed", "Host name not found"],
     ["connection_refused", "Connection refused"],
-    ["host_unreachable", "Host not reached"],
+    ["host_unreachable", "Host unreachable"],
     ["connection_reset", "Connection closed"],
     ["tls_failed", "TLS failure"],
-    ["protocol_error", "Not an HTTP answer"],
+    ["protocol_error", "Not an HTTP response"],
     ["address_not_public", "Address not public"],
     ["interrupted", "Interrupted"],
     ["no_webhook", "No webhook was registered"],
@@ -53,7 +53,7 @@ describe("the reason of a failure is short, and is explained with what to do:", 
       expect(explain(code)).toEqual({
         short: sentence,
         meaning: `${sentence}.`,
-        remedy: "See to its cause, then replay.",
+        remedy: "Fix the cause, then replay.",
       });
     },
   );

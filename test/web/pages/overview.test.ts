@@ -71,7 +71,7 @@ describe("the chart of outcomes", () => {
     ]);
     expect(at).toEqual([Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21, 14, 1)]);
     expect(summary).toBe(
-      "In the last hour, 1\u202f204 events were accepted, 1\u202f153 deliveries succeeded and 50 failed. Most ended at 14:00: 1\u202f200 a minute.",
+      "In the last hour, 1\u202f204 events were accepted, 1\u202f153 deliveries succeeded and 50 failed. Peak at 14:00: 1\u202f200 per minute.",
     );
   });
 
@@ -94,13 +94,13 @@ describe("the chart of latency", () => {
     ]);
     expect(format(181)).toBe("180 ms");
     expect(summary).toBe(
-      "In the last 24 hours, half of the attempts that were answered took up to 42 ms, and 95 % up to 1.8 s. The slowest were at 21 Nov 14:00: p95 180 ms.",
+      "In the last 24 hours, half of the attempts with a response took up to 42 ms, and 95 % up to 1.8 s. Slowest at 21 Nov 14:00: p95 180 ms.",
     );
   });
 
   test("says so when nobody answered", () => {
     const { series, summary } = latencyChart(statsOf([{}], {}), day);
     expect(series.map(({ whole }) => whole)).toEqual(["–", "–"]);
-    expect(summary).toBe("In the last 24 hours no attempt was answered.");
+    expect(summary).toBe("In the last 24 hours no attempt got a response.");
   });
 });

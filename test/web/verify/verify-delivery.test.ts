@@ -79,9 +79,9 @@ test("a delivery as the server signs it is valid in each of its four points", ()
     "webhook-timestamp",
   ]);
   expect(messages(findings)).toEqual([
-    "Service-Signature fits the body and the key sk_ada.",
-    "The v1 signature fits the body and this secret.",
-    "The v1a signature fits the body and the key sk_ada.",
+    "Service-Signature matches the body and the key sk_ada.",
+    "The v1 signature matches the body and this secret.",
+    "The v1a signature matches the body and the key sk_ada.",
     "The delivery was sent just now.",
   ]);
 });
@@ -272,15 +272,14 @@ describe("what pasting does to a body is found out", () => {
   test.each(["\n", "\r\n"])("a line break at its end: %j", (end) => {
     const findings = verify({ body: genuine.body + end });
     expect(verdicts(findings)).toBe("invalid invalid invalid valid");
-    for (const message of messages(findings).slice(0, 3))
-      expect(message).toContain("without the line break at its end");
+    for (const message of messages(findings).slice(0, 3)) expect(message).toContain("without its trailing line break");
   });
 
   test("line breaks that became two characters", () => {
     const { headers, body } = deliver(ada, '{\n"a": 1,\n"b": 2\n}');
     const findings = verify({ headers: linesOf(headers), body: body.replaceAll("\n", "\r\n") });
     expect(messages(findings)[0]).toBe(
-      "Service-Signature fits the body with plain line breaks (LF), not as it stands here.",
+      "Service-Signature matches the body with LF line endings, but not as it stands here.",
     );
     expect(verdicts(verify({ headers: linesOf(headers), body }))).toBe(allValid);
   });
@@ -293,7 +292,7 @@ describe("the time of sending", () => {
     [-4 * minute, "valid", "just now"],
     [12_000, "valid", "12 s ago"],
     [4 * minute, "valid", "4 min ago"],
-    [6 * minute, "warning", "6 min ago; receivers refuse it after 5 min"],
+    [6 * minute, "warning", "6 min ago. Receivers refuse deliveries older than 5 min"],
     [50 * 60 * minute, "warning", "2 d 2 h ago"],
   ])("checked %p ms later is %s", (ms, verdict, words) => {
     const findings = verify({ nowMs: Math.floor(nowMs / 1000) * 1000 + ms });

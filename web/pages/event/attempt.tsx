@@ -29,7 +29,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
   if (body === "") return <div class="attempt">{row}</div>;
   return (
     <details class="attempt-more">
-      <summary class="attempt" title="Show the answer">
+      <summary class="attempt" title="Show the response">
         {row}
         <Icon name="next" />
       </summary>
@@ -46,7 +46,7 @@ const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode 
 function statusOf(attempt: Attempt): string {
   const { statusCode, error } = attempt;
   if (statusCode !== null) return String(statusCode);
-  return error === null ? "No answer" : explainFailure(attempt, error).short;
+  return error === null ? "No response" : explainFailure(attempt, error).short;
 }
 
 /** "14:02:11", and on another day than today "11-20 14:02:11". */

@@ -41,7 +41,7 @@ export function Payload({ text }: { text: string }) {
       {isLong && !isWhole && (
         <p class="payload-more">
           <span class="soft">
-            {bytes(longestAtOnce)} of {bytes(shown.length)} are shown.
+            Showing {bytes(longestAtOnce)} of {bytes(shown.length)}.
           </span>
           <Button onClick={() => setWhole(true)}>Show all</Button>
         </p>

@@ -7,7 +7,7 @@ import { Copy } from "../../parts/copy.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { now } from "../../parts/time.tsx";
 import { curlOfEvent } from "../events/event-curl.ts";
-import { tries } from "../events/record.ts";
+import { attemptsInWords } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
 import { type Run, runsOf } from "./runs.ts";
 
@@ -31,7 +31,7 @@ export function RecordCard({
   const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
   const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
-    record.attempts === 0 && state === "PENDING" && <span key="untried">Not tried yet</span>,
+    record.attempts === 0 && state === "PENDING" && <span key="untried">Not attempted yet</span>,
     replayGroupId !== null && !isLabelShown && (
       <span key="group">
         Replay group{" "}
@@ -74,7 +74,7 @@ function isLabelOf(attempt: Attempt | undefined, label: string | null): boolean 
   return label?.startsWith(attempt.replayGroupId?.slice(0, -1) ?? "") ?? false;
 }
 
-/** What a replay has replaced by records of other webhooks; the tries stay. */
+/** What a replay has replaced by records of other webhooks; its attempts stay. */
 export function ReplacedCard({ url, attempts }: { url: string; attempts: readonly Attempt[] }) {
   const id = `replaced-${url}`;
   return (
@@ -85,7 +85,7 @@ export function ReplacedCard({ url, attempts }: { url: string; attempts: readonl
         </h2>
         <span class="badge">No longer registered</span>
       </header>
-      <p class="record-facts soft">A replay has replaced this delivery by those to the registered webhooks.</p>
+      <p class="record-facts soft">A replay replaced this delivery with deliveries to the registered webhooks.</p>
       <Timeline runs={runsOf(attempts)} />
     </section>
   );
@@ -95,7 +95,7 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
   const { state, errorReason, targetWebhook } = record;
   if (errorReason === null) return null;
   const { meaning, remedy, isAboutWebhooks = false } = explainFailure(record, errorReason);
-  if (state !== "FAILED") return <p class="record-why soft">{meaning} It is tried again by itself.</p>;
+  if (state !== "FAILED") return <p class="record-why soft">{meaning} It is retried automatically.</p>;
   const goesElsewhere = registered !== undefined && registered.length > 0 && !registered.includes(targetWebhook);
   return (
     <div class="record-why notice bad">
@@ -103,8 +103,8 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
         <strong title={errorReason}>{withoutUrl(errorReason, targetWebhook)}</strong>
       </p>
       <p>{meaning}</p>
-      <p>{goesElsewhere ? "Replay: the event then goes to the webhooks that are registered now." : remedy}</p>
-      {isAboutWebhooks && !goesElsewhere && <LinkButton href="/webhooks">Open the webhooks</LinkButton>}
+      <p>{goesElsewhere ? "A replay sends the event to the webhooks that are registered now." : remedy}</p>
+      {isAboutWebhooks && !goesElsewhere && <LinkButton href="/webhooks">Go to webhooks</LinkButton>}
     </div>
   );
 }
@@ -128,7 +128,7 @@ function Timeline({ runs }: { runs: readonly Run[] }) {
           <details key={run.attempts[0]?.number} class="run" open={i === runs.length - 1}>
             <summary>
               {run.replayGroupId === null ? "First delivery" : `Replay ${run.replayGroupId}`}
-              <span class="soft"> · {tries(run.attempts.length)}</span>
+              <span class="soft"> · {attemptsInWords(run.attempts.length)}</span>
             </summary>
             {list}
           </details>
@@ -140,10 +140,10 @@ function Timeline({ runs }: { runs: readonly Run[] }) {
 
 function Next({ at }: { at: string | null }) {
   const ms = at === null ? 0 : Date.parse(at);
-  if (ms <= now.value) return <p class="record-next">Next try now</p>;
+  if (ms <= now.value) return <p class="record-next">Next attempt now</p>;
   return (
     <p class="record-next">
-      Next try{" "}
+      Next attempt{" "}
       <time dateTime={at ?? ""} title={exactTime(ms)}>
         {relativeTime(ms, now.value)}
       </time>{" "}

@@ -23,13 +23,13 @@ export async function curlOfEvent({ eventId, targetWebhook }: Target): Promise<s
 
 export async function copyCurl(target: Target): Promise<void> {
   await copyText(await curlOfEvent(target));
-  if (hintOf(target.targetWebhook) === null) say("The delivery is copied as a curl command.");
+  if (hintOf(target.targetWebhook) === null) say("Copied as a curl command.");
 }
 
 function hintOf(targetWebhook: string): string | null {
-  const put = `so the command names ${exampleTarget}. Put your address there.`;
+  const put = `so the command uses ${exampleTarget}. Replace it with your address.`;
   if (targetWebhook === "") return `The event has no webhook, ${put}`;
   // Decisions, section 9: to a request from outside it is not there.
   const isInbox = server.value !== null && targetWebhook.startsWith(`${server.value.baseUrl}/inbox/`);
-  return isInbox ? `The inbox takes nothing from outside, ${put}` : null;
+  return isInbox ? `The inbox accepts nothing from outside, ${put}` : null;
 }

@@ -17,7 +17,7 @@ const spans: readonly { value: Span; text: string }[] = [
   { value: "1h", text: "Last hour" },
   { value: "24h", text: "Last 24 hours" },
   { value: "7d", text: "Last 7 days" },
-  { value: "custom", text: "From … to …" },
+  { value: "custom", text: "Custom range" },
 ];
 
 interface FiltersProps {
@@ -102,8 +102,8 @@ function CustomTimes({ filter, onChoose }: Pick<FiltersProps, "filter" | "onChoo
   const [wrong, setWrong] = useState<string | null>(null);
 
   function apply(): void {
-    if (from === "" && to === "") setWrong("Give a time to begin or to end with.");
-    else if (from !== "" && to !== "" && from > to) setWrong("From must not be after to.");
+    if (from === "" && to === "") setWrong("Enter a start or an end.");
+    else if (from !== "" && to !== "" && from > to) setWrong("From must not be later than To.");
     else onChoose({ span: "custom", from: toIso(from), to: toIso(to, restOfMinuteMs) });
   }
 

@@ -13,12 +13,12 @@ export function IdSearch() {
   const { route, url } = useLocation();
   const input = useRef<HTMLInputElement>(null);
   const [wrong, setWrong] = useState<string | null>(null);
-  useShortcuts([{ keys: "/", does: "Search an event by its id", run: () => input.current?.focus() }]);
+  useShortcuts([{ keys: "/", does: "Find an event by its id", run: () => input.current?.focus() }]);
 
   async function jump(text: string): Promise<void> {
     const id = idPattern.exec(text)?.[0].toLowerCase();
     if (id === undefined) {
-      setWrong(text.trim() === "" ? null : "An event's id is evt_ and 26 letters and digits.");
+      setWrong(text.trim() === "" ? null : "An event id is evt_ followed by 26 letters and digits.");
       return;
     }
     try {

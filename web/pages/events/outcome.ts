@@ -1,12 +1,12 @@
 import { explainFailure } from "../../format/failure.ts";
 import { relativeTime } from "../../format/time.ts";
-import { type ListedRecord, tries } from "./record.ts";
+import { attemptsInWords, type ListedRecord } from "./record.ts";
 
-/** "HTTP 503 · 3 tries · next in 4 min" */
+/** "HTTP 503 · 3 attempts · next in 4 min" */
 export function outcomeOf(record: ListedRecord, nowMs: number): string {
   const { state, errorReason, attempts, nextAttemptAt } = record;
   const reason = errorReason === null ? null : explainFailure(record, errorReason).short;
-  const tried = attempts === 0 ? null : tries(attempts);
+  const tried = attempts === 0 ? null : attemptsInWords(attempts);
   const said = (...parts: readonly (string | null)[]) => parts.filter((part) => part !== null).join(" · ");
   if (state === "DELIVERED") return said("Delivered", tried);
   if (state === "FAILED") return said(reason ?? "Failed", tried);

@@ -11,7 +11,7 @@ export function withoutPayload({ originalPayload: _, ...record }: EventRecord): 
   return record;
 }
 
-export const tries = (attempts: number): string => (attempts === 1 ? "1 try" : `${attempts} tries`);
+export const attemptsInWords = (attempts: number): string => (attempts === 1 ? "1 attempt" : `${attempts} attempts`);
 
 /** The row that news of a record is about. One without a webhook becomes that of the webhook to which it is replayed. */
 export const findRow = (

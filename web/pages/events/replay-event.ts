@@ -12,7 +12,7 @@ export async function replayEvent(eventId: string): Promise<ListedRecord[]> {
     body: { eventId, replayGroupId },
   });
   const id = location?.split("/").at(-1) ?? "";
-  say(`${shortenId(eventId)} is delivered again as ${replayGroupId}.`, "good", {
+  say(`Replaying ${shortenId(eventId)} as ${replayGroupId}.`, "good", {
     href: id === "" ? "/replays" : `/replays?id=${id}`,
     text: "See the replay",
   });

@@ -36,7 +36,7 @@ export function useRowKeys(records: readonly ListedRecord[], before: string | nu
     },
     {
       keys: "Escape",
-      does: "Select nothing",
+      does: "Clear the selection",
       run: () => {
         select(null);
         if (document.activeElement instanceof HTMLElement) document.activeElement.blur();

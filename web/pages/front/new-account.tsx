@@ -22,9 +22,9 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
   return (
     <main class="front narrow">
       <Brand />
-      <PageHead title="Your account is made" />
+      <PageHead title="Your account is ready" />
       <div class="form">
-        <p>With these two you sign in:</p>
+        <p>Sign in with these two:</p>
         <dl class="credentials">
           <dt>Tenant id</dt>
           <dd>
@@ -38,8 +38,8 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
           </dd>
         </dl>
         <p class="notice warn">
-          The password is shown only now. If you leave this page before you have saved it, nobody can show it again, and
-          only the operator of this server can set another one.
+          The password is shown only now. If you leave this page without saving it, nobody can show it again, and only
+          the operator of this server can reset it.
         </p>
         <Refusal of={attempt} />
         <div class="buttons">

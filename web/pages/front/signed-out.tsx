@@ -14,8 +14,7 @@ export function FrontHead() {
 export function SignUpClosed() {
   return (
     <p class="notice">
-      Sign-up is closed on this server: its operator makes the accounts. Ask them for one, then{" "}
-      <a href="/sign-in">sign in</a>.
+      Sign-up is closed on this server. Ask its operator for an account, then <a href="/sign-in">sign in</a>.
     </p>
   );
 }

@@ -29,15 +29,15 @@ export function Address(use: UseProps) {
               <Icon name="check" /> In use
             </span>
             <a class="small" href="/webhooks">
-              See the webhooks
+              Go to webhooks
             </a>
           </div>
         ) : (
           <UseAsWebhook {...use} />
         )}
         <p class="soft small">
-          A receiver inside this server, for trying things out. Only this account's deliveries reach it; the last 100
-          are kept.
+          A receiver built into this server, for trying things out. Only this account's deliveries reach it; it keeps
+          the last 100.
         </p>
       </div>
     </Panel>
@@ -49,7 +49,7 @@ export function FirstStep({ url, registered }: Pick<UseProps, "url" | "registere
   const webhook = registered.find((entry) => entry.url === url);
   if (!webhook) {
     return (
-      <Empty sentence="Nothing has arrived yet. Press “Use as webhook” above: from then on each event is delivered here." />
+      <Empty sentence="Nothing has arrived yet. Press “Use as webhook” above to have each event delivered here." />
     );
   }
   return (
@@ -107,7 +107,7 @@ function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
 function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClose(): void }) {
   const [chosen, setChosen] = useState(registered[0]?.id ?? "");
   const leaving = registered.find(({ id }) => id === chosen);
-  const many = registered.length === 1 ? "webhook is" : `${registered.length} webhooks are`;
+  const allowed = registered.length === 1 ? "1 webhook, which is" : `${registered.length} webhooks, all of which are`;
 
   async function replace(): Promise<void> {
     const saved = await register(
@@ -119,13 +119,13 @@ function ReplaceDialog({ url, registered, onSaved, onClose }: UseProps & { onClo
   }
 
   return (
-    <Dialog title="Replace a webhook by the inbox?" onClose={onClose}>
+    <Dialog title="Replace a webhook with the inbox?" onClose={onClose}>
       <p>
-        The {account.value?.tier} plan has no room for one more: its {many} in use.
+        The {account.value?.tier} plan allows {allowed} in use.
       </p>
       {registered.length > 1 && (
         <Choices
-          legend="Which one to replace"
+          legend="Webhook to replace"
           name="replaced"
           options={registered.map(({ id, name, url: other }) => ({
             value: id,

@@ -20,14 +20,14 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
 
   return (
     <Panel
-      title="Answer with"
-      actions={!isStandard(wanted) && <Button onClick={() => set(standardAnswer)}>Answer 204 again</Button>}
+      title="Respond with"
+      actions={!isStandard(wanted) && <Button onClick={() => set(standardAnswer)}>Back to 204</Button>}
     >
       <div class="stack">
         <div class="answer-fields">
           <Choice
             label="Status"
-            options={[...statuses, { value: other, text: "Another one" }]}
+            options={[...statuses, { value: other, text: "Other" }]}
             value={isOther ? other : String(wanted.status)}
             onChoose={(value) => {
               setTyped(value === other ? String(wanted.status) : null);
@@ -46,7 +46,7 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
               checked={wanted.silent}
               onChange={({ currentTarget }) => set({ ...wanted, silent: currentTarget.checked })}
             />
-            Do not answer
+            Do not respond
           </label>
         </div>
         {isOther && (
@@ -58,7 +58,7 @@ export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(
             }}
           >
             <Field
-              label="Another status"
+              label="Other status"
               type="number"
               min={200}
               max={599}

@@ -38,11 +38,11 @@ export const isStandard = ({ status, delay_ms, silent }: InboxAnswer): boolean =
 /** What the answer does to a delivery. */
 export function effectOf({ status, delay_ms, silent }: InboxAnswer): Outcome {
   const outcome = outcomeOf(silent || delay_ms >= patienceMs ? null : status);
-  if (silent) return { ...outcome, rule: `The inbox does not answer. ${outcome.rule}` };
+  if (silent) return { ...outcome, rule: `The inbox does not respond. ${outcome.rule}` };
   if (delay_ms >= patienceMs) {
-    return { ...outcome, rule: `Postrider waits for 10 s, and this takes ${duration(delay_ms)}. ${outcome.rule}` };
+    return { ...outcome, rule: `Postrider waits 10 s, and this takes ${duration(delay_ms)}. ${outcome.rule}` };
   }
   return delay_ms === 0
     ? outcome
-    : { ...outcome, rule: `The inbox answers after ${duration(delay_ms)}. ${outcome.rule}` };
+    : { ...outcome, rule: `The inbox responds after ${duration(delay_ms)}. ${outcome.rule}` };
 }

@@ -37,7 +37,7 @@ export function DeliveryDetail({
           <Time at={receivedAt} /> · {exactTime(Date.parse(receivedAt))}
         </span>
         {isTest ? (
-          <span class="badge" title="It was sent by “Send a test event” and is stored nowhere else.">
+          <span class="badge" title="Sent by “Send a test event”. It is stored nowhere else.">
             test event
           </span>
         ) : (
@@ -50,7 +50,7 @@ export function DeliveryDetail({
       <p class="line small">
         <Answered
           status={answeredStatus}
-          word={answeredStatus === null ? "Not answered in time" : `Answered with ${answeredStatus}`}
+          word={answeredStatus === null ? "No response in time" : `Responded with ${answeredStatus}`}
         />
         <span class="soft">{rule}</span>
       </p>

@@ -38,14 +38,14 @@ function KeyState({ of: { is_active, expires_at } }: { of: ApiKey }) {
   if (!is_active || (expires_at !== null && Date.parse(expires_at) <= now.value)) {
     return (
       <span class="nowrap">
-        <span class="badge">Ended</span> {expires_at !== null && <Time at={expires_at} />}
+        <span class="badge">Expired</span> {expires_at !== null && <Time at={expires_at} />}
       </span>
     );
   }
   if (expires_at === null) return <span class="badge good">Active</span>;
   return (
     <span class="badge warn">
-      Ends <Time at={expires_at} />
+      Expires <Time at={expires_at} />
     </span>
   );
 }

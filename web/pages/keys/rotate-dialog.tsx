@@ -10,7 +10,7 @@ import { say } from "../../parts/said.tsx";
 import { maskKey } from "../../parts/secret.tsx";
 
 const graces = [
-  { value: "0", text: "At once", hint: "For a key that others may know." },
+  { value: "0", text: "At once", hint: "For a key that may have leaked." },
   { value: "3600", text: "After 1 hour" },
   { value: "86400", text: "After 1 day" },
   { value: "604800", text: "After 7 days" },
@@ -31,14 +31,14 @@ export function RotateDialog({
   const attempt = useAttempt(async () => {
     const body = { grace_period_seconds: Number(grace) };
     await call<ApiKey>("/v1/tenants/api-keys/rotate", { method: "POST", body });
-    say("There is a new key. Take it from the top of the list.");
+    say("The key is rotated. Copy the new one from the top of the list.");
     onRotated();
   });
   const names = current.map(({ key }) => maskKey(key)).join(" and ");
 
   return (
     <Dialog title="Rotate the key" onClose={onClose}>
-      <p>A new key is made and works at once.</p>
+      <p>A new key is created and works at once.</p>
       {current.length > 0 && (
         <>
           <Choices
@@ -51,8 +51,8 @@ export function RotateDialog({
           />
           <p class={grace === "0" ? "notice warn" : "notice"}>
             {grace === "0"
-              ? `Whatever sends with ${names} is refused (401) from that moment on, until it has the new key.`
-              : `Until ${endOf(Number(grace))}, ${names} and the new key both work, so that you can put the new one in place without losing an event. A key that was to end earlier still does.`}
+              ? `Requests that use ${names} are refused (401) from that moment on.`
+              : `Until ${endOf(Number(grace))}, ${names} and the new key both work, so that you can switch without losing an event. A key that expires earlier still does.`}
           </p>
         </>
       )}

@@ -24,7 +24,7 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
       whole: count(total.accepted),
     },
   ];
-  const most = peak ? ` Most ended at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
+  const most = peak ? ` Peak at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
   return {
     ...shapeOf(at, range),
     series,
@@ -50,7 +50,7 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     },
     { name: "p95", tone: "soft", shape: "dashes", values: slowest, whole: latency(total.p95Ms) },
   ];
-  const most = peak ? ` The slowest were at ${when(at[peak.index], range)}: p95 ${latency(peak.value)}.` : "";
+  const most = peak ? ` Slowest at ${when(at[peak.index], range)}: p95 ${latency(peak.value)}.` : "";
   return {
     ...shapeOf(at, range),
     series,
@@ -59,8 +59,8 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     format: latency,
     summary:
       total.p50Ms === null
-        ? `In the last ${range.words} no attempt was answered.`
-        : `In the last ${range.words}, half of the attempts that were answered took up to ${latency(total.p50Ms)}, and 95 % up to ${latency(total.p95Ms)}.${most}`,
+        ? `In the last ${range.words} no attempt got a response.`
+        : `In the last ${range.words}, half of the attempts with a response took up to ${latency(total.p50Ms)}, and 95 % up to ${latency(total.p95Ms)}.${most}`,
   };
 }
 

@@ -36,7 +36,7 @@ export function LatestFailures() {
         skeleton={<SkeletonRows rows={3} />}
         isEmpty={({ events }) => events.length === 0}
         empty={
-          <Empty sentence="Nothing is failed now.">
+          <Empty sentence="No failed deliveries.">
             <a href="/events">See all events</a>
           </Empty>
         }

@@ -16,7 +16,7 @@ const minuteMs = 60_000;
 
 /** 60 to 96 buckets: each has some pixels, also on a phone. */
 export const ranges = [
-  range("1h", "1 h", "hour", 1, "1m", "a minute", 60),
+  range("1h", "1 h", "hour", 1, "1m", "per minute", 60),
   range("6h", "6 h", "6 hours", 5, "5m", "per 5 minutes", 72),
   range("24h", "24 h", "24 hours", 15, "15m", "per 15 minutes", 96),
   range("7d", "7 d", "7 days", 120, "2h", "per 2 hours", 84),

@@ -17,8 +17,8 @@ const states: Record<Charge["state"], { text: string; tone: "" | "good" | "warn"
   succeeded: { text: "Paid", tone: "good" },
   failed: { text: "Failed", tone: "bad" },
   superseded: { text: "Replaced", tone: "" },
-  refunding: { text: "Being paid back", tone: "warn" },
-  refunded: { text: "Paid back", tone: "" },
+  refunding: { text: "Refunding", tone: "warn" },
+  refunded: { text: "Refunded", tone: "" },
 };
 
 /** The latest charges, the newest first. An account that never had one has no such list. */

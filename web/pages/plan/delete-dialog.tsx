@@ -36,14 +36,14 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
           if (isMeant) attempt.run();
         }}
       >
-        <p>At once, and for good, you lose:</p>
+        <p>This deletes, at once and for good:</p>
         <ul class="losses">
           <li>
             {records.data === undefined || records.data === 0
               ? "all events and their history"
-              : `all events and their history: ${records.data === 1 ? "1 record" : `${count(records.data)} records`}`}
+              : `all events and their history: ${records.data === 1 ? "1 delivery" : `${count(records.data)} deliveries`}`}
           </li>
-          <li>what still waits to be delivered</li>
+          <li>deliveries that are still waiting</li>
           <li>
             {webhooks === 1 ? "the webhook" : webhooks === 0 ? "the inbox" : `${webhooks} webhooks`}, the keys and the
             sign-in
@@ -54,7 +54,7 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
           <p>The days used so far are charged one last time: {naira(amount - credit)}.</p>
         )}
         <Field
-          label="To confirm, type the account's name or its tenant id"
+          label="To confirm, type the account name or the tenant id"
           hint={`${who.tenant_name}, or ${who.tenant_id}`}
           onType={setTyped}
           autocomplete="off"

@@ -19,7 +19,7 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
       const { current_password, new_password } = readForm(form.current);
       const body = { current_password, new_password };
       beginSession((await call<Authenticated>("/v1/tenants/password", { method: "PUT", body })).token);
-      say("The password is changed. Every other session has ended.");
+      say("Password changed. Every other session has ended.");
       onClose();
     },
     { fields: ["current_password", "new_password"] },
@@ -55,7 +55,7 @@ export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(
           name="new_password"
           wrong={newPassword.wrong ?? attempt.wrong("new_password")}
         />
-        <p class="soft">Every other session ends, in other browsers and of programs too. API keys stay as they are.</p>
+        <p class="soft">This ends every other session, in browsers and in programs. API keys keep working.</p>
         <Refusal of={attempt} />
         <div class="buttons">
           <Button onClick={onClose}>Cancel</Button>

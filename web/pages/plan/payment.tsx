@@ -32,7 +32,7 @@ function Month({
 }: {
   of: Billing["current_month"];
 }) {
-  if (lines.length === 0 && credit === 0) return <p>Nothing is to be charged yet.</p>;
+  if (lines.length === 0 && credit === 0) return <p>Nothing to charge yet.</p>;
   return (
     <>
       <dl class="sums">

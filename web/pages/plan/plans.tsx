@@ -22,7 +22,7 @@ export function Plans({
 
   function roleOf(plan: Plan, i: number) {
     if (plan.tier === enforced?.tier) {
-      return <span class="badge good">{plan.tier === who.tier ? "Your plan" : "In force until then"}</span>;
+      return <span class="badge good">{plan.tier === who.tier ? "Your plan" : "Active until then"}</span>;
     }
     if (plan.tier === who.tier) return <span class="badge warn">Waiting for a payment</span>;
     if (plan.priceKobo === null) return <span class="soft small">Assigned by the operator of this server</span>;
@@ -66,10 +66,10 @@ export function Plans({
       {payments === "off" && <p class="soft plans-note">This server takes no payments, so there are no paid plans.</p>}
       {payments === "sandbox" && (
         <p class="soft plans-note">
-          This server's payments are a sandbox: no real money moves, and the payment page offers test cards.
+          Payments on this server are a sandbox: no real money moves, and the payment page offers test cards.
         </p>
       )}
-      {isHeld && <p class="soft plans-note">An upgrade is possible again once the outstanding charge is paid.</p>}
+      {isHeld && <p class="soft plans-note">You can upgrade again once the outstanding charge is paid.</p>}
     </Panel>
   );
 }

@@ -65,7 +65,7 @@ function Settled({ view: { who } }: { view: PlanView }) {
   return (
     <Notice tone="good">
       <p>
-        The card is verified, and the {who.tier} plan is in force.{isNew && " The account takes events now."}
+        Your card is verified, and the {who.tier} plan is active.{isNew && " You can send events now."}
       </p>
       {isNew && <LinkButton href="/welcome">Send an event</LinkButton>}
     </Notice>
@@ -90,8 +90,8 @@ function Checking({ url }: { url: string | null }) {
   return (
     <Notice tone="warn">
       <p>
-        The payment is being checked. That takes a few seconds as a rule, and this page shows by itself how it ended.
-        Did you leave the payment page without paying? It is still there.
+        Checking the payment. This usually takes a few seconds, and the result appears here. If you left the payment
+        page without paying, you can still go back to it.
       </p>
       {url !== null && <LinkButton href={url}>Open the payment page</LinkButton>}
     </Notice>
@@ -103,8 +103,8 @@ function Suspended({ view: { billing } }: { view: PlanView }) {
     return (
       <Notice tone="bad">
         <p>
-          The operator of this server has suspended the account: no events are accepted and none are delivered. Ask them
-          to resume it.
+          The operator of this server has suspended your account: no events are accepted, and none are delivered. Ask
+          them to resume it.
         </p>
       </Notice>
     );
@@ -112,8 +112,8 @@ function Suspended({ view: { billing } }: { view: PlanView }) {
   return (
     <Notice tone="bad">
       <p>
-        The account is suspended, because a charge has failed <Time at={billing.past_due_since} /> and each time since
-        {reasonOf(billing)}. No events are accepted until it is paid: a card that is verified now is charged at once.
+        Your account is suspended, because a charge failed <Time at={billing.past_due_since} /> and every retry since
+        then failed too{reasonOf(billing)}. No events are accepted until it is paid. Verify a card to pay it at once.
       </p>
       <AnotherCard />
     </Notice>
@@ -124,14 +124,14 @@ function PastDue({ view: { billing } }: { view: PlanView }) {
   return (
     <Notice tone="bad">
       <p>
-        A charge has failed{reasonOf(billing)}.{" "}
+        A charge failed{reasonOf(billing)}.{" "}
         {billing.next_attempt_at !== null && (
           <>
-            It is tried again <Time at={billing.next_attempt_at} />; when it still fails a week after the first time,
-            the account is suspended.{" "}
+            It is retried automatically <Time at={billing.next_attempt_at} />; if it still fails a week after the first
+            time, your account is suspended.{" "}
           </>
         )}
-        A card that is verified now is charged at once.
+        Verify a card to pay it at once.
       </p>
       <AnotherCard />
     </Notice>
@@ -153,14 +153,14 @@ function Pending({ view: { who, billing }, plans }: { view: PlanView; plans: rea
   return (
     <Notice tone="warn">
       <p>
-        {refused !== null && `The last card was not taken (${refused}). `}
+        {refused !== null && `The last card was declined (${refused}). `}
         {problem !== null && `${problem}. `}
         {toConfirm
-          ? `Your bank wants you to confirm the charge of ${naira(toConfirm.amount_kobo)}. `
-          : "A card is to be verified, which charges NGN 100.00 once. "}
+          ? `Your bank asks you to confirm the charge of ${naira(toConfirm.amount_kobo)}. `
+          : "Verify a card to activate your plan. This charges NGN 100.00 once. "}
         {before
-          ? `The upgrade to ${who.tier} is complete after that; until then the limits of ${before.tier} hold.`
-          : "The account takes events from then on."}
+          ? `That completes the upgrade to ${who.tier}; until then the limits of the ${before.tier} plan apply.`
+          : "You can send events from then on."}
       </p>
       {billing.payment_url !== null && (
         <LinkButton kind="primary" href={billing.payment_url}>

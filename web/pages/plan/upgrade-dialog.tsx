@@ -63,10 +63,10 @@ export function UpgradeDialog({
       <Dialog title={`Upgrade to ${to.tier}`} onClose={onClose}>
         <p>
           {card && from === enforced?.tier
-            ? "Your bank wants you to confirm the charge. The upgrade is complete once you have."
-            : "Next, a card is verified on the payment page, which charges NGN 100.00 once. The upgrade is complete then."}
+            ? "Your bank asks you to confirm the charge. The upgrade is complete once you do."
+            : "Next, verify a card on the payment page, which charges NGN 100.00 once. That completes the upgrade."}
         </p>
-        {isFromFree && <p>From now on you sign in with the e-mail and the new password.</p>}
+        {isFromFree && <p>From now on, sign in with this e-mail and the new password.</p>}
         <div class="buttons">
           <Button onClick={onClose}>Later</Button>
           {pending.payment_url !== undefined && (
@@ -85,20 +85,21 @@ export function UpgradeDialog({
       <form ref={form} class="form" onSubmit={submit}>
         <p>
           {naira(to.priceKobo ?? 0)} a month, charged at its end for the days used: {count(to.eventsPerMonth)} events a
-          month and {to.webhooks === 1 ? "1 webhook" : `${to.webhooks} webhooks`}. Plans cannot be lowered again.
+          month and {to.webhooks === 1 ? "1 webhook" : `${to.webhooks} webhooks`}. You cannot downgrade later.
         </p>
         {card && enforced ? (
           <p>
-            Your card {card.brand} •••• {card.last4} is charged now for what {enforced.tier} has cost this month so far,
-            at least NGN 100.00. What that is too much is credited at the month's end.
+            Your card {card.brand} •••• {card.last4} is charged now for what the {enforced.tier} plan has cost this
+            month so far, at least NGN 100.00. Any excess is credited at the end of the month.
           </p>
         ) : (
-          <p>A card is verified first, on the payment page, which charges NGN 100.00 once.</p>
+          <p>First, verify a card on the payment page, which charges NGN 100.00 once.</p>
         )}
         {isFromFree && (
           <>
             <p class="notice">
-              The e-mail becomes your login id beside the tenant id, and the password replaces the one you have.
+              You can then sign in with this e-mail as well as with the tenant id, and this password replaces your
+              current one.
             </p>
             <Field
               label="E-mail"

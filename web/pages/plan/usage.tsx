@@ -32,7 +32,7 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
             <b>{webhooks}</b> of {who.enforced_webhooks} used
           </p>
           <p>
-            <a href="/webhooks">Edit the webhooks</a>
+            <a href="/webhooks">Edit webhooks</a>
           </p>
         </div>
       </div>
@@ -45,7 +45,7 @@ function Quota({ who: { events_this_month: used, enforced_events_per_month: quot
     return (
       <div>
         <p class="soft">Events this month</p>
-        <p>None are accepted until a card is verified.</p>
+        <p>None are accepted until you verify a card.</p>
       </div>
     );
   }
@@ -63,10 +63,10 @@ function Quota({ who: { events_this_month: used, enforced_events_per_month: quot
         <i style={{ width: `${Math.min(100, share * 100)}%` }} />
       </div>
       {tone === "bad" ? (
-        <p class="quota-word bad">Used up: events are refused (429) until the count begins again {resets}.</p>
+        <p class="quota-word bad">Used up: events are refused (429) until the count resets {resets}.</p>
       ) : (
         <p class={tone === "warn" ? "quota-word warn" : "soft"}>
-          {tone === "warn" && "Nearly used up. "}The count begins again {resets}.
+          {tone === "warn" && "Nearly used up. "}The count resets {resets}.
         </p>
       )}
     </div>

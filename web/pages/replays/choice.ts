@@ -14,11 +14,11 @@ export interface Choice {
 export const kinds: Readonly<Record<Kind, { text: string; hint: string }>> = {
   failed: {
     text: "Everything that failed",
-    hint: "Events that are failed now, to those webhooks that have not acknowledged them.",
+    hint: "Failed events, to the webhooks that have not acknowledged them.",
   },
-  timeline: { text: "A range of time", hint: "Events by the time at which they were accepted." },
+  timeline: { text: "A time range", hint: "Events accepted in a range of time." },
   single: { text: "One event", hint: "By its id." },
-  all: { text: "Everything", hint: "The whole history of the account. It can take long." },
+  all: { text: "Everything", hint: "The whole history of the account. This can take a while." },
 };
 
 const isKind = (text: string | undefined): text is Kind => text !== undefined && text in kinds;
@@ -45,9 +45,9 @@ export function urlOf({ kind, eventId, from, to }: Choice, page: number): string
 
 /** What is missing before anything can be selected; null: nothing. */
 export function missing({ kind, eventId, from, to }: Choice): string | null {
-  if (kind === "single" && eventId.trim() === "") return "Enter the id of an event.";
-  if (kind === "timeline" && (from === "" || to === "")) return "Choose where the range begins and ends.";
-  if (kind === "timeline" && from > to) return "The range begins after it ends.";
+  if (kind === "single" && eventId.trim() === "") return "Enter an event id.";
+  if (kind === "timeline" && (from === "" || to === "")) return "Choose when the range starts and ends.";
+  if (kind === "timeline" && from > to) return "The range starts after it ends.";
   return null;
 }
 
@@ -70,10 +70,10 @@ export function startText(kind: Kind, selected: number | null): string {
 
 /** Why there is nothing to replay. */
 export const nothingSelected: Readonly<Record<Kind, string>> = {
-  failed: "No event is failed now, so there is nothing to replay.",
-  timeline: "No event was accepted in this range.",
-  single: "There is no event with this id in the account.",
-  all: "The account has no events yet.",
+  failed: "No events have failed, so there is nothing to replay.",
+  timeline: "No events were accepted in this range.",
+  single: "This account has no event with this id.",
+  all: "This account has no events yet.",
 };
 
 /** `failed-20260301-1234`: who looks at a record later sees which replay it was, and when it was asked for. */

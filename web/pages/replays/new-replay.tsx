@@ -27,7 +27,7 @@ import {
 const recountEveryMs = 2_000;
 const listEveryMs = 1_000;
 
-/** What to deliver again, how many events that is, and the button. */
+/** What to replay, how many events that is, and the button. */
 export function NewReplay({
   choice,
   settled,
@@ -62,7 +62,7 @@ export function NewReplay({
         body: { ...fieldsOf(choice), replayGroupId: shownLabel },
       });
       setLabel(null);
-      say(`The replay ${shownLabel} has started.`);
+      say(`Replay ${shownLabel} started.`);
       onStarted(location?.split("/").at(-1) ?? "");
       preview.reload();
     },
@@ -89,7 +89,7 @@ export function NewReplay({
         }}
       >
         <Choices
-          legend="What to deliver again"
+          legend="What to replay"
           name="kind"
           options={Object.entries(kinds).map(([value, { text, hint }]) => ({ value, text, hint }))}
           value={choice.kind}
@@ -113,13 +113,13 @@ export function NewReplay({
             label="Label"
             value={shownLabel}
             onType={setLabel}
-            hint="Each record that is delivered again carries it."
+            hint="Each replayed delivery carries it."
             autocomplete="off"
-            wrong={shownLabel.trim() === "" ? "Give it a label." : start.wrong("replayGroupId")}
+            wrong={shownLabel.trim() === "" ? "Enter a label." : start.wrong("replayGroupId")}
           />
           {webhooks.data?.length === 0 && (
             <p class="notice warn">
-              No webhook is registered, so a replay goes nowhere. <a href="/webhooks">Register a webhook first</a>.
+              No webhook is registered, so a replay has nowhere to go. <a href="/webhooks">Register a webhook first</a>.
             </p>
           )}
           <Refusal of={start} />
@@ -133,7 +133,7 @@ export function NewReplay({
               {startText(choice.kind, selected)}
             </Button>
             <p class="soft small" role="status">
-              {why ?? (selected === null ? "Counting the events…" : "")}
+              {why ?? (selected === null ? "Counting events…" : "")}
             </p>
           </div>
         </div>

@@ -12,13 +12,13 @@ import { Time } from "../../parts/time.tsx";
 
 const kindWords: Readonly<Record<string, string>> = {
   failed: "Failed events",
-  timeline: "A range of time",
+  timeline: "A time range",
   single: "One event",
   all: "All events",
 };
 
 const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
-  waiting: { tone: "waiting", icon: "wait", word: "Waits its turn" },
+  waiting: { tone: "waiting", icon: "wait", word: "Waiting its turn" },
   running: { tone: "running", icon: "replays", word: "Running" },
   completed: { tone: "delivered", icon: "check", word: "Completed" },
   cancelled: { tone: "", icon: "cross", word: "Cancelled" },
@@ -84,12 +84,12 @@ export function ReplayRow({
         {failed > 0 && <span class="state failed">{count(failed)} failed</span>}
         {open > 0 && <span class="state waiting">{count(open)} waiting</span>}
         {superseded > 0 && (
-          <span class="soft" title="A later replay overtook them before they had ended.">
+          <span class="soft" title="A later replay replaced them before they finished.">
             {count(superseded)} superseded
           </span>
         )}
         {skipped > 0 && (
-          <span class="soft" title="They had failed for a webhook that is gone, and there is none in its place.">
+          <span class="soft" title="They failed for a webhook that was removed, and no other is registered.">
             {count(skipped)} skipped
           </span>
         )}
@@ -114,13 +114,13 @@ function CancelDialog({
     const now = await call<Replay>(`/v1/events/replays/${replay.id}`, { method: "DELETE" });
     onChanged(now);
     onClose();
-    if (now.status === "cancelled") say(`The replay ${replay.replayGroupId} is cancelled.`);
-    else say("All of it was queued already, so there was nothing left to cancel.");
+    if (now.status === "cancelled") say(`Replay ${replay.replayGroupId} cancelled.`);
+    else say("Everything was already queued, so there was nothing left to cancel.");
   }
   return (
     <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>
       <p>
-        Events that are not queued yet are left out. What is queued already is still delivered
+        Events that are not queued yet are left out. What is already queued is still delivered
         {open > 0 ? `: ${count(open)} ${open === 1 ? "delivery" : "deliveries"} at the moment.` : "."}
       </p>
       <div class="buttons">

@@ -83,7 +83,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
           value={row.url}
           onType={(url) => onEdit({ url })}
           placeholder="https://example.com/hooks"
-          hint="Absolute, https, with a public host. On a local server http://localhost works as well."
+          hint="An https URL with a public host. A local server accepts http://localhost too."
           autocomplete="off"
           wrong={wrong("url")}
         />
@@ -92,7 +92,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
           name={`name-${row.key}`}
           value={row.name}
           onType={(name) => onEdit({ name })}
-          hint="Optional, for you."
+          hint="Optional, only for you."
           autocomplete="off"
           wrong={wrong("name")}
         />
@@ -109,7 +109,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
         )}
         {row.saved !== null && row.url.trim() !== row.saved.url && (
           <p class="soft small">
-            Another URL is another webhook: <code>{row.saved.url}</code> is removed.
+            A new URL makes a new webhook: <code>{row.saved.url}</code> is removed.
           </p>
         )}
       </div>

@@ -36,7 +36,7 @@ export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
       title="Check a delivery"
       actions={
         <Button kind="quiet" onClick={fillIn}>
-          Fill in the latest inbox delivery
+          Use the latest inbox delivery
         </Button>
       }
     >
@@ -50,13 +50,13 @@ export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
         <div class="pasted">
           <Area
             label="Headers"
-            hint="Lines, what curl -v printed, or JSON."
+            hint="Header lines, the output of curl -v, or JSON."
             value={pasted.headers}
             onType={(headers) => change({ ...pasted, headers })}
           />
           <Area
             label="Body"
-            hint="The very bytes as they came, not parsed and written again."
+            hint="The exact bytes received, not parsed and serialized again."
             value={pasted.body}
             onType={(body) => change({ ...pasted, body })}
           />
@@ -65,7 +65,7 @@ export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
           <Button kind="primary" type="submit" disabled={isEmpty}>
             Check the delivery
           </Button>
-          <p class="soft small">It is checked in this page; nothing is sent.</p>
+          <p class="soft small">Checked in your browser; nothing is sent.</p>
         </div>
         <div role="status">
           {findings && (

@@ -7,7 +7,7 @@ import { Time } from "../../parts/time.tsx";
 /** How the latest records of a webhook went. */
 export function Health({ health }: { health: WebhookHealth }) {
   const { records, delivered, failed, pending, lastDeliveredAt, lastFailedAt, lastError } = health;
-  if (records === 0) return <p class="soft small">Nothing was sent to it yet.</p>;
+  if (records === 0) return <p class="soft small">Nothing sent yet.</p>;
   const ended = delivered + failed;
   return (
     <div class="health">
@@ -25,7 +25,7 @@ export function Health({ health }: { health: WebhookHealth }) {
           {ended > 0 && " · "}
           {failed > 0 && `${count(failed)} failed, `}
           {pending > 0 && `${count(pending)} waiting, `}
-          {records === 1 ? "1 record" : `latest ${count(records)} records`}
+          {records === 1 ? "1 delivery" : `latest ${count(records)} deliveries`}
         </span>
       </p>
       <p class="soft small">

@@ -67,7 +67,7 @@ export function WebhookList({
     try {
       onSaved(await saveWebhooks(toEntries(rows)));
       close();
-      say("The webhooks are saved.");
+      say("Webhooks saved.");
     } catch (error) {
       const message = error instanceof ApiError ? error.message : String(error);
       const fault = error instanceof ApiError ? findFault(error, rows) : null;
@@ -83,7 +83,7 @@ export function WebhookList({
     const now = await readWebhooks();
     if (now.length > 0) return onSaved(now);
     onSaved(await saveWebhooks([{ webhook_url: url, name: inboxName }]));
-    say("The inbox is a webhook now.");
+    say("The inbox is now a webhook.");
   }
 
   function close(): void {
@@ -96,14 +96,14 @@ export function WebhookList({
 
   if (rows.length === 0) {
     return (
-      <Empty sentence="No webhook is registered: events are kept, but they go nowhere.">
+      <Empty sentence="No webhooks yet. Events are stored, but not delivered.">
         <div class="buttons">
           <Button kind="primary" onClick={() => add("", "")}>
             Add a webhook
           </Button>
           {inboxUrl !== null && <Button onClick={() => useInbox(inboxUrl)}>Use the inbox</Button>}
         </div>
-        <p class="small">The inbox is a receiver inside this server, for trying things out.</p>
+        <p class="small">The inbox is a receiver built into this server, for trying things out.</p>
       </Empty>
     );
   }
@@ -152,8 +152,8 @@ export function WebhookList({
         </div>
         {isFull && (
           <p class="soft small">
-            The plan allows {limit === 1 ? "1 webhook" : `${limit} webhooks`}. Remove one, or{" "}
-            <a href="/plan">change the plan</a>.
+            Your plan allows {limit === 1 ? "1 webhook" : `${limit} webhooks`}. Remove one, or{" "}
+            <a href="/plan">upgrade your plan</a>.
           </p>
         )}
       </div>

@@ -18,7 +18,7 @@ export function SaveBar({
   onDiscard(): void;
 }) {
   return (
-    <section class="save-bar" aria-label="Changes that are not saved">
+    <section class="save-bar" aria-label="Unsaved changes">
       {leaving.map((webhook) => (
         <LeavingWebhook key={webhook.id} webhook={webhook} when="Saving" />
       ))}

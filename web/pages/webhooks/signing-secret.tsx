@@ -32,7 +32,7 @@ export function SigningSecret({
       </div>
       {earlier_secret_expires_at !== null && (
         <p class="small soft">
-          The earlier secret signs as well until {exactTime(Date.parse(earlier_secret_expires_at))}.
+          The previous secret also signs until {exactTime(Date.parse(earlier_secret_expires_at))}.
         </p>
       )}
       {isAsking && <RotateDialog onClose={() => setAsking(false)} onRotated={onRotated} />}
@@ -45,13 +45,13 @@ function RotateDialog({ onClose, onRotated }: { onClose(): void; onRotated(secre
     const secret = await call<Secret>("/v1/tenants/signing-secret/rotate", { method: "POST" });
     onRotated(secret);
     onClose();
-    say("There is a new signing secret. Put it into your receivers.");
+    say("The signing secret is rotated. Switch your receivers to the new one.");
   });
   return (
     <Dialog title="Rotate the signing secret" onClose={onClose}>
       <p>
-        A new secret is made and signs at once. For 7 days the earlier one signs as well, so receivers that have it go
-        on accepting deliveries: put the new one into them until then.
+        A new secret is created and signs at once. The previous one also signs for 7 days, so receivers that have it
+        keep accepting deliveries. Switch them to the new one in that time.
       </p>
       <Refusal of={attempt} />
       <div class="buttons">

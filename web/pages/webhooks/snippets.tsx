@@ -28,7 +28,7 @@ export function Snippets({ values }: { values: SnippetValues }) {
       <Code text={chosen.code} what={chosen.file} label={`Receiver in ${chosen.language}`} isWrapped />
       {chosen.language === "Python" && values.signingSecret === undefined && (
         <p class="soft small">
-          It takes the secret from <code>SIGNING_SECRET</code>. Reveal the secret above and it is filled in.
+          It reads the secret from <code>SIGNING_SECRET</code>. Reveal the secret above to have it filled in.
         </p>
       )}
     </div>

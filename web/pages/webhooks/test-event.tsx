@@ -38,7 +38,7 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
   if (attempt.isBusy) {
     return (
       <p class="test-answer soft" role="status">
-        Waiting for the answer, 10 s at most…
+        Waiting for a response, 10 s at most…
       </p>
     );
   }
@@ -52,22 +52,22 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
           <Answered status={statusCode} word={words[state]} />
         </strong>
         <span class="mono">
-          {statusCode === null ? "No answer" : statusCode} after {duration(durationMs)}
+          {statusCode === null ? "No response" : statusCode} after {duration(durationMs)}
         </span>
-        <Button kind="quiet" class="end" onClick={forget} aria-label="Close the answer">
+        <Button kind="quiet" class="end" onClick={forget} aria-label="Close the result">
           <Icon name="cross" />
         </Button>
       </div>
       <p>
         {error !== null && statusCode === null && `${withoutUrl(error, targetWebhook)}. `}
-        {rule} <span class="soft">A test is not stored and not tried again.</span>
+        {rule} <span class="soft">Tests are neither stored nor retried.</span>
       </p>
       {statusCode !== null &&
         (responseBody === "" ? (
-          <p class="soft small">The answer had no body.</p>
+          <p class="soft small">The response had no body.</p>
         ) : (
           <figure>
-            <figcaption class="soft small">Body of the answer</figcaption>
+            <figcaption class="soft small">Response body</figcaption>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
             <pre tabIndex={0}>{responseBody}</pre>
           </figure>

@@ -23,7 +23,7 @@ export function useDraft(registered: readonly Webhook[]): Editing {
   const changes = changesInWords(rows);
 
   useEffect(() => {
-    unsaved.value = changes === "" ? null : { path: "/webhooks", text: "Changes to the webhooks are not saved." };
+    unsaved.value = changes === "" ? null : { path: "/webhooks", text: "You have unsaved changes to your webhooks." };
   }, [changes]);
 
   return {

@@ -50,8 +50,8 @@ function Verification({
   return (
     <div class="stack">
       <p>
-        Each delivery is signed in two ways: with a key pair, whose public half is in a key set that anybody may read,
-        and with a secret that you share. Check one of the two before you trust what a request says.
+        Each delivery is signed twice: with a key pair, whose public half is in a public key set, and with a secret that
+        you share with your receivers. Check one of the two before you trust a request.
       </p>
       <dl class="facts verify-facts">
         <dt>Key set</dt>

@@ -31,7 +31,7 @@ export function Arrival({ inboxUrl }: { inboxUrl: string }) {
             return (
               <p class="arrival-wait">
                 <i aria-hidden="true" />
-                Waiting for your first event. It appears here by itself.
+                Waiting for your first event. It will appear here.
               </p>
             );
           }

@@ -5,10 +5,10 @@ describe("what the inbox's answer does to a delivery", () => {
   test.each([
     [{ status: 204, delay_ms: 0, silent: false }, "DELIVERED", "Any 2xx"],
     [{ status: 404, delay_ms: 0, silent: false }, "FAILED", "permanent failure"],
-    [{ status: 503, delay_ms: 2000, silent: false }, "PENDING", "The inbox answers after 2 s. After a 5xx"],
+    [{ status: 503, delay_ms: 2000, silent: false }, "PENDING", "The inbox responds after 2 s. After a 5xx"],
     [{ status: 204, delay_ms: 9999, silent: false }, "DELIVERED", "Any 2xx"],
-    [{ status: 204, delay_ms: 10_000, silent: false }, "PENDING", "waits for 10 s"],
-    [{ status: 204, delay_ms: 0, silent: true }, "PENDING", "does not answer"],
+    [{ status: 204, delay_ms: 10_000, silent: false }, "PENDING", "waits 10 s"],
+    [{ status: 204, delay_ms: 0, silent: true }, "PENDING", "does not respond"],
   ] as const)("%o: %s", (answer, state, rule) => {
     const effect = effectOf(answer);
     expect(effect.state).toBe(state);

@@ -54,12 +54,12 @@ describe("the choice of a replay in the URL", () => {
   test.each([
     [choice({}), null, {}],
     [choice({ kind: "all" }), null, {}],
-    [choice({ kind: "single" }), "Enter the id of an event.", { eventId: "" }],
+    [choice({ kind: "single" }), "Enter an event id.", { eventId: "" }],
     [choice({ kind: "single", eventId: " evt_1 " }), null, { eventId: "evt_1" }],
-    [choice({ kind: "timeline", from }), "Choose where the range begins and ends.", { startTime: from, endTime: "" }],
+    [choice({ kind: "timeline", from }), "Choose when the range starts and ends.", { startTime: from, endTime: "" }],
     [
       choice({ kind: "timeline", from: to, to: from }),
-      "The range begins after it ends.",
+      "The range starts after it ends.",
       { startTime: to, endTime: from },
     ],
     [choice({ kind: "timeline", from, to: from }), null, { startTime: from, endTime: from }],
