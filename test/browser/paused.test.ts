@@ -1,0 +1,48 @@
+import { describe, expect, test } from "bun:test";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { openAccount } from "./signed-in.ts";
+import { ask, left, seeHeading, seeText } from "./visitor.ts";
+
+const server = await startExecutable({ POSTRIDER_PAUSED: "deliveries,charges" });
+const browser = openBrowser(server.url);
+
+const noDeliveries = "The operator of this server has paused deliveries. Events are still accepted, and wait.";
+const noCharges = "The operator of this server has paused payments. Nothing is charged.";
+
+describe.skipIf(noBrowser !== null)("a paused server", () => {
+  test("says on every view what it does not do, until its operator resumes it", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: (await account.get<{ url: string }>("/v1/inbox")).url });
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    await account.signIn(page);
+    for (const [path, title] of [
+      ["/", "Overview"],
+      ["/events", "Events"],
+    ] as const) {
+      await page.goto(server.url + path);
+      await seeHeading(page, title);
+      await seeText(page, noDeliveries);
+      await seeText(page, noCharges);
+    }
+    await page.getByText("Waiting", { exact: true }).last().waitFor();
+    await browser.inspect(page, "paused");
+
+    await resume("deliveries");
+    await page.getByText("Delivered · 1 attempt").waitFor();
+    await page.reload();
+    await seeText(page, noCharges);
+    expect(await page.getByText(noDeliveries).count()).toBe(0);
+
+    await resume("charges");
+    await page.reload();
+    await page.getByText("Delivered · 1 attempt").waitFor();
+    expect(await page.getByText(noCharges).count()).toBe(0);
+  });
+});
+
+async function resume(what: "deliveries" | "charges"): Promise<void> {
+  const { status, json } = await ask(`${server.url}/operator/resume`, "POST", server.operatorToken(), { what: [what] });
+  expect([status, json.resumed]).toEqual([200, [what]]);
+}
