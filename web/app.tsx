@@ -50,7 +50,7 @@ function Inside() {
   );
 }
 
-/** Whoever opens a view without a session signs in there, and is at that view then. */
+/** Without a session, every view asks to sign in at its own URL, and is there afterwards. */
 function Outside() {
   const wasHere = noSession.value === "ended" || noSession.value === "left";
   return (

@@ -16,7 +16,7 @@ followStream();
 followAccount();
 listenToKeys();
 guardUnsaved();
-// The pages that need it say so while it is missing.
+// The pages that need it say when it failed.
 void meetServer().catch(() => {});
 
 const root = document.getElementById("app");

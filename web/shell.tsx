@@ -23,7 +23,7 @@ const places: readonly { path: string; name: string; icon: IconName; keys: strin
   { path: "/plan", name: "Plan", icon: "plan", keys: "g p" },
 ];
 
-/** What surrounds every view of somebody who is signed in. */
+/** The frame around every view while signed in. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const { route } = useLocation();
   useShortcuts(places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })));
@@ -153,7 +153,7 @@ function Foot() {
   );
 }
 
-/** Ends the token at the server too; should that fail, it is gone from this tab all the same. */
+/** Revokes the token at the server too; should that fail, this tab still forgets it. */
 async function signOut(): Promise<void> {
   try {
     await call("/v1/tenants/auth/logout", { method: "POST" });
@@ -163,7 +163,7 @@ async function signOut(): Promise<void> {
   endSession("left");
 }
 
-/** Quiet lines above every view about what concerns all of them. */
+/** Quiet lines above every view, about what concerns all of them. */
 function Bars() {
   const { path } = useLocation();
   const about = useServer();

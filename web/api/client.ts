@@ -52,7 +52,7 @@ export async function call<T>(path: string, options: Call = {}): Promise<T> {
 /** Like `call`, for an answer whose news is in a header. */
 export async function callForHeader(path: string, header: string, options: Call): Promise<string | null> {
   const { response } = await send(path, options);
-  // A body that nobody reads keeps the connection.
+  // An unread body keeps the connection busy.
   await response.arrayBuffer();
   return response.headers.get(header);
 }
@@ -65,7 +65,7 @@ export async function callForPage<T>(path: string, options: Call): Promise<{ ent
 
 async function send(path: string, { method = "GET", body, text, query, signal, credential }: Call) {
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
-  // Not by `value`: whoever calls from within an effect does not want to call again for a new token.
+  // Not `value`: an effect that calls must not run again for a new token.
   const bearer = credential === undefined ? token.peek() : credential;
   let response: Response;
   try {

@@ -51,12 +51,12 @@ function Open({ inbox, tenantId, onChange }: { inbox: Inbox; tenantId: string; o
   const keys = useVerifyKeys(tenantId);
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
-  // Where there is room beside the list, the newest of the beginning is open, and stays it.
+  // Where there is room beside the list, the delivery that was newest at first is open, and stays open.
   const first = useRef<string | undefined>(undefined);
   first.current ??= deliveries[0]?.id;
   const wanted = query.delivery ?? first.current;
   const isPicked = query.delivery !== undefined;
-  // Whoever reads a delivery goes on reading when it is pushed out by newer ones.
+  // A delivery stays open while it is read, even after newer ones have pushed it out.
   const read = useRef<InboxDelivery | undefined>(undefined);
   const shown = deliveries.find(({ id }) => id === wanted) ?? (read.current?.id === wanted ? read.current : undefined);
   read.current = shown;

@@ -18,7 +18,7 @@ export function KeysPage() {
   const keys = useLoaded("keys", (signal) => call<ApiKey[]>("/v1/tenants/api-keys", { signal }));
   const [isRotating, setRotating] = useState(false);
   useRefresh(["account.changed"], 300, keys.reload);
-  // The last use is stored once a minute, so looking more often shows nothing new.
+  // The last use is stored once a minute, so reading more often shows nothing new.
   useRefresh(["event.accepted"], 15_000, keys.reload);
 
   const isOver = ({ is_active, expires_at }: ApiKey) =>

@@ -100,16 +100,16 @@ function OverviewSkeleton({ range }: { range: Range }) {
 
 /** The statistics are written once a second: a read after a message waits for what it tells to be in them. */
 const lagMs = 1200;
-/** Time passes also where nothing happens. */
+/** The range moves on even when nothing happens. */
 const moveOnMs = 60_000;
-/** More often nobody could read them; a week's are summed over 10,000 minutes. */
+/** Faster changes cannot be read, and a week sums 10,000 minutes. */
 const refreshMs = 2000;
 
 function useStats(range: Range) {
   const stats = useLoaded(`stats ${range.key}`, (signal) =>
     call<Stats>("/v1/stats", { query: statsQuery(range, serverNow()), signal }),
   );
-  // What is not reached is not asked: the bar says so already, and what was read stays.
+  // While offline nothing is asked: the bar says so already, and what was read stays.
   const reload = useCallback(() => {
     if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
   }, [stats.reload]);

@@ -31,7 +31,7 @@ export function SignInPage() {
     { words: { wrong_credentials: "The id or the password is wrong." } },
   );
 
-  /** The start page shows itself to those of whom nothing is known. */
+  /** The start page is shown only while nothing is known of the visitor. */
   const goToStart = () => {
     noSession.value = "none";
   };
@@ -75,7 +75,7 @@ export function SignInPage() {
   );
 }
 
-/** Whoever is signed in already has nothing to do where one signs in or up. */
+/** Sends whoever is signed in already away from signing in and up. */
 export function SignedInAlready() {
   const { route } = useLocation();
   useEffect(() => route("/", true), [route]);

@@ -16,7 +16,7 @@ import { Verify } from "./webhooks/verify.tsx";
 const healthEveryMs = 1_000;
 const listEveryMs = 1_000;
 
-/** Where events go, how that works out, and how a receiver knows that they are ours. */
+/** Where events go, how well that works, and how a receiver knows that they are genuine. */
 export function WebhooksPage() {
   const webhooks = useLoaded("webhooks", readWebhooks);
   const health = useLoaded("health", (signal) => call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }));

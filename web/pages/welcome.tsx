@@ -20,7 +20,7 @@ interface SetUp {
   readonly inboxUrl: string;
 }
 
-/** The first visit: one request, and its delivery before one's eyes. */
+/** The first visit: one request, and its delivery as it happens. */
 export function WelcomePage() {
   const setUp = useLoaded("welcome", setUpFirstVisit);
   const isPending = account.value?.enforced_events_per_month === 0;

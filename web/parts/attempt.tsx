@@ -3,12 +3,12 @@ import { ApiError } from "../api/client.ts";
 import { duration } from "../format/time.ts";
 import { now } from "./time.tsx";
 
-/** Something that the server may refuse, with reason, once or for a while. */
+/** An action that the server may refuse, once or for a while. */
 export interface Attempt {
   run(): void;
   readonly isBusy: boolean;
   readonly refusal: ApiError | null;
-  /** Until the server takes it again; 0: now. */
+  /** Until the server accepts it again; 0: now. */
   readonly waitSeconds: number;
   /** What is wrong with a field, if the refusal names it. */
   wrong(field: string): string | null;
@@ -18,7 +18,7 @@ export interface Attempt {
 /**
  * @param action what is tried; it throws an ApiError when it is refused
  * @param fields that show a refusal themselves, by their names in the API
- * @param words of this one place, by the code of the error
+ * @param words for this one place, by the code of the error
  */
 export function useAttempt(
   action: () => Promise<void>,
@@ -34,7 +34,7 @@ export function useAttempt(
     try {
       await action();
     } catch (error) {
-      // The shared clock is up to a second behind, and nobody should be told to wait longer than the server said.
+      // The shared clock lags by up to a second, and nobody should be told to wait longer than the server asked.
       setRefused({ error: toApiError(error, words), at: now.peek() });
     } finally {
       setBusy(false);
@@ -54,7 +54,7 @@ export function useAttempt(
   };
 }
 
-/** Only a limit asks for patience; while nobody waits, the clock is not read and nothing is drawn by it. */
+/** Only a rate limit makes one wait; otherwise the clock is not read, so it causes no re-render. */
 function secondsLeft({ error: { status, retryAfterSeconds }, at }: { error: ApiError; at: number }): number {
   if (status !== 429 || retryAfterSeconds === null) return 0;
   return Math.max(0, Math.ceil(retryAfterSeconds - (now.value - at) / 1000));
@@ -66,7 +66,7 @@ function toApiError(error: unknown, words: Readonly<Record<string, string>>): Ap
   return new ApiError(words[code] ?? message, status, code, retryAfterSeconds, broken);
 }
 
-/** Why it was refused, and how long there is to wait. The count is a timer: it would be read out every second. */
+/** Why it was refused, and how long to wait. The countdown is a timer, or screen readers would read it every second. */
 export function Refusal({ of: { refusal, waitSeconds } }: { of: Attempt }) {
   if (refusal === null) return null;
   if (refusal.status !== 429) {

@@ -8,9 +8,9 @@ type Kind = "plain" | "primary" | "danger" | "quiet";
 interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick" | "type"> {
   kind?: Kind;
   type?: "button" | "submit";
-  /** While its promise is under way the button waits; what it throws is said. */
+  /** The button is busy until its promise settles; a rejection is shown as a message. */
   onClick?: () => unknown;
-  /** Under way from elsewhere, as a form's submission. */
+  /** Busy for another reason, such as a form being submitted. */
   busy?: boolean;
   children: ComponentChildren;
 }

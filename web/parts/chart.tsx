@@ -7,8 +7,8 @@ import { moment } from "./chart-text.ts";
 const dayMs = 86_400_000;
 
 /**
- * What happened over time, three times: drawn, in a sentence for those who do not see it, and as a table. Pointing at a
- * bucket puts its figures beside the names.
+ * What happened over time, in three forms: drawn, as a sentence for screen readers, and as a table. Pointing at a bucket
+ * shows its figures beside the names.
  */
 export function Chart({ data }: { data: ChartData }) {
   const [pointed, setPointed] = useState<number | null>(null);
@@ -69,7 +69,7 @@ function Canvas({ data, onPoint }: { data: ChartData; onPoint(index: number | nu
   return <div ref={element} class="chart-plot" role="img" aria-label={data.summary} />;
 }
 
-/** Newest first. It is made when it is opened: hundreds of cells that change every two seconds are work. */
+/** Newest first. Rendered only while open: hundreds of cells that change every two seconds are expensive. */
 function Figures({ data: { at, series, format, summary } }: { data: ChartData }) {
   const [isOpen, setOpen] = useState(false);
   const newest = at.map((ms, i) => ({ ms, i })).reverse();

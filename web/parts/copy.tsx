@@ -33,7 +33,7 @@ export function Copy({
   );
 }
 
-/** Pages on plain http have no clipboard of their own, but for this machine's. */
+/** Pages on plain http have no clipboard API, except on localhost. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");

@@ -33,7 +33,7 @@ export function Field({ label, hint, wrong = null, type = "text", onType, ...giv
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {/* As an element, each type would be a case of its own for the types. */}
+      {/* By `h`: as JSX, TypeScript wants a case of its own for each input type. */}
       {h("input", input)}
       <span id={`${id}-more`} class={wrong === null ? "hint" : "wrong"}>
         {wrong ?? hint}

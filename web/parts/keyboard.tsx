@@ -31,7 +31,7 @@ export function useShortcuts(shortcuts: readonly Shortcut[]): void {
   }, [names]);
 }
 
-/** Listens for the whole page. Whoever types into a field, or has a dialog open, means that and not us. */
+/** Listens for the whole page, except while somebody types into a field or has a dialog open. */
 export function listenToKeys(): void {
   let first = "";
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -36,7 +36,7 @@ export function NewPassword({ label, name, wrong }: { label: string; name: strin
   );
 }
 
-/** Holds a form back for as long as its new password misses a rule: says so, and puts whoever types there. */
+/** Blocks a form until its new password meets every rule: says so, and moves the focus there. */
 export function useNewPassword(form: RefObject<HTMLFormElement | null>, name: string) {
   const [isWeak, setWeak] = useState(false);
   function isGood(): boolean {

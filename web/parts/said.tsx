@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** What was just done, or why it was not: shown for a while and read out to those who cannot see it. */
+/** What was just done, or why it failed: shown for a while, and read out by screen readers. */
 const said = signal<{ text: string; tone: "good" | "bad"; link: SaidLink | null } | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
 

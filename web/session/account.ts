@@ -7,10 +7,10 @@ import { isSignedIn } from "./session.ts";
 /** Who is signed in: plan, limits and what is used of them. Null until it is known. */
 export const account = signal<Account | null>(null);
 
-/** Of what changes about an account, what `account` shows. */
+/** The kinds of change that `account` shows. */
 const shown = new Set(["tier", "standing", "billing"]);
 
-/** The counter of events need not be newer than this. */
+/** The event counter may lag by this much. */
 const refreshEveryMs = 5_000;
 
 export async function refreshAccount(): Promise<void> {

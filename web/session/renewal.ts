@@ -25,14 +25,14 @@ export function keepSession(): void {
     }
   }
 
-  // Who comes back in the last seconds of a token is in time, also when the timer would not be.
+  // Whoever comes back in a token's last seconds is still in time, even if the timer would be late.
   const use = () => {
     lastUse = Date.now();
     look();
   };
   for (const kind of ["pointerdown", "keydown", "focus"]) addEventListener(kind, use, { passive: true });
   setInterval(look, lookEveryMs);
-  // A laptop that was closed has missed the timer.
+  // The timer stands still while a laptop is closed.
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible") look();
   });
@@ -42,10 +42,10 @@ async function renew(): Promise<void> {
   const before = token.peek();
   try {
     const { token: renewed } = await call<Authenticated>("/v1/tenants/auth/refresh", { method: "POST" });
-    // Who signed out meanwhile, or changed the password, has another session or none.
+    // After a sign-out or a change of password meanwhile, there is another session or none.
     if (token.peek() === before) beginSession(renewed);
   } catch (error) {
-    // Anything else is tried again in half a minute.
+    // Anything else is retried in half a minute.
     if (error instanceof ApiError && error.code === "session_too_old") isLast.value = true;
   }
 }

@@ -8,7 +8,7 @@ export const server = signal<About | null>(null);
 
 let asking: Promise<About> | null = null;
 
-/** Asks once, however many pages want to know; again only after it was in vain. */
+/** Asks once, however many pages want to know, and again only after a failure. */
 export function meetServer(): Promise<About> {
   asking ??= call<About>("/v1/about", { credential: null })
     .then((about) => {
@@ -22,7 +22,7 @@ export function meetServer(): Promise<About> {
   return asking;
 }
 
-/** For pages that cannot be without it. */
+/** For pages that need it. */
 export function useServer(): Loaded<About> {
   return useLoaded("about", meetServer);
 }

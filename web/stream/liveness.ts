@@ -11,7 +11,7 @@ const unansweredMs = 10_000;
 const quietOnSightMs = 17_000;
 /** How often one looks. */
 export const lookEveryMs = 5_000;
-/** A look that comes this much too late was not late, the machine slept. */
+/** A look that is this late means that the machine slept. */
 const sleptMs = 10_000;
 
 export interface Look {

@@ -17,15 +17,18 @@ export interface Plan {
   readonly isQuiet: boolean;
 }
 
-/** One that stood for so long did not fail, and the next try is the first. */
+/** A connection that lasted this long did not fail: counting starts over. */
 const stoodLongMs = 10_000;
-/** After a restart of the server all of its dashboards come at once, and a password that changes ends a stream first. */
+/** A restarted server gets all of its dashboards at once, and a changed password ends a stream first. */
 const firstPauseMs = 400;
 const longestPauseMs = 15_000;
-/** Nobody is kept waiting for longer by what a proxy says. */
+/** However long a proxy asks to wait. */
 const longestRetryAfterMs = 120_000;
 
-/** What to do after `failures` failed tries and this ending. @param chance from 0 up to 1: dashboards shall not come all at once */
+/**
+ * What to do after `failures` failures and this ending.
+ * @param chance from 0 up to 1, so that dashboards do not all come at once
+ */
 export function planReconnect(ending: Ending, failures: number, chance: number): Plan {
   const vary = (ms: number) => Math.round(ms * (0.75 + chance / 2));
   if (ending.kind === "cut" && (ending.stoodMs >= stoodLongMs || failures === 0)) {

@@ -6,7 +6,7 @@ import { now } from "../../parts/time.tsx";
 
 const longestFirstLine = 160;
 
-/** One try: when, what came back, how long it took, and the answer's text when it is opened. */
+/** One attempt: when, what came back, how long it took, and the response's body when opened. */
 export function AttemptRow({ attempt }: { attempt: Attempt }) {
   const body = attempt.responseBody;
   const [firstLine = ""] = body.split("\n", 1);
@@ -38,7 +38,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
   );
 }
 
-/** By the root, so that 40 ms and 400 ms differ beside the 10 s that an attempt may last. */
+/** A square root, so that 40 ms and 400 ms still differ on a scale that ends at 10 s. */
 const barWidth = (ms: number) => Math.max(2, Math.min(48, 48 * Math.sqrt(ms / 10_000)));
 
 const isGood = ({ error, statusCode }: Attempt) => error === null && statusCode !== null;

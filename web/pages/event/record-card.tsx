@@ -11,7 +11,7 @@ import { attemptsInWords } from "../events/record.ts";
 import { AttemptRow, clockTime } from "./attempt.tsx";
 import { type Run, runsOf } from "./runs.ts";
 
-/** One webhook's share of an event: how it stands, why, and each try. */
+/** One webhook's share of an event: its state, why, and each attempt. */
 export function RecordCard({
   record,
   attempts,
@@ -23,7 +23,7 @@ export function RecordCard({
   attempts: readonly Attempt[];
   /** The URLs to which a replay would go; undefined until they are known. */
   registered: readonly string[] | undefined;
-  /** Then what the page's head offers for one is offered here for each. */
+  /** Then each card offers the command that the page's head offers for the first alone. */
   isOneOfSome: boolean;
 }) {
   const { eventId, targetWebhook, state, replayGroupId } = record;

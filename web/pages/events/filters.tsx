@@ -85,7 +85,7 @@ function webhookOptions(chosen: string, webhooks: readonly Webhook[] | undefined
 const toIso = (local: string, addedMs = 0): string =>
   local === "" ? "" : new Date(new Date(local).getTime() + addedMs).toISOString();
 
-/** Up to a minute is with that minute. */
+/** The chosen minute is included. */
 const restOfMinuteMs = 59_999;
 
 /** The form of `datetime-local`, in the time of this machine. */
@@ -95,7 +95,7 @@ function toLocal(iso: string): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** Takes effect when it is complete: half a date would be another one. */
+/** Takes effect once complete: half a date would be a different one. */
 function CustomTimes({ filter, onChoose }: Pick<FiltersProps, "filter" | "onChoose">) {
   const [from, setFrom] = useState(toLocal(filter.from));
   const [to, setTo] = useState(toLocal(filter.to));

@@ -8,7 +8,7 @@ import { PageHead } from "../../parts/page.tsx";
 import { signIn } from "../../session/sign-in.ts";
 import { Brand } from "../../shell.tsx";
 
-/** The only time that the password of a new free account is shown. It is kept by nothing but this view. */
+/** The only time that the password of a new free account is shown. Nothing but this view keeps it. */
 export function NewAccount({ account: { tenant_id: id, password = "" } }: { account: CreatedTenant }) {
   const { route } = useLocation();
   const attempt = useAttempt(() => signIn(id, password, () => route("/welcome", true)));

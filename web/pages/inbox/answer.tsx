@@ -9,7 +9,7 @@ import { delaysFor, effectOf, isStandard, standardAnswer, statuses } from "./ans
 
 const other = "other";
 
-/** How the inbox answers, and what that does to a delivery. Each choice counts from the next delivery on. */
+/** How the inbox responds, and what that does to a delivery. A choice applies from the next delivery on. */
 export function AnswerPanel({ answer, onSaved }: { answer: InboxAnswer; onSaved(answer: InboxAnswer): void }) {
   const { wanted, wrong, set } = useSaving(answer, onSaved);
   /** The status that is being typed; null: none is. */

@@ -2,7 +2,7 @@ import type { InboxAnswer } from "../../api/types.ts";
 import { type Outcome, outcomeOf } from "../../format/outcome.ts";
 import { duration } from "../../format/time.ts";
 
-/** How the inbox answers unless it is told otherwise. */
+/** How the inbox responds unless told otherwise. */
 export const standardAnswer: InboxAnswer = { status: 204, delay_ms: 0, silent: false };
 
 /** Specification, "Acknowledgement and retry rules", rule 4. */
@@ -35,7 +35,7 @@ export function delaysFor({ delay_ms }: InboxAnswer): readonly { value: string; 
 export const isStandard = ({ status, delay_ms, silent }: InboxAnswer): boolean =>
   status === standardAnswer.status && delay_ms === standardAnswer.delay_ms && !silent;
 
-/** What the answer does to a delivery. */
+/** What the response does to a delivery. */
 export function effectOf({ status, delay_ms, silent }: InboxAnswer): Outcome {
   const outcome = outcomeOf(silent || delay_ms >= patienceMs ? null : status);
   if (silent) return { ...outcome, rule: `The inbox does not respond. ${outcome.rule}` };

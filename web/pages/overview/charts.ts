@@ -35,7 +35,7 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
   };
 }
 
-/** How long receivers take to answer. Whatever they answer counts; no answer does not. */
+/** How long receivers take to respond. Every response counts, whatever its status. */
 export function latencyChart({ buckets, total }: Stats, range: Range): ChartData {
   const at = buckets.map((bucket) => Date.parse(bucket.at));
   const slowest = buckets.map((bucket) => bucket.p95Ms);
@@ -69,5 +69,5 @@ const shapeOf = (at: number[], { bucketMs, words }: Range) => ({ at, bucketMs, s
 const when = (ms: number | undefined, { bucketMs, buckets }: Range) =>
   ms === undefined ? "" : moment(ms, bucketMs * buckets >= dayMs);
 
-/** Two digits: the statistics count in steps of a fifth, and what stands behind those would be invented. */
+/** Two digits: the statistics count in steps of a fifth, so more would be invented. */
 const latency = (ms: number | null): string => (ms === null ? "–" : duration(Number(ms.toPrecision(2))));

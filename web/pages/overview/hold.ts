@@ -15,7 +15,7 @@ export function useHold<T>(latest: T) {
     holding: {
       onPointerEnter: () => setPointed(true),
       onPointerLeave: () => setPointed(false),
-      // A button that was clicked keeps the focus for ever, so only focus that is seen counts.
+      // A clicked button keeps the focus, so only visible focus counts.
       onFocusIn: ({ target }: { target: EventTarget | null }) =>
         setFocused(target instanceof Element && target.matches(":focus-visible")),
       onFocusOut: () => setFocused(false),

@@ -12,8 +12,8 @@ import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-vie
 const pollEveryMs = 5_000;
 
 /**
- * Has an open payment looked up while somebody waits for it: the stream tells when it is settled, and the status endpoint
- * makes the server ask the processor, should that have told nobody.
+ * Keeps asking about an open payment while somebody waits for it: the stream tells when it is settled, and the status
+ * endpoint makes the server ask the processor in case its callback was lost.
  */
 export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
   const { query } = useLocation();
@@ -35,7 +35,7 @@ export function usePaymentWatch({ data, reload }: Loaded<PlanView>): void {
   }, [id, isWaiting]);
 }
 
-/** What stands between the account and its plan, with the one next action. Nothing when all is well. */
+/** What keeps the account from its plan, with the one next action. Nothing when all is well. */
 export function Standing({ view, plans }: { view: PlanView; plans: readonly Plan[] }) {
   const { who, billing } = view;
   const { query, route } = useLocation();

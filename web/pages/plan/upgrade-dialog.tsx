@@ -33,7 +33,7 @@ export function UpgradeDialog({
 }) {
   const form = useRef<HTMLFormElement>(null);
   const [pending, setPending] = useState<Upgraded | null>(null);
-  /** Of the bank, for the last decline. */
+  /** Why the bank declined the card last. */
   const [reason, setReason] = useState<string | null>(null);
   const newPassword = useNewPassword(form, "password");
   const isFromFree = from === "free";
@@ -147,7 +147,7 @@ export function UpgradeDialog({
 
 const isDecline = (error: unknown) => error instanceof ApiError && error.code === "payment_declined";
 
-/** Without an answer the dialog says the same without it. */
+/** Null when it cannot be read; the dialog then says only that the card was declined. */
 async function readReason(): Promise<string | null> {
   const { charges } = await call<Billing>("/v1/tenants/billing").catch(() => ({ charges: [] }));
   return charges.find(({ kind, state }) => kind === "upgrade" && state === "failed")?.reason ?? null;

@@ -70,7 +70,7 @@ export function ReplayRow({
           { tone: "failed", n: failed, word: "failed" },
           { tone: "neither", n: superseded, word: "superseded" },
           { tone: "neither", n: skipped, word: "skipped" },
-          // A replay that was cancelled still has them delivered.
+          // A cancelled replay still delivers these.
           { tone: "waiting", n: open, word: "waiting" },
         ]}
         whole={hasEnded(replay) ? queued + skipped : Math.max(queued + skipped, selected)}

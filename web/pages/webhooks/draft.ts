@@ -89,7 +89,7 @@ export interface Fault {
   readonly message: string;
 }
 
-/** Whom a refusal of the list is about: the server names the entry by its place in what was sent. */
+/** The row that a refusal of the list is about: the server names an entry by its place in what was sent. */
 export function findFault({ code, message, broken }: Refused, draft: Draft): Fault | null {
   for (const [place, { key }] of keptRows(draft).entries()) {
     if (broken?.field === `[${place}].name`) return { key, field: "name", message: `The name ${broken.rule}.` };

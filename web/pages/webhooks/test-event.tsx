@@ -31,7 +31,7 @@ export function useTestEvent({ id }: Pick<Webhook, "id">): TestEvent {
   };
 }
 
-/** A test is no delivery: nothing is stored, and nothing follows from it. */
+/** A test is not a delivery: nothing is stored, and nothing follows from it. */
 const words = { DELIVERED: "Acknowledged", PENDING: "Not delivered", FAILED: "Refused" } as const;
 
 export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent }) {
