@@ -348,7 +348,7 @@ describe("the field that is to blame stands in a header, with its rule", () => {
     "of the request's head": [
       () => ada.ingest({}, { "Idempotency-Key": "" }),
       "Idempotency-Key",
-      /^must have 1 to 255/,
+      /^must be 1 to 255/,
     ],
   };
   test.each(Object.entries(named))("%s", async (_, [request, field, rule]) => {
