@@ -43,7 +43,7 @@ export interface Config {
   readonly businessPriceKobo: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly logFormat: "auto" | "json" | "text";
-  /** Public URL and listener are both loopback (decisions, section 1). */
+  /** Public URL and listener are both loopback (rules, section 1). */
   readonly localMode: boolean;
   /** Names of variables that look like settings and are a container platform's. */
   readonly foreignVariables: readonly string[];
@@ -57,7 +57,7 @@ export interface TlsSettings {
   readonly keyFile: string;
 }
 
-/** Which processor takes the payments (decisions, sections 1 and 12). */
+/** Which processor takes the payments (rules, sections 1 and 12). */
 export type PaymentSettings =
   | { readonly kind: "off" }
   | { readonly kind: "sandbox" }

@@ -371,7 +371,7 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
     const refused = await openStore({ dataDir: disk.folder, clock: systemClock }).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(StartupError);
     expect((refused as StartupError).message).toMatch(
-      /^The disk of .*postrider\.db is full\. Try: make room on it; nothing of what was accepted is lost\.$/,
+      /^The disk of .*postrider\.db is full\. Try: free some space; no accepted event is lost\.$/,
     );
   });
 });

@@ -98,7 +98,7 @@ export interface Accounts {
   remove(tenant: Tenant): Promise<void>;
 }
 
-/** Decisions, section 4. On a laptop every client has the same address, so it applies in public mode only. */
+/** Rules, section 4. On a laptop every client has the same address, so it applies in public mode only. */
 const newAccountsPerHour = 60;
 
 /** Each may charge the card, and card networks block a card that is tried too often. */
@@ -333,21 +333,21 @@ const signUpClosed = () =>
 
 const tooManyAccounts = (retryAfterSeconds: number) =>
   rateLimited(
-    `At most ${newAccountsPerHour} accounts an hour can be created from one address; wait for the seconds in Retry-After.`,
+    `At most ${newAccountsPerHour} accounts an hour can be created from one address; retry after the number of seconds in Retry-After.`,
     "too_many_accounts",
     retryAfterSeconds,
   );
 
 const tooManyEmailChanges = (retryAfterSeconds: number) =>
   rateLimited(
-    `An account may change its e-mail address at most ${emailChangesPerHour} times an hour; wait for the seconds in Retry-After.`,
+    `An account may change its e-mail address at most ${emailChangesPerHour} times an hour; retry after the number of seconds in Retry-After.`,
     "too_many_email_changes",
     retryAfterSeconds,
   );
 
 const tooManyUpgrades = (retryAfterSeconds: number) =>
   rateLimited(
-    `An account may attempt at most ${upgradesPerMinute} upgrades a minute; wait for the seconds in Retry-After.`,
+    `An account may attempt at most ${upgradesPerMinute} upgrades a minute; retry after the number of seconds in Retry-After.`,
     "too_many_upgrades",
     retryAfterSeconds,
   );

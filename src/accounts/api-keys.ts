@@ -51,7 +51,7 @@ export function createApiKeyAuthentication({
 
 const isActive = ({ expiresAt }: { expiresAt: number | null }, now: number) => expiresAt === null || expiresAt > now;
 
-/** When keys were last used. Written at most once a minute, not with every event (decisions, section 5). */
+/** When keys were last used. Written at most once a minute, not with every event (rules, section 5). */
 export interface KeyUse {
   note(apiKeyId: string): void;
   /** Writes the uses noted since the last flush. A failure is ignored: they are kept for the next one. */

@@ -3,7 +3,7 @@ import { jsonObject } from "../http/validation.ts";
 
 /** Bodies of the endpoints for API keys, signing keys and signing secrets. */
 
-/** Decisions, sections 5 and 8: seven days. */
+/** Rules, sections 5 and 8: seven days. */
 const longestDelaySeconds = 604_800;
 
 const delaySeconds = v.pipe(

@@ -114,7 +114,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           429: failure(
             "The account has 100 published signing keys.",
             "too_many_signing_keys",
-            "The account has 100 published signing keys, which is the limit; wait for the seconds in Retry-After, until the oldest is withdrawn.",
+            "The account has 100 published signing keys, which is the limit; retry after the number of seconds in Retry-After, when the oldest is withdrawn.",
           ),
         },
       },

@@ -9,7 +9,7 @@ import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 import { checkPassword, type Passwords, tooManyHashes } from "./password.ts";
 
-/** Decisions, section 4: failures within the window after which a login is refused. */
+/** Rules, section 4: failures within the window after which a login is refused. */
 const failureLimits = { ofAccountFromAddress: 10, fromAddress: 50, ofAccount: 100 };
 const windowMs = 15 * 60 * 1000;
 
@@ -191,9 +191,9 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
 
 const failureKey = (account: string, from: string) => `${account} ${from}`;
 
-const tooManyFailures = "Too many failed logins; wait for the seconds in Retry-After and try again.";
+const tooManyFailures = "Too many failed logins; retry after the number of seconds in Retry-After.";
 const tooManyRightLogins =
-  "Too many logins; reuse the session token, which is valid for two hours, or wait for the seconds in Retry-After.";
+  "Too many logins; reuse the session token, which is valid for two hours, or retry after the number of seconds in Retry-After.";
 
 function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailures): void {
   const turn = limiter.peek(key);

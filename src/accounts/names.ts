@@ -1,4 +1,4 @@
-/** Names for accounts created without one: `Sandbox Amber Falcon 42` (decisions, section 4). */
+/** Names for accounts created without one: `Sandbox Amber Falcon 42` (rules, section 4). */
 
 const adjectives = (
   "Amber Azure Brave Bright Calm Clear Clever Coral Cosmic Crimson Crisp Daring Eager Early Ember Fair " +

@@ -52,14 +52,14 @@ export function generatePassword(): string {
   }
 }
 
-/** OWASP's minimum for argon2id, 26 ms here; Bun's own default takes 116 ms (hardening, section 5). */
+/** OWASP's minimum for argon2id, 26 ms here; Bun's own default takes 116 ms (hazards, section 5, "Passwords"). */
 const cost = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
 /** Of a random password that nobody kept: what the password for an unknown login id is compared with. */
 const dummyHash =
   "$argon2id$v=19$m=19456,t=2,p=1$GKtSTL+BJVPcn72ACWBVceTarxz5PUvk6EysI+tyKlA$MUiP1zj8P+3sQVuc3MUaYa4ggjwXo5LhjUF7y3gMKsQ";
 
-/** Decisions, section 4. Each takes 19 MiB and a core while it lasts. */
+/** Rules, section 4. Each takes 19 MiB and a core while it lasts. */
 const hashesAtOnce = 4;
 
 /** Two to three seconds of work on two cores, the longest that anybody should wait for an answer. */

@@ -57,7 +57,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           429: failure(
             "Too many accounts were created from this address.",
             "too_many_accounts",
-            "At most 60 accounts an hour can be created from one address; wait for the seconds in Retry-After.",
+            "At most 60 accounts an hour can be created from one address; retry after the number of seconds in Retry-After.",
           ),
           503: paymentsUnavailable,
         },
@@ -118,7 +118,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         const tenant = await accounts.find(params.tenantId);
         onPoll(tenant);
         const status = statusOf(tenant);
-        // Third parties need not know of an outstanding charge (decisions, section 4).
+        // Third parties need not know of an outstanding charge (rules, section 4).
         return ok({ status: status === "past_due" ? "active" : status });
       },
     ),
@@ -163,7 +163,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           429: failure(
             "Too many upgrade attempts.",
             "too_many_upgrades",
-            "An account may attempt at most 10 upgrades a minute; wait for the seconds in Retry-After.",
+            "An account may attempt at most 10 upgrades a minute; retry after the number of seconds in Retry-After.",
           ),
           503: failure(
             "The payment processor did not respond. It is safe to retry; nothing is charged twice.",

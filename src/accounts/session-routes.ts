@@ -24,7 +24,7 @@ const authenticated = {
 const tooManyLogins = failure(
   "Too many failed logins for this account or from this address, or too many logins in a minute.",
   "too_many_logins",
-  "Too many failed logins; wait for the seconds in Retry-After and try again.",
+  "Too many failed logins; retry after the number of seconds in Retry-After.",
 );
 
 /** Session tokens: get one, renew it, end it; and the password, whose change ends them all. */

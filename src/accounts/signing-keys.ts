@@ -9,7 +9,7 @@ import { newId } from "../lib/id.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewSigningKey, Store } from "../store/store.ts";
 
-/** Decisions, section 8: how long a replaced key stays published, and a replaced secret goes on signing. */
+/** Rules, section 8: how long a replaced key stays published, and a replaced secret goes on signing. */
 const overlapMs = 7 * 24 * 60 * 60 * 1000;
 
 /** A new Ed25519 key pair, its private half encrypted. */

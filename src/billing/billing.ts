@@ -9,7 +9,7 @@ import { createCallbackSender } from "./sandbox/callback-sender.ts";
 import { createSandbox, type Sandbox } from "./sandbox/sandbox.ts";
 import type { Prices } from "./usage.ts";
 
-/** What accounts pay, and the processor that takes it, as the settings say (decisions, sections 1 and 12). */
+/** What accounts pay, and the processor that takes it, as the settings say (rules, sections 1 and 12). */
 export interface Billing {
   readonly prices: Prices;
   /** Null: nobody pays. */

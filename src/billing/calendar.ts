@@ -6,7 +6,7 @@ export interface BillingCalendar {
   dayOf(ms: number): number;
   /** The month that an instant lies in. */
   monthOf(ms: number): string;
-  /** The first due time after `ms`: the last day of a month, 12:00 (decisions, section 12). */
+  /** The first due time after `ms`: the last day of a month, 12:00 (rules, section 12). */
   nextMonthEnd(ms: number): number;
 }
 

@@ -2,7 +2,7 @@ import type { AfterFailure } from "../domain/books.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Days after the first failure on which a month's end charge is tried again (decisions, section 12). */
+/** Days after the first failure on which a month's end charge is tried again (rules, section 12). */
 export const retryDays: readonly number[] = [1, 3, 5, 7];
 
 /**

@@ -50,7 +50,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
     const turn = visits.take(clientKey(address));
     if (!turn.ok)
       throw rateLimited(
-        "Too many requests from this address; wait for the seconds in Retry-After.",
+        "Too many requests from this address; retry after the number of seconds in Retry-After.",
         "too_many_requests",
         turn.retryAfterSeconds,
       );
@@ -104,7 +104,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
           429: failure(
             "The e-mail address was changed too often.",
             "too_many_email_changes",
-            "An account may change its e-mail address at most 10 times an hour; wait for the seconds in Retry-After.",
+            "An account may change its e-mail address at most 10 times an hour; retry after the number of seconds in Retry-After.",
           ),
           503: failure(
             "Paid plans are not available.",

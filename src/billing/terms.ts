@@ -1,4 +1,4 @@
-/** What payments hold to, in one place (decisions, section 12; the processor's sheet of facts). Money is in kobo. */
+/** What payments hold to, in one place (rules, section 12; payments, "How it works"). Money is in kobo. */
 
 /** One naira. */
 export const kobo = 100;

@@ -43,7 +43,7 @@ const defaultRetrySeconds = 60;
 const monthEndSeconds = 5;
 
 /**
- * Upgrades an account (decisions, section 12): with a saved card what the old plan has cost so far is charged at once, else
+ * Upgrades an account (rules, section 12): with a saved card what the old plan has cost so far is charged at once, else
  * a card has to be verified first.
  *
  * A charge whose answer was lost is found again by the next request, under the same reference, so a repetition after a 503

@@ -13,7 +13,7 @@ export interface Usage {
   readonly totalKobo: number;
 }
 
-/** The plan that each day up to `throughDay` belongs to: the highest that was held on it (decisions, section 12). */
+/** The plan that each day up to `throughDay` belongs to: the highest that was held on it (rules, section 12). */
 export function heldDays(
   periods: readonly PlanPeriod[],
   calendar: BillingCalendar,

@@ -5,7 +5,7 @@ import { version } from "../version.ts";
 import type { OutgoingRequest } from "./network/transport.ts";
 import { type SignerMaterial, sign } from "./signature.ts";
 
-/** Decisions, section 8: a label that takes more room than this is left out of the header. */
+/** Rules, section 8: a label that takes more room than this is left out of the header. */
 const longestLabelBytes = 1024;
 
 /** What of a delivery goes into its request. */
@@ -18,8 +18,8 @@ export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> ext
 }
 
 /**
- * The request of one attempt (specification, "Events"): the payload's own bytes in an envelope without white space, signed
- * afresh, because the signatures of Standard Webhooks hold the time of sending.
+ * The request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white space,
+ * signed afresh, because the signatures of Standard Webhooks hold the time of sending.
  */
 export function buildRequest<Delivery extends Deliverable>(
   delivery: Delivery,

@@ -1,10 +1,10 @@
 import type { NextStep } from "../domain/settlement.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** Decisions, section 8: each pause is varied by a fifth, so that what failed together does not come back together. */
+/** Rules, section 8: each pause is varied by a fifth, so that what failed together does not come back together. */
 const jitterShare = 0.2;
 
-/** Decisions, section 8: a receiver may ask for a longer pause, up to a day. */
+/** Rules, section 8: a receiver may ask for a longer pause, up to a day. */
 const longestRetryAfterMs = 24 * 60 * 60 * 1000;
 
 export interface RetryPolicy {

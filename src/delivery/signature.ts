@@ -1,5 +1,5 @@
 /**
- * Signatures of deliveries (decisions, section 8, "Signature"): ours over the request body, and beside it those of Standard
+ * Signatures of deliveries (rules, section 8, "Signature"): ours over the request body, and beside it those of Standard
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks, version 1.0.0), which existing libraries verify.
  *
  * One Ed25519 key makes both: a body begins with `{` and the text that Standard Webhooks signs with the event id, so no

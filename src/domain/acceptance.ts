@@ -7,7 +7,7 @@ import { accountGone, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
 
-/** Decisions, section 6: an idempotency key is remembered for 24 hours. */
+/** Rules, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 
 /** Events that somebody wants to have accepted, all or none. */
@@ -56,7 +56,7 @@ export interface UndeliverableRecord {
   readonly failure: Failure;
 }
 
-/** Whether events are accepted, and which records each of them gets (decisions, sections 3, 4, 6 and 7, in that order). */
+/** Whether events are accepted, and which records each of them gets (rules, sections 3, 4, 6 and 7, in that order). */
 export function accept(state: TenantState, submission: Submission, moment: Moment): Acceptance {
   if (state.gone) return { kind: "refused", error: accountGone() };
   const { fingerprint, earlier } = submission;
@@ -104,7 +104,7 @@ export const firstDelivery = (
   replayGroupId: null,
 });
 
-/** Decisions, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
+/** Rules, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */
 function refusalOfQuota(
   { tenant, counters }: TenantState,
   events: number,

@@ -30,7 +30,7 @@ export interface SigningSecret {
 }
 
 /**
- * Decisions, section 4: an address counts as known for 30 days after a login, and is not stopped by what others do to the
+ * Rules, section 4: an address counts as known for 30 days after a login, and is not stopped by what others do to the
  * account. Otherwise anybody could lock its owner out.
  */
 export const knownAddressLifetimeMs = 30 * 24 * 60 * 60 * 1000;

@@ -72,7 +72,7 @@ export const invalidBody = (rule: string, code: string) => invalidField("", rule
 /** A resource that this account does not have. */
 export const notFound = (message: string, code: string) => new DomainError({ kind: "not_found", code, message });
 
-/** A temporary failure that had no effect (decisions, section 3: 503 only when a repetition is safe). */
+/** A temporary failure that had no effect (rules, section 3: 503 only when a repetition is safe). */
 export const unavailable = (message: string, code: string, retryAfterSeconds = 1) =>
   new DomainError({ kind: "unavailable", code, message, retryAfterSeconds });
 

@@ -7,7 +7,7 @@ import type { FailureCode } from "./failure.ts";
  */
 export type JsonText = Uint8Array;
 
-/** A record as the events endpoints show it (specification, "Event record"; decisions, section 7). */
+/** A record as the events endpoints show it (specification, "Event record"; rules, section 7). */
 export interface EventRecord {
   readonly eventId: string;
   readonly state: DeliveryState;
@@ -31,7 +31,7 @@ export interface EventRecord {
   readonly unreadable?: true;
 }
 
-/** Decisions, section 7: a filtered list is counted so far and no further. */
+/** Rules, section 7: a filtered list is counted so far and no further. */
 export const filteredCountLimit = 10_000;
 
 /** @param counted up to one more than the limit */

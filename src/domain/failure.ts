@@ -1,9 +1,9 @@
 /**
- * Why a delivery failed: a stable code for programs, and beside it a sentence for people (decisions, section 15). The
+ * Why a delivery failed: a stable code for programs, and beside it a sentence for people (rules, section 15). The
  * sentences are written here and read nowhere: whoever has to know what happened asks for the code.
  */
 
-/** Why an attempt got no answer. All of them are retryable (decisions, section 8). */
+/** Why an attempt got no answer. All of them are retryable (rules, section 8). */
 export type NoResponseCause =
   | "timeout"
   | "dns_failed"
@@ -40,7 +40,7 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
 /** A failure as it is stored and answered. */
 export interface Failure {
   readonly code: FailureCode;
-  /** `errorReason` (decisions, section 7). It may name the URL, and never the address that was dialled. */
+  /** `errorReason` (rules, section 7). It may name the URL, and never the address that was dialled. */
   readonly reason: string;
 }
 

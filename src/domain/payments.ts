@@ -62,7 +62,7 @@ export function payVerification(
       {
         ...succeeded(charge, transactionId, now),
         cardKey,
-        // 100 NGN once: only the first verification of an account is kept (decisions, section 12).
+        // 100 NGN once: only the first verification of an account is kept (rules, section 12).
         ...(account.verifiedAt !== null && refundDue(now)),
       },
       ...left.charges,
@@ -215,7 +215,7 @@ function restored({ invoices }: OpenBooks, tenant: Tenant, paid: OpenInvoice): T
   return isOutstanding ? {} : { pastDueAt: null, paymentSuspendedAt: null };
 }
 
-/** What a failed charge means for its invoice, and for the standing of the account (decisions, section 12). */
+/** What a failed charge means for its invoice, and for the standing of the account (rules, section 12). */
 function consequenceOf(
   { account, tenant }: OpenBooks,
   invoice: OpenInvoice,

@@ -1,6 +1,6 @@
 import type { Tier } from "./tenant.ts";
 
-/** What a tier includes (specification, "Limits"; decisions, section 4). */
+/** What a tier includes (specification, "Limits"; rules, section 4). */
 export interface Plan {
   /** Webhooks registered at the same time. */
   readonly webhooks: number;

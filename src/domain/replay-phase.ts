@@ -46,7 +46,7 @@ export type BulkReplayStart =
   | { readonly kind: "waiting"; readonly createdAt: number }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** Whether one more bulk replay may wait for its turn (decisions, section 3). */
+/** Whether one more bulk replay may wait for its turn (rules, section 3). */
 export function startBulkReplay(
   { gone }: { readonly gone: boolean },
   { unfinished, nthLastBegunAt }: BulkReplays,
@@ -135,7 +135,7 @@ const tooManyReplays = (limit: number) =>
 
 const tooManyToday = (limit: number, waitMs: number) =>
   rateLimited(
-    `An account may start ${limit} bulk replays in 24 hours; replay single events, or wait for the seconds in Retry-After.`,
+    `An account may start ${limit} bulk replays in 24 hours; replay single events, or retry after the number of seconds in Retry-After.`,
     "too_many_replays_today",
     waitMs / 1000,
   );

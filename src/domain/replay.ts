@@ -1,7 +1,7 @@
 import type { JsonText } from "./event.ts";
 
 /**
- * Decisions, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
+ * Rules, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
  * attempts names it. Its records and its replay have it whole.
  */
 export const listedLabelCharacters = 255;

@@ -42,7 +42,7 @@ export interface Requeueing {
   readonly counters: Counters;
 }
 
-/** What a replay starts anew of one event (decisions, section 10). */
+/** What a replay starts anew of one event (rules, section 10). */
 export function requeue(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
   records: readonly ReplayedRecord[],

@@ -4,7 +4,7 @@ import { type DomainError, rateLimited } from "./errors.ts";
 /**
  * What an account may have of each, because whoever lists them reads them all: without an end, ten thousand rotations made
  * each reading of the public keys stop the server for 20 ms. A new API key is never refused, for it may replace a stolen
- * one, so the oldest are forgotten; a signing key that was used stays published (decisions, section 8).
+ * one, so the oldest are forgotten; a signing key that was used stays published (rules, section 8).
  */
 export const credentialLimits = { apiKeys: 1_000, signingKeys: 100 };
 
@@ -79,7 +79,7 @@ export const isSigning = ({ expiresAt }: Pick<SigningSecret, "expiresAt">, now: 
 
 const tooManySigningKeys = (leftMs: number) =>
   rateLimited(
-    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; wait for the seconds in Retry-After, until the oldest is withdrawn.`,
+    `The account has ${credentialLimits.signingKeys} published signing keys, which is the limit; retry after the number of seconds in Retry-After, when the oldest is withdrawn.`,
     "too_many_signing_keys",
     leftMs / 1000,
   );

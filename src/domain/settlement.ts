@@ -64,7 +64,7 @@ export interface SettledRecord {
   readonly statusCode: number | null;
 }
 
-/** What an attempt does to its record (decisions, sections 7 and 8). @param found null: there is no such record any more */
+/** What an attempt does to its record (rules, sections 7 and 8). @param found null: there is no such record any more */
 export function settle(
   found: FoundRecord | null,
   webhooks: readonly RegisteredWebhook[],

@@ -34,7 +34,7 @@ export const chargesPaused = () =>
   unavailable("The operator of this server has paused payments; nothing was charged or changed.", "charges_paused", 60);
 
 /**
- * Why an account may not put work into the system now: ingest, replay, test, upgrade (decisions, section 4). Null when it
+ * Why an account may not put work into the system now: ingest, replay, test, upgrade (rules, section 4). Null when it
  * may. Reading, a new payment method and deletion are always possible.
  */
 export function refusalOfWork(tenant: Tenant): DomainError | null {
@@ -69,7 +69,7 @@ export function refusalOfIngestion(tenant: Tenant): DomainError | null {
   return refusalOfWork(tenant);
 }
 
-/** Why an account may not go to a tier now (decisions, section 12); null when it may. */
+/** Why an account may not go to a tier now (rules, section 12); null when it may. */
 export function refusalOfUpgrade(tenant: Tenant, tier: Tier): DomainError | null {
   if (tier === tenant.tier && tenant.enforcedTier !== tier) {
     return invalidField(

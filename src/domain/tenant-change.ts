@@ -4,7 +4,7 @@ import type { DomainError } from "./errors.ts";
 import { emailTaken } from "./standing.ts";
 import type { SuspensionCause, Tenant, TenantChange, Tier } from "./tenant.ts";
 
-/** What an operator or the account itself changes about it (decisions, section 4). */
+/** What an operator or the account itself changes about it (rules, section 4). */
 export type TenantDecision =
   | { readonly kind: "changed"; readonly change: TenantChange }
   | { readonly kind: "refused"; readonly error: DomainError };

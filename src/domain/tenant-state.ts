@@ -37,7 +37,7 @@ export interface Counters {
 /** Of an account that has had none. */
 export const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
 
-/** A UTC calendar month as a number, 202611 (decisions, section 2: months of quotas are UTC). */
+/** A UTC calendar month as a number, 202611 (rules, section 2: months of quotas are UTC). */
 export function utcMonth(at: number): number {
   const date = new Date(at);
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;

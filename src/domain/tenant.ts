@@ -30,7 +30,7 @@ export type TenantStatus = "suspended" | "past_due" | "pending_verification" | "
 
 export type SuspensionCause = "operator" | "payment";
 
-/** Decisions, section 4: derived, in this order. */
+/** Rules, section 4: derived, in this order. */
 export function statusOf(tenant: Tenant): TenantStatus {
   if (tenant.operatorSuspendedAt !== null || tenant.paymentSuspendedAt !== null) return "suspended";
   if (tenant.pastDueAt !== null) return "past_due";

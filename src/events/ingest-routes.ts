@@ -7,10 +7,10 @@ import type { AcceptConditions } from "./ingest.ts";
 import * as model from "./model.ts";
 import { sliceBatch, slicePayload } from "./payload.ts";
 
-/** Decisions, section 6: all events of a batch together. */
+/** Rules, section 6: all events of a batch together. */
 export const maxBatchBytes = 5 * 2 ** 20;
 
-/** 1 to 255 printable ASCII characters (decisions, section 6). */
+/** 1 to 255 printable ASCII characters (rules, section 6). */
 const idempotencyKeyPattern = /^[\x20-\x7e]{1,255}$/;
 
 export interface IngestRouteDeps {

@@ -17,7 +17,7 @@ export interface IngestDeps {
 
 /**
  * Accepts events: stores them, hands their deliveries over, and returns their ids. It returns after the commit that holds
- * the events and all their delivery rows is on disk (decisions, section 6).
+ * the events and all their delivery rows is on disk (rules, section 6).
  */
 export function createIngest({ store, dispatcher, announce }: IngestDeps) {
   /** Batches of one account go one after the other, so that another account's waits for one of them and not for all. */

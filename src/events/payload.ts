@@ -1,5 +1,5 @@
 /**
- * The byte-exact slice (decisions, section 6): which bytes of an ingestion body are the tenant's payload.
+ * The byte-exact slice (rules, section 6): which bytes of an ingestion body are the tenant's payload.
  *
  * The payload is stored and delivered as the very bytes that came in, so it is never parsed and written again: big
  * integers, `1.0`, duplicate keys, escapes and white space would not survive. Instead one pass over the bytes proves that
@@ -15,7 +15,7 @@
 
 import { invalidBody, invalidField } from "../domain/errors.ts";
 
-/** How deep objects and arrays may nest; the body's own object is level 1 (decisions, section 6). */
+/** How deep objects and arrays may nest; the body's own object is level 1 (rules, section 6). */
 const maxNesting = 64;
 
 /**

@@ -14,7 +14,7 @@ export const answerRoomBytes = 64 * 2 ** 20;
 /** The share of one account. */
 export const answerRoomOfOneBytes = 24 * 2 ** 20;
 
-/** Decisions, section 15: a reader that takes nothing for so long is cut off. */
+/** Rules, section 15: a reader that takes nothing for so long is cut off. */
 export const readerPatienceMs = 30_000;
 
 /** An answer in parts: the next one is made when the last one has been taken. Each part has a buffer of its own. */

@@ -57,7 +57,7 @@ async function readWhole(request: Request, maxBytes: number, place: Pick<Place, 
 /**
  * Reads a body to its end and keeps nothing of it. What comes after an answer is forgotten by the listener itself, at no
  * cost. But it ends the connection at once for whoever asks for that, and one that ends with bytes unread is reset, so that
- * the answer may be lost. Where there is no room to read it, that is risked: 413 goes before 503 (decisions, section 3).
+ * the answer may be lost. Where there is no room to read it, that is risked: 413 goes before 503 (rules, section 3).
  */
 async function discard(request: Request, place: Pick<Place, "grow">): Promise<void> {
   try {
@@ -81,7 +81,7 @@ const types = {
   form: { name: "application/x-www-form-urlencoded", pattern: /^application\/x-www-form-urlencoded\s*(?:;|$)/i },
 };
 
-/** Decisions, section 3: no type or the wanted one (application/json or …+json, unless it is a form), and no encoding. */
+/** Rules, section 3: no type or the wanted one (application/json or …+json, unless it is a form), and no encoding. */
 export function checkContentType(headers: Headers, wanted: keyof typeof types): void {
   const type = headers.get("content-type");
   const encoding = headers.get("content-encoding");

@@ -19,7 +19,7 @@ const views = [
   "/plan",
 ];
 
-/** Hardening, section 5. Trusted types: no text ever becomes markup, and the browser holds the page to it. */
+/** Hazards, section 5, "The dashboard". Trusted types: no text ever becomes markup, and the browser holds the page to it. */
 const headers = {
   ...pageHeaders({
     "script-src": "'self'",

@@ -1,6 +1,6 @@
 import { type BrokenRule, DomainError, type ErrorKind } from "../domain/errors.ts";
 
-/** The one place where a kind of error becomes a status (specification, "Errors"; decisions, section 3). */
+/** The one place where a kind of error becomes a status (specification, "Errors"; rules, section 3). */
 const statusOf: Record<ErrorKind, number> = {
   invalid: 400,
   unauthenticated: 401,

@@ -194,7 +194,7 @@ function parametersIn(place: "path" | "query", schema: Schema | undefined): Para
   }));
 }
 
-/** Of every ingestion (decisions, section 6). */
+/** Of every ingestion (rules, section 6). */
 const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
@@ -319,7 +319,11 @@ const common: Readonly<Record<Exclude<CommonStatus, 413>, ResponseDescription>> 
     "unsupported_media_type",
     "Content-Type must be application/json.",
   ),
-  429: failed("Too many requests.", "rate_limited", "Too many requests; wait for the seconds in Retry-After."),
+  429: failed(
+    "Too many requests.",
+    "rate_limited",
+    "Too many requests; retry after the number of seconds in Retry-After.",
+  ),
   500: failed(
     "The server failed; the operator's log says why.",
     "internal_error",

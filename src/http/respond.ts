@@ -40,7 +40,7 @@ interface Trace {
 }
 
 /**
- * Answers one request by its endpoint, in the order of judgement of decisions, section 3: who calls (401), how often
+ * Answers one request by its endpoint, in the order of judgement (rules, section 3): who calls (401), how often
  * (429), the body's size (413), its type (415), its content (400); the rest is the handler's.
  */
 export function createResponder(deps: ResponderDeps) {

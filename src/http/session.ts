@@ -8,7 +8,7 @@ import type { Store } from "../store/store.ts";
 /** Specification, "Limits": a session token lives for 2 hours. */
 export const sessionLifetimeSeconds = 2 * 60 * 60;
 
-/** Decisions, section 4: a session is renewed until 24 hours after its login. */
+/** Rules, section 4: a session is renewed until 24 hours after its login. */
 const renewableSeconds = 24 * 60 * 60;
 
 /** What a session token says. Times are seconds since the Unix epoch (RFC 7519). */

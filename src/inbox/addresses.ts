@@ -7,7 +7,7 @@ export const inboxPath = "/inbox/";
 /** 128 bits: nobody guesses the inbox of another account. */
 const tokenBytes = 16;
 
-/** Which inbox is whose (decisions, section 9). */
+/** Which inbox is whose (rules, section 9). */
 export interface InboxAddresses {
   /** The inbox of an account: the same for as long as the data directory and the public URL are. */
   urlOf(tenantId: string): string;

@@ -25,7 +25,7 @@ export interface InboxDeps {
   announce(tenant: Tenant): void;
 }
 
-/** Decisions, section 9. */
+/** Rules, section 9. */
 export const maxKeptDeliveries = 100;
 
 export const defaultAnswer: InboxAnswer = { status: 204, delayMs: 0, silent: false };

@@ -10,7 +10,7 @@ export interface InboxSenderDeps {
 }
 
 /**
- * Hands a delivery to the account's own inbox over inside the process, never over a socket (decisions, section 9), and
+ * Hands a delivery to the account's own inbox over inside the process, never over a socket (rules, section 9), and
  * every other one to the network, which refuses the addresses of this server.
  */
 export function createInboxSender({ addresses, inbox, network }: InboxSenderDeps): Sender {

@@ -46,7 +46,7 @@ function withAllBits(address: ipaddr.IPv4 | ipaddr.IPv6): [ipaddr.IPv4 | ipaddr.
 
 /**
  * What a limit for "one client address" counts by: IPv4 addresses whole, IPv6 by /64, because a single client usually owns
- * that much (decisions, section 1).
+ * that much (rules, section 1).
  */
 export function clientKey(address: string): string {
   const parsed = parseAddress(address);

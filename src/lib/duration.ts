@@ -1,4 +1,4 @@
-/** Durations as settings spell them (decisions, section 1) and as people read them. */
+/** Durations as settings spell them (rules, section 1) and as people read them. */
 
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 

@@ -1,5 +1,5 @@
 /**
- * Identifiers and the random values in them (decisions, sections 2 and 5). Text is lower-case Crockford base32, which has
+ * Identifiers and the random values in them (rules, sections 2 and 5). Text is lower-case Crockford base32, which has
  * no `i`, `l`, `o`, `u`, unless said otherwise.
  */
 

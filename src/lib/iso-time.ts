@@ -1,4 +1,4 @@
-/** Times at the interface (decisions, section 2): out in one form, in by strict ISO 8601. */
+/** Times at the interface (rules, section 2): out in one form, in by strict ISO 8601. */
 
 /**
  * Writes a time as ISO 8601 in UTC with milliseconds: `2026-03-01T12:34:56.789Z`.

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 
 /**
- * Encryption at rest for what must be readable again: API keys, signing keys, webhook secrets (decisions, sections 5 and 8).
+ * Encryption at rest for what must be readable again: API keys, signing keys, webhook secrets (rules, sections 5 and 8).
  *
  * The context is authenticated but not stored. It names whom a value belongs to, such as `<tenant id>:<key id>`, so that a
  * sealed value that is copied to another row does not open there. It is no secret: it stands in error messages.

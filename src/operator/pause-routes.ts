@@ -11,7 +11,7 @@ export interface PauseRouteDeps {
 
 const what = v.picklist(pausable, 'must be "deliveries" or "charges"');
 
-/** What `postrider resume` calls (decisions, section 16: safe starts). */
+/** What `postrider resume` calls (rules, section 16: safe starts). */
 export function pauseRoutes({ pauses, log }: PauseRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(

@@ -78,7 +78,7 @@ const detail = v.object({
 
 const changed = { description: "The updated account.", schema: record, example: exampleRecord };
 
-/** What only the operator of the server may do (decisions, section 13). The commands `postrider tenant …` call it. */
+/** What only the operator of the server may do (rules, section 13). The commands `postrider tenant …` call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
   const { store, clock, accounts, apiKeys, signingKeys, log, rotateToken } = deps;
 

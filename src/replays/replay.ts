@@ -26,7 +26,7 @@ export interface BulkSelection {
   to?: number;
 }
 
-/** Decisions, section 3: one bulk replay of an account runs and ten wait. */
+/** Rules, section 3: one bulk replay of an account runs and ten wait. */
 const maxUnfinished = 11;
 
 /** Delivers stored events again. */

@@ -15,7 +15,7 @@ export interface ReplayRouteDeps extends ReplayDeps {
   clock: Clock;
 }
 
-/** Decisions, section 3. */
+/** Rules, section 3. */
 const singleReplaysPerMinute = 600;
 
 /** A label is kept with its replay, however long it is: 600 of 60 KB in a minute would be 50 GB a day. */
@@ -32,7 +32,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
     const turn = singles.take(id);
     if (turn.ok) return;
     throw rateLimited(
-      `An account may replay ${singleReplaysPerMinute} single events a minute; use a bulk replay, or wait for the seconds in Retry-After.`,
+      `An account may replay ${singleReplaysPerMinute} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`,
       "too_many_single_replays",
       turn.retryAfterSeconds,
     );

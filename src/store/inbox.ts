@@ -11,7 +11,7 @@ export interface InboxRange {
   readonly before?: string;
 }
 
-/** The inbox that every account has (decisions, section 9). The error contract is that of `Store`. */
+/** The inbox that every account has (rules, section 9). The error contract is that of `Store`. */
 export interface InboxVerbs {
   /** Null when the inbox was never told how to answer. */
   inboxAnswer(tenantKey: number): Promise<InboxAnswer | null>;

@@ -1,4 +1,4 @@
-/** Decisions, section 11: how many messages of a tenant a client can catch up with. */
+/** Rules, section 11: how many messages of a tenant a client can catch up with. */
 export const channelMessages = 1_000;
 
 /**

@@ -19,7 +19,7 @@ export interface Subscription {
   stillValid(): Promise<boolean>;
 }
 
-/** Shows a tenant what happens as it happens (decisions, section 11). */
+/** Shows a tenant what happens as it happens (rules, section 11). */
 export interface Hub {
   /** `data` is called only if somebody of this tenant listens or may resume. Never blocks, never throws. */
   publish(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void;
@@ -33,10 +33,10 @@ export interface Hub {
   readonly openStreams: number;
 }
 
-/** Decisions, section 3. */
+/** Rules, section 3. */
 export const maxStreamsPerTenant = 50;
 
-/** Decisions, section 11: a comment keeps proxies from cutting a quiet stream, and the session is checked along with it. */
+/** Rules, section 11: a comment keeps proxies from cutting a quiet stream, and the session is checked along with it. */
 export const heartbeatMs = 15_000;
 
 /** How long messages are kept after the last stream of a tenant has closed, so that a reload resumes without a gap. */

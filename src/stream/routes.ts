@@ -23,7 +23,7 @@ const example = [
 /** A stream is never quiet for longer than its heartbeat (15 s); without any limit a stalled reader would stay for ever. */
 const idleTimeoutSeconds = 60;
 
-/** The dashboard's stream (decisions, section 11). */
+/** The dashboard's stream (rules, section 11). */
 export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint[] {
   /** Asks of a stream what would be asked of a request: the token itself, its session, its account. */
   async function isAccepted(token: string): Promise<boolean> {

@@ -28,7 +28,7 @@ export interface WebhookRouteDeps {
   sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
 }
 
-/** Decisions, section 3. */
+/** Rules, section 3. */
 const testsPerMinute = 10;
 
 /** A person changes the list now and then, a deployment once; each change of it is a commit and a message on the stream. */
@@ -137,7 +137,7 @@ export function webhookRoutes({
           const turn = tests.take(tenant.id);
           if (turn.ok) return;
           throw rateLimited(
-            `An account may send ${testsPerMinute} webhook tests a minute; wait for the seconds in Retry-After.`,
+            `An account may send ${testsPerMinute} webhook tests a minute; retry after the number of seconds in Retry-After.`,
             "too_many_tests",
             turn.retryAfterSeconds,
           );
@@ -187,7 +187,7 @@ export function webhookRoutes({
 function refuseTooMany(turn: Turn): void {
   if (turn.ok) return;
   throw rateLimited(
-    `An account may change its webhooks ${changesPerMinute} times a minute; wait for the seconds in Retry-After.`,
+    `An account may change its webhooks ${changesPerMinute} times a minute; retry after the number of seconds in Retry-After.`,
     "too_many_webhook_changes",
     turn.retryAfterSeconds,
   );

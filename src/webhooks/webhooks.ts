@@ -4,7 +4,7 @@ import { newId } from "../lib/id.ts";
 import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";
 
-/** What an account may register: its own inbox too, exactly as that one whole string (decisions, section 9). */
+/** What an account may register: its own inbox too, exactly as that one whole string (rules, section 9). */
 export const allowInbox = (policy: AddressPolicy, inboxUrl: string): UrlPolicy => ({
   checkUrl: (input) => (input === inboxUrl ? { ok: true, url: new URL(input) } : policy.checkUrl(input)),
   learn: policy.learn,
@@ -14,7 +14,7 @@ export const allowInbox = (policy: AddressPolicy, inboxUrl: string): UrlPolicy =
 export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
 
 /**
- * Judges a whole list of webhooks before anything of it is saved (decisions, section 9).
+ * Judges a whole list of webhooks before anything of it is saved (rules, section 9).
  *
  * @param field the name of the list in the request; empty when the body is the list
  * @param limit webhooks that the plan allows

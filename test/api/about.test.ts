@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
-/** Beyond the specification: what a page for visitors has to know. The plans are those of decisions, section 4. */
+/** Beyond the specification: what a page for visitors has to know. The plans are those of rules, section 4. */
 
 interface World {
   server: TestApp;
@@ -43,7 +43,7 @@ describe("as it comes", () => {
         currency: "NGN",
         plans,
       }),
-      "decisions 1",
+      "rules 1",
     ),
   });
 });
@@ -72,7 +72,7 @@ describe("in public", () => {
         currency: "NGN",
         plans: [free, { ...pro, priceKobo: 2_000_000 }, { ...business, priceKobo: 7_500_000 }, enterprise],
       },
-      "decisions 4",
+      "rules 4",
     ),
   });
 });
@@ -81,7 +81,7 @@ describe("without payments", () => {
   const server = useServer({ env: { POSTRIDER_PUBLIC_URL: "https://relay.example.com", POSTRIDER_PAYMENTS: "auto" } });
   scenarios<World>("GET /v1/about", () => ({ server: server() }), {
     "they are off": {
-      ...says({}, "decisions 12"),
+      ...says({}, "rules 12"),
       exact: false,
       body: { signup: "open", payments: "off", plans },
     },

@@ -4,7 +4,7 @@ import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { isoPattern } from "./support.ts";
 
-/** Specification, "Accounts"; decisions, section 4. Paid plans, on a server that takes no payments: 503 after full validation. */
+/** Specification, "Accounts"; rules, section 4. Paid plans, on a server that takes no payments: 503 after full validation. */
 
 const { any, stringMatching } = expect;
 
@@ -76,7 +76,7 @@ scenarios<World>("POST /v1/tenants", world, {
     },
   },
   "an empty object, too": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({}),
     status: 201,
     exact: true,
@@ -90,7 +90,7 @@ scenarios<World>("POST /v1/tenants", world, {
     body: generated,
   },
   "what is given is used, and the password is shown": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ name: "Ada's shop", email: "Ada@Shop.example", password: goodPassword }),
     status: 201,
     exact: true,
@@ -103,7 +103,7 @@ scenarios<World>("POST /v1/tenants", world, {
     },
   },
   "a free account's e-mail is contact only: not unique, not a login id": {
-    section: "decisions 4",
+    section: "rules 4",
     given: () => create({ email: "shared@example.com", password: goodPassword }),
     request: () => create({ email: "shared@example.com", password: goodPassword }),
     status: 201,
@@ -113,7 +113,7 @@ scenarios<World>("POST /v1/tenants", world, {
     },
   },
   "a free account may have the e-mail of a paid one": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ email: "taken@example.com" }),
     status: 201,
   },
@@ -147,7 +147,7 @@ scenarios<World>("POST /v1/tenants", world, {
     /^webhooks .*2 entries/,
   ),
   "two webhooks on business pass the validation": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ ...paid, tier: "business", webhooks: [hook(1), hook(2)] }),
     status: 503,
   },
@@ -181,7 +181,7 @@ scenarios<World>("POST /v1/tenants", world, {
     /1,024 bytes/,
   ),
   "a valid paid account, on a server that takes no payments": {
-    section: "decisions 12",
+    section: "rules 12",
     request: () => create(paid),
     status: 503,
     exact: true,
@@ -280,7 +280,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
     ]),
   ),
   "says when it was made": {
-    section: "decisions 2",
+    section: "rules 2",
     request: ({ ada }) => ada.get("/v1/tenants/me"),
     status: 200,
     async then({ ada }, { body }) {
@@ -291,7 +291,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
     },
   },
   "counts the events of this month": {
-    section: "decisions 4",
+    section: "rules 4",
     given: ({ ada }) => ada.ingest({ n: 1 }),
     request: ({ ada }) => ada.get("/v1/tenants/me"),
     status: 200,

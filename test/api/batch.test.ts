@@ -51,7 +51,7 @@ const refused: Record<string, [body: string, code: string]> = {
 describe("the batch", () => {
   scenarios("POST /v1/ingest/batch", () => world, {
     "ids come in the order of the events, payloads byte for byte": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, tenant }) =>
         batch(
           app,
@@ -73,7 +73,7 @@ describe("the batch", () => {
       },
     },
     "1,000 events": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, other }) => batchOf(app, other, 1000),
       status: 202,
       async then({ other }, { body: { eventIds } }) {
@@ -82,7 +82,7 @@ describe("the batch", () => {
       },
     },
     "exactly 5 MiB": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, other }) => batch(app, other.apiKey, batchOfSize(limit)),
       status: 202,
     },
@@ -92,7 +92,7 @@ describe("the batch", () => {
         return [
           `${what}, and nothing is stored`,
           {
-            section: "decisions 6",
+            section: "rules 6",
             given: async ({ tenant }) => (before = await eventCount(tenant)),
             request: ({ server: app, tenant }) => batch(app, tenant.apiKey, body),
             status: 400,
@@ -104,14 +104,14 @@ describe("the batch", () => {
       }),
     ),
     "a byte more than 5 MiB": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, tenant }) => batch(app, tenant.apiKey, batchOfSize(limit + 1)),
       status: 413,
       exact: true,
       body: { message: "The body must be at most 5242880 bytes.", code: "body_too_large" },
     },
     "a chunked body beyond 5 MiB": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ server: app, tenant }) =>
         rawRequest(app, "POST", "/v1/ingest/batch", {
           headers: { Authorization: `Bearer ${tenant.apiKey}` },
@@ -129,7 +129,7 @@ describe("the batch", () => {
       body: error("unauthenticated"),
     },
     "an idempotency key gives the same ids again": {
-      section: "decisions 6",
+      section: "rules 6",
       async request({ server: app, tenant }) {
         const first = await batch(app, tenant.apiKey, '{"events":[{"payload":{}},{"payload":{}}]}', {
           "Idempotency-Key": "b",
@@ -151,7 +151,7 @@ const keyed = (app: TestApp, account: TestAccount, key: string, body = '{"payloa
 describe("Idempotency-Key", () => {
   scenarios("POST /v1/ingest", () => world, {
     "the same bytes get the same 202, and one event is stored": {
-      section: "decisions 6",
+      section: "rules 6",
       async request({ server: app, tenant }) {
         const before = await eventCount(tenant);
         const first = await keyed(app, tenant, "again");
@@ -165,7 +165,7 @@ describe("Idempotency-Key", () => {
       body: acceptedOne,
     },
     "ten at once get the same 202": {
-      section: "decisions 6",
+      section: "rules 6",
       async request({ server: app, tenant }) {
         const before = await eventCount(tenant);
         const answers = await Promise.all(Array.from({ length: 10 }, () => keyed(app, tenant, "at once")));
@@ -176,7 +176,7 @@ describe("Idempotency-Key", () => {
       status: 202,
     },
     "other bytes, also only in white space": {
-      section: "decisions 6",
+      section: "rules 6",
       given: ({ server: app, tenant }) => keyed(app, tenant, "bytes"),
       request: ({ server: app, tenant }) => keyed(app, tenant, "bytes", '{"payload":{"k": 1}}'),
       status: 422,
@@ -184,14 +184,14 @@ describe("Idempotency-Key", () => {
       body: error("idempotency_key_reused"),
     },
     "the same bytes on another path": {
-      section: "decisions 6",
+      section: "rules 6",
       given: ({ server: app, tenant }) =>
         batch(app, tenant.apiKey, '{"events":[{"payload":{}}],"payload":{}}', { "Idempotency-Key": "path" }),
       request: ({ server: app, tenant }) => keyed(app, tenant, "path", '{"events":[{"payload":{}}],"payload":{}}'),
       status: 422,
     },
     "another account's key is another key": {
-      section: "decisions 6",
+      section: "rules 6",
       async request({ server: app, tenant, other }) {
         const mine = await keyed(app, tenant, "shared");
         const theirs = await keyed(app, other, "shared", '{"payload":{"k":2}}');
@@ -209,7 +209,7 @@ describe("Idempotency-Key", () => {
       ].map(([what = "", key = ""]): [string, Scenario<World>] => [
         `a key of ${what}`,
         {
-          section: "decisions 6",
+          section: "rules 6",
           request: ({ server: app, tenant }) => keyed(app, tenant, key),
           status: 400,
           exact: true,
@@ -221,19 +221,19 @@ describe("Idempotency-Key", () => {
       ]),
     ),
     "a key of 255 characters": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, tenant }) => keyed(app, tenant, "~".repeat(255)),
       status: 202,
     },
     "a refusal is not remembered": {
-      section: "decisions 6",
+      section: "rules 6",
       given: async ({ server: app, tenant }) =>
         expect((await keyed(app, tenant, "refused", '{"payload":1}')).status).toBe(400),
       request: ({ server: app, tenant }) => keyed(app, tenant, "refused"),
       status: 202,
     },
     "the stored answer comes before the account's state, and a bad body before it": {
-      section: "decisions 3",
+      section: "rules 3",
       async request({ server: app, tenant }) {
         const first = await keyed(app, tenant, "stored");
         await app.request("POST", `/operator/tenants/${tenant.id}/suspend`, { token: app.operatorToken });
@@ -249,7 +249,7 @@ describe("Idempotency-Key", () => {
       status: 202,
     },
     "after 24 hours a key is a new one": {
-      section: "decisions 6",
+      section: "rules 6",
       async request({ server: app, tenant }) {
         const first = await keyed(app, tenant, "old");
         clock.travel(24 * 60 * 60 * 1000 + 1);
@@ -276,7 +276,7 @@ describe("the month's quota", () => {
 
   scenarios("POST /v1/ingest/batch", () => world, {
     "a batch fits whole or is refused whole": {
-      section: "decisions 4",
+      section: "rules 4",
       async given({ server: app, full }) {
         for (let i = 0; i < 9; i += 1) expect((await batchOf(app, full, 1000)).status).toBe(202);
         expect((await batchOf(app, full, 999)).status).toBe(202);
@@ -294,7 +294,7 @@ describe("the month's quota", () => {
 
   scenarios("POST /v1/ingest", () => world, {
     "what still fits is accepted, once": {
-      section: "decisions 4",
+      section: "rules 4",
       request: ({ full }) => full.ingest({}, { "Idempotency-Key": "last" }),
       status: 202,
       async then({ full }) {
@@ -302,7 +302,7 @@ describe("the month's quota", () => {
       },
     },
     "one more": {
-      section: "decisions 4",
+      section: "rules 4",
       request: ({ full }) => full.ingest({}, { "Idempotency-Key": "too much" }),
       status: 429,
       exact: true,
@@ -311,17 +311,17 @@ describe("the month's quota", () => {
       never: ({ tenant }) => [tenant.id],
     },
     "the stored answer comes before the quota": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ full }) => full.ingest({}, { "Idempotency-Key": "last" }),
       status: 202,
     },
     "another account has its own quota": {
-      section: "decisions 4",
+      section: "rules 4",
       request: ({ other }) => other.ingest({}),
       status: 202,
     },
     "when the month has ended, it begins anew, and the 429 was not remembered": {
-      section: "decisions 2",
+      section: "rules 2",
       given: async () => clock.travel(secondsToMonthEnd() * 1000 + 1),
       request: ({ full }) => full.ingest({ b: 1 }, { "Idempotency-Key": "too much" }),
       status: 202,

@@ -17,7 +17,7 @@ import {
 } from "./customers.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
-/** Decisions, sections 4 and 12: what an owner sees of the payments of the account, and nobody else. */
+/** Rules, sections 4 and 12: what an owner sees of the payments of the account, and nobody else. */
 
 const { any, stringMatching } = expect;
 
@@ -53,7 +53,7 @@ const nothing = { amount_kobo: 0, credit_kobo: 0, due_at: null, lines: [] };
 const secrets = (customer: Customer) => () => ["SBX_AUTH", "SBX_SIG", "@example.com", customer.id, goodPassword];
 
 const row = (customer: () => Customer, body: unknown): Scenario<World> => ({
-  section: "decisions 4",
+  section: "rules 4",
   request: () => customer().get("/v1/tenants/billing"),
   status: 200,
   exact: true,
@@ -180,7 +180,7 @@ scenarios<World>("GET /v1/tenants/billing", world, {
     body: { code: "unauthenticated" },
   },
   "shows the latest 100 charges": {
-    section: "decisions 12",
+    section: "rules 12",
     async request() {
       const customer = await subscribe(server(), cards.emptyTomorrow);
       for (let i = 0; i < 110; i += 1) {

@@ -18,9 +18,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Decisions, sections 4 and 12: what becomes of the payments of an account that is deleted. */
+/** Rules, sections 4 and 12: what becomes of the payments of an account that is deleted. */
 
-provenSections.add("decisions 4").add("decisions 12").add("spec: Accounts");
+provenSections.add("rules 4").add("rules 12").add("spec: Accounts");
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
-provenSections.add("decisions 3");
+provenSections.add("rules 3");
 
 /** What a page of somebody else can send through a visitor's browser, and what our own pages send (Fetch Metadata). */
 

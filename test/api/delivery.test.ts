@@ -19,7 +19,7 @@ import {
   until,
 } from "./support.ts";
 
-provenSections.add("spec: Events").add("decisions 7").add("decisions 8");
+provenSections.add("spec: Events").add("rules 7").add("rules 8");
 
 let hooks: Hooks;
 let names: NameServer;

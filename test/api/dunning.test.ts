@@ -15,9 +15,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { type Hooks, register, startHooks, until } from "./support.ts";
 
-/** Decisions, sections 4 and 12: a month's end charge that fails, until it is paid or the account is suspended. */
+/** Rules, sections 4 and 12: a month's end charge that fails, until it is paid or the account is suspended. */
 
-provenSections.add("decisions 4").add("decisions 12").add("spec: Errors");
+provenSections.add("rules 4").add("rules 12").add("spec: Errors");
 
 const { any, stringMatching } = expect;
 

@@ -5,7 +5,7 @@ import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
 import { type Hooks, ingestOne, rawRequest, startHooks } from "./support.ts";
 
-/** Specification, "Errors"; decisions, section 3: the shape of an error, and what is judged first. */
+/** Specification, "Errors"; rules, section 3: the shape of an error, and what is judged first. */
 
 const { stringMatching } = expect;
 
@@ -78,7 +78,7 @@ const putHooks = (call: Call) => send("PUT", "/v1/tenants/webhooks", { token: ad
 describe("an unknown path is 404", () => {
   const paths = ["/v1", "/v1/nothing", "/v1/tenants/me/x", "/V1/events", "/v1/tenants/x/jwksXjson"];
   const row = { status: 404, code: "unknown_path" };
-  const gone = (path: string): Row => ({ section: "decisions 3", request: () => send("POST", path), ...row });
+  const gone = (path: string): Row => ({ section: "rules 3", request: () => send("POST", path), ...row });
   const otherVersion = (path: string): Row => ({
     section: "spec: Versioning",
     request: () => send("GET", path, { token: ada.jwt }),
@@ -124,7 +124,7 @@ describe("a method that a path has not is 405 with Allow", () => {
         wrong.map(([method, allow]) => [
           `${method} ${path}`,
           {
-            section: "decisions 3",
+            section: "rules 3",
             request: () => send(method, path),
             status: 405,
             code: "method_not_allowed",
@@ -179,15 +179,15 @@ describe("a body", () => {
     ...Object.fromEntries(
       types.map((type) => [
         `of type "${type}" is taken`,
-        { section: "decisions 3", request: () => putHooks({ body: "[]", type }), status: 200 } satisfies Row,
+        { section: "rules 3", request: () => putHooks({ body: "[]", type }), status: 200 } satisfies Row,
       ]),
     ),
-    "without a type is taken": { section: "decisions 3", request: () => putHooks({ body: "[]" }), status: 200 },
+    "without a type is taken": { section: "rules 3", request: () => putHooks({ body: "[]" }), status: 200 },
     ...Object.fromEntries(
       wrongTypes.map((type) => [
         `of type ${type} is 415`,
         {
-          section: "decisions 3",
+          section: "rules 3",
           request: () => putHooks({ body: "[]", type }),
           status: 415,
           code: "unsupported_media_type",
@@ -198,7 +198,7 @@ describe("a body", () => {
       ["gzip", "br", "deflate", "gzip, identity"].map((encoding) => [
         `with Content-Encoding ${encoding} is 415`,
         {
-          section: "decisions 3",
+          section: "rules 3",
           request: () => putHooks({ body: "[]", type: "application/json", encoding }),
           status: 415,
           code: "unsupported_media_type",
@@ -206,18 +206,18 @@ describe("a body", () => {
       ]),
     ),
     "of 64 KiB is read": {
-      section: "decisions 3",
+      section: "rules 3",
       request: () => putHooks({ body: `[]${" ".repeat(kib64 - 2)}` }),
       status: 200,
     },
     "of one byte more is 413": {
-      section: "decisions 3",
+      section: "rules 3",
       request: () => putHooks({ body: `[]${" ".repeat(kib64 - 1)}` }),
       status: 413,
       code: "body_too_large",
     },
     "of one byte more in chunks is 413": {
-      section: "decisions 3",
+      section: "rules 3",
       request: () =>
         rawRequest(server(), "PUT", "/v1/tenants/webhooks", {
           headers: { Authorization: `Bearer ${ada.jwt}`, "Transfer-Encoding": "chunked" },
@@ -229,12 +229,12 @@ describe("a body", () => {
   });
 });
 
-describe("order of judgement (decisions, section 3)", () => {
+describe("order of judgement (rules, section 3)", () => {
   const tooLarge = " ".repeat(kib64 + 1);
   const single = (token: string, body: string) => send("POST", "/v1/events/replays/single", { token, body });
   const order = (name: string, request: () => Promise<Answer>, status: number, code?: string): [string, Row] => [
     name,
-    { section: "decisions 3", request, status, ...(code !== undefined && { code }) },
+    { section: "rules 3", request, status, ...(code !== undefined && { code }) },
   ];
   const testHook = () => send("POST", "/v1/tenants/webhooks/wh_1/test", { token: ada.jwt });
 
@@ -345,11 +345,7 @@ describe("the field that is to blame stands in a header, with its rule", () => {
       "events[0].payload",
       /^must be a JSON object$/,
     ],
-    "of the request's head": [
-      () => ada.ingest({}, { "Idempotency-Key": "" }),
-      "Idempotency-Key",
-      /^must be 1 to 255/,
-    ],
+    "of the request's head": [() => ada.ingest({}, { "Idempotency-Key": "" }), "Idempotency-Key", /^must be 1 to 255/],
   };
   test.each(Object.entries(named))("%s", async (_, [request, field, rule]) => {
     const { status, headers, body, text } = await request();

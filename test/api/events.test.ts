@@ -73,7 +73,7 @@ const refusedQueries = (path: string) =>
     [...badQueries, ...badRanges].map((query): [string, Scenario<World>] => [
       `?${query}`,
       {
-        section: "decisions 7",
+        section: "rules 7",
         request: ({ tenant }) => tenant.get(`${path}?${query}`),
         status: 400,
         exact: true,
@@ -151,7 +151,7 @@ describe("the list", () => {
       body: { events: [], total: 15, totalEvents: 5 },
     },
     "a page cuts through the records of an event": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ tenant }) => tenant.get("/v1/events?page=1&size=4"),
       status: 200,
       then: (_, { body }) =>
@@ -170,7 +170,7 @@ describe("the list", () => {
       then: (_, { body }) => expect([body.events.length, body.total]).toEqual([1000, 2000]),
     },
     "a filtered total is counted to 10,000, an unfiltered one to its end": {
-      section: "decisions 7",
+      section: "rules 7",
       async given({ server: app, busy }) {
         for (let i = 0; i < 9; i += 1) await batchOf(app, busy, 1000);
       },
@@ -183,7 +183,7 @@ describe("the list", () => {
       },
     },
     "only a webhook's records, by its URL or id": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ tenant, bad }) => tenant.get(`/v1/events?webhook=${encodeURIComponent(bad.url)}`),
       status: 200,
       async then({ tenant, bad }, { body }) {
@@ -202,7 +202,7 @@ describe("the list", () => {
       body: { events: [], total: 0, totalIsExact: true },
     },
     "a range of ingestion times, both ends inclusive": {
-      section: "decisions 7",
+      section: "rules 7",
       async request({ tenant, eventIds }) {
         const at = async (id = "") => (await tenant.get(`/v1/events/${id}`)).body[0].ingestionTimestamp;
         return tenant.get(`/v1/events?from=${await at(eventIds[1])}&to=${await at(eventIds[3])}`);
@@ -214,7 +214,7 @@ describe("the list", () => {
       },
     },
     "a date alone is its first or last millisecond": {
-      section: "decisions 2",
+      section: "rules 2",
       request({ tenant }) {
         const today = new Date().toISOString().slice(0, 10);
         return tenant.get(`/v1/events?from=${today}&to=${today}`);
@@ -256,7 +256,7 @@ describe("the list by state", () => {
       then: (_, { body }) => expect([outcomes(body.events).join(), body.total]).toEqual(["2,FAILED,1,FAILED", 5]),
     },
     "it takes the filters too": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ tenant, good }) => tenant.get(`/v1/events/state/FAILED?webhook=${encodeURIComponent(good.url)}`),
       status: 200,
       exact: true,
@@ -266,7 +266,7 @@ describe("the list by state", () => {
       ["delivered", "UNKNOWN"].map((state): [string, Scenario<World>] => [
         `the state ${state}`,
         {
-          section: "decisions 7",
+          section: "rules 7",
           request: ({ tenant }) => tenant.get(`/v1/events/state/${state}`),
           status: 400,
           exact: true,
@@ -309,7 +309,7 @@ describe("one event", () => {
       then: (_, { body }) => expect(outcomes(body)).toEqual(states.map((state) => [2, state])),
     },
     "without a webhook it has one record that says so": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}`),
       status: 200,
       then({ other, otherEventId }, { body }) {
@@ -337,7 +337,7 @@ describe("one event", () => {
 
   scenarios("GET /v1/events/{id}/attempts", () => world, {
     "an event without a webhook has none": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}/attempts`),
       status: 200,
       exact: true,
@@ -345,7 +345,7 @@ describe("one event", () => {
       headers: { "total-count": "0" },
     },
     "a size above 1,000 is refused": {
-      section: "decisions 15",
+      section: "rules 15",
       request: ({ other, otherEventId }) => other.get(`/v1/events/${otherEventId}/attempts?size=1001`),
       status: 400,
       body: { message: "size must be at most 1000." },

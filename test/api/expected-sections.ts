@@ -1,6 +1,6 @@
 /**
- * The sections of the law that rows in this folder have to prove: headings of the interface specification and numbers of
- * the decisions. A section without a row fails `sections.test.ts`, and so does a row with a section that is not here.
+ * The sections that rows in this folder have to prove: headings of the specification and numbers of the rules. A section
+ * without a row fails `sections.test.ts`, and so does a row with a section that is not here.
  */
 export const expectedSections: readonly string[] = [
   // Resources and their fields
@@ -26,9 +26,9 @@ export const expectedSections: readonly string[] = [
   "spec: Errors",
   "spec: Limits",
   "spec: Versioning",
-  // Decisions: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
+  // Rules: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
   // payments, operator
-  ...Array.from({ length: 13 }, (_, i) => `decisions ${i + 1}`),
+  ...Array.from({ length: 13 }, (_, i) => `rules ${i + 1}`),
   // Answers that are bounded
-  "decisions 15",
+  "rules 15",
 ];

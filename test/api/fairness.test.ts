@@ -7,7 +7,7 @@ import { provenSections, useServer } from "./scenario.ts";
 import type { Flood } from "./silent-accounts.ts";
 import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "./support.ts";
 
-provenSections.add("decisions 8");
+provenSections.add("rules 8");
 
 let hooks: Hooks;
 let silent: SilentAccounts;

@@ -3,14 +3,14 @@ import { startTestApp } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
 import { ingestOne } from "./support.ts";
 
-provenSections.add("decisions 3").add("decisions 6").add("decisions 13");
+provenSections.add("rules 3").add("rules 6").add("rules 13");
 
 const server = useServer();
 const world = () => ({ server: server() });
 
 scenarios("GET /healthz", world, {
   "the process answers": {
-    section: "decisions 3",
+    section: "rules 3",
     request: ({ server: { request } }) => request("GET", "/healthz"),
     status: 200,
     exact: true,
@@ -20,7 +20,7 @@ scenarios("GET /healthz", world, {
 
 scenarios("GET /readyz", world, {
   "the server can take events": {
-    section: "decisions 3",
+    section: "rules 3",
     request: ({ server: { request } }) => request("GET", "/readyz"),
     status: 200,
     exact: true,

@@ -19,9 +19,9 @@ import {
   until,
 } from "./support.ts";
 
-/** Decisions, section 9: what the inbox answers, and what becomes of it. */
+/** Rules, section 9: what the inbox answers, and what becomes of it. */
 
-provenSections.add("decisions 8").add("decisions 9");
+provenSections.add("rules 8").add("rules 9");
 
 let hooks: Hooks;
 beforeAll(async () => {

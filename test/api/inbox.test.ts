@@ -8,9 +8,9 @@ import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { provenSections, type Scenario, scenarios, useServer } from "./scenario.ts";
 import { ingestOne, isoPattern, outcome, register, until } from "./support.ts";
 
-/** Decisions, section 9: the inbox of every account. How it answers is in `inbox-answers.test.ts`. */
+/** Rules, section 9: the inbox of every account. How it answers is in `inbox-answers.test.ts`. */
 
-provenSections.add("decisions 9");
+provenSections.add("rules 9");
 
 const { any, stringMatching } = expect;
 
@@ -41,7 +41,7 @@ const standard = { status: 204, delay_ms: 0, silent: false };
 // ---------------------------------------------------------------- reading and telling
 
 const refusedQuery = (query: string, message: RegExp): Scenario<World> => ({
-  section: "decisions 9",
+  section: "rules 9",
   request: ({ ada }) => ada.get(`/v1/inbox${query}`),
   status: 400,
   exact: true,
@@ -50,7 +50,7 @@ const refusedQuery = (query: string, message: RegExp): Scenario<World> => ({
 
 scenarios<World>("GET /v1/inbox", world, {
   "every account has one, empty, with an address of its own": {
-    section: "decisions 9",
+    section: "rules 9",
     request: ({ ada }) => ada.get("/v1/inbox"),
     status: 200,
     exact: true,
@@ -74,7 +74,7 @@ scenarios<World>("GET /v1/inbox", world, {
 
 /** Told this, it answers that from then on; nobody else's does. */
 const told = (body: unknown, answer: typeof standard): Scenario<World> => ({
-  section: "decisions 9",
+  section: "rules 9",
   request: ({ ada }) => ada.put("/v1/inbox/answer", body),
   status: 200,
   exact: true,
@@ -85,7 +85,7 @@ const told = (body: unknown, answer: typeof standard): Scenario<World> => ({
 });
 
 const notTold = (body: unknown, message: RegExp): Scenario<World> => ({
-  section: "decisions 9",
+  section: "rules 9",
   request: ({ ada }) => ada.put("/v1/inbox/answer", body),
   status: 400,
   exact: true,
@@ -120,7 +120,7 @@ const put = (account: TestAccount, ...urls: string[]): Promise<Answer> =>
   );
 
 const refusedUrl = (urls: () => string[], code: string, message: RegExp): Scenario<World> => ({
-  section: "decisions 9",
+  section: "rules 9",
   request: ({ ada }) => put(ada, ...urls()),
   status: 400,
   exact: true,
@@ -148,7 +148,7 @@ const almost: Record<string, [change: (url: string) => string, code?: string, me
 
 scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "the own inbox, exactly": {
-    section: "decisions 9",
+    section: "rules 9",
     request: ({ ada }) => put(ada, adasInbox),
     status: 200,
     exact: true,
@@ -176,7 +176,7 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
 
 scenarios<World>("POST /v1/tenants", world, {
   "somebody's inbox, while the own one does not exist yet": {
-    section: "decisions 9",
+    section: "rules 9",
     request: ({ server }) =>
       server.request("POST", "/v1/tenants", { body: { webhooks: [{ webhook_url: evesInbox }] } }),
     status: 400,

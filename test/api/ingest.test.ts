@@ -61,7 +61,7 @@ describe("what is accepted", () => {
       },
     },
     "the event is stored when the answer comes": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ tenant }) => tenant.ingest({ n: 1 }),
       status: 202,
       async then({ tenant }, { body }) {
@@ -71,7 +71,7 @@ describe("what is accepted", () => {
       },
     },
     "other top-level fields are ignored": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: { request }, tenant }) =>
         request("POST", "/v1/ingest", {
           token: tenant.apiKey,
@@ -86,17 +86,17 @@ describe("what is accepted", () => {
       },
     },
     "a body of exactly 256 KiB": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, tenant }) => ingestRaw(app, tenant.apiKey, bodyOfSize(maxBody)),
       status: 202,
     },
     "64 levels, the body's own object among them": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, tenant }) => ingestRaw(app, tenant.apiKey, `{"payload":${nested(63)}}`),
       status: 202,
     },
     "a chunked body without a length": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ server: app, tenant }) =>
         rawRequest(app, "POST", "/v1/ingest", {
           headers: { Authorization: `Bearer ${tenant.apiKey}` },
@@ -110,7 +110,7 @@ describe("what is accepted", () => {
       ["", "application/json", "application/json; charset=utf-8", "application/cloudevents+json"].map((type) => [
         `the content type ${type || "absent"}`,
         {
-          section: "decisions 3",
+          section: "rules 3",
           request: ({ server: app, tenant }: World) =>
             rawRequest(app, "POST", "/v1/ingest", {
               headers: { Authorization: `Bearer ${tenant.apiKey}`, ...(type && { "Content-Type": type }) },
@@ -145,7 +145,7 @@ describe("bytes are kept", () => {
       Object.entries(faithful).map(([what, payload]): [string, Scenario<World>] => [
         `${what}: in originalPayload and at the webhook`,
         {
-          section: "decisions 6",
+          section: "rules 6",
           request: ({ server: app, tenant }) =>
             ingestRaw(app, tenant.apiKey, ` {"x":[],"payload" : ${payload} ,"y":1}\n`),
           status: 202,
@@ -201,7 +201,7 @@ describe("what is refused", () => {
       Object.entries(refused).map(([what, [body, code]]): [string, Scenario<World>] => [
         what,
         {
-          section: "decisions 6",
+          section: "rules 6",
           request: ({ server: app, other }) => ingestRaw(app, other.apiKey, body),
           status: 400,
           exact: true,
@@ -214,14 +214,14 @@ describe("what is refused", () => {
       ]),
     ),
     "a byte more than 256 KiB": {
-      section: "decisions 6",
+      section: "rules 6",
       request: ({ server: app, other }) => ingestRaw(app, other.apiKey, bodyOfSize(maxBody + 1)),
       status: 413,
       exact: true,
       body: { message: "The body must be at most 262144 bytes.", code: "body_too_large" },
     },
     "a chunked body beyond 256 KiB": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ server: app, other }) =>
         rawRequest(app, "POST", "/v1/ingest", {
           headers: { Authorization: `Bearer ${other.apiKey}`, "Content-Type": "application/json" },
@@ -232,21 +232,21 @@ describe("what is refused", () => {
       body: error("body_too_large"),
     },
     "a body that is no JSON by its type": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ tenant }) => tenant.ingest({}, { "Content-Type": "text/plain" }),
       status: 415,
       exact: true,
       body: error("unsupported_media_type"),
     },
     "a compressed body": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ tenant }) => tenant.ingest({}, { "Content-Encoding": "gzip" }),
       status: 415,
       exact: true,
       body: error("unsupported_media_type"),
     },
     "no key, before anything is said of the body": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ server: { request } }) => request("POST", "/v1/ingest", { body: "no json" }),
       status: 401,
       exact: true,
@@ -268,12 +268,12 @@ describe("what is refused", () => {
       body: error("unauthenticated"),
     },
     "the size before the type, and the type before the content": {
-      section: "decisions 3",
+      section: "rules 3",
       request: ({ other }) => other.ingest({ a: "x".repeat(maxBody) }, { "Content-Type": "text/plain" }),
       status: 413,
     },
     "an account that the operator has suspended": {
-      section: "decisions 4",
+      section: "rules 4",
       async given({ server: { request, operatorToken }, other }) {
         await request("POST", `/operator/tenants/${other.id}/suspend`, { token: operatorToken });
       },
@@ -287,7 +287,7 @@ describe("what is refused", () => {
       },
     },
     "an account whose card is not verified": {
-      section: "decisions 4",
+      section: "rules 4",
       async request({ server: app }) {
         const { apiKey } = await seedTenant(app, { tier: "pro", enforcedTier: null });
         return ingestRaw(app, apiKey, '{"payload":{}}');
@@ -297,7 +297,7 @@ describe("what is refused", () => {
       body: { message: expect.stringContaining("POST /v1/tenants/payment-method"), code: "card_not_verified" },
     },
     "an account that is suspended for payment": {
-      section: "decisions 4",
+      section: "rules 4",
       async request({ server: app }) {
         const { tenant, apiKey } = await seedTenant(app, { tier: "pro" });
         await app.app.store.suspend(tenant.key, "payment", Date.now());

@@ -4,7 +4,7 @@ import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { createTravelClock, ingestOne, isoPattern, register, startHooks, until } from "./support.ts";
 
-/** Specification, "API keys"; decisions, sections 5 and 8: API keys, signing keys and secrets, and their rotation. */
+/** Specification, "API keys"; rules, sections 5 and 8: API keys, signing keys and secrets, and their rotation. */
 
 const { any, stringMatching } = expect;
 
@@ -103,7 +103,7 @@ const delayRefusals = (path: string, field: string, section: string): Record<str
 
 scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
   "without a body the others stop at once": {
-    section: "decisions 5",
+    section: "rules 5",
     given: fresh,
     request: () => rotate(rotated),
     status: 201,
@@ -120,7 +120,7 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
     },
   },
   "with grace 0, too": {
-    section: "decisions 5",
+    section: "rules 5",
     given: fresh,
     request: () => rotate(rotated, 0),
     status: 201,
@@ -129,7 +129,7 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
     then: async () => expect(await worksFor(rotated.apiKey)).toBe(false),
   },
   "with grace both work until it is over": {
-    section: "decisions 5",
+    section: "rules 5",
     given: fresh,
     request: () => rotate(rotated, 3600),
     status: 201,
@@ -146,7 +146,7 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
     },
   },
   "the earlier of its own end and now + grace counts, for every other key": {
-    section: "decisions 5",
+    section: "rules 5",
     async given(world) {
       await fresh(world);
       await rotate(rotated, 60);
@@ -167,12 +167,12 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
     },
   },
   "another account's keys stay": {
-    section: "decisions 5",
+    section: "rules 5",
     request: ({ ada }) => rotate(ada),
     status: 201,
     then: async ({ eve }) => expect(await worksFor(eve.apiKey)).toBe(true),
   },
-  ...delayRefusals("/v1/tenants/api-keys/rotate", "grace_period_seconds", "decisions 5"),
+  ...delayRefusals("/v1/tenants/api-keys/rotate", "grace_period_seconds", "rules 5"),
 });
 
 const jwk = {
@@ -191,7 +191,7 @@ const published = async (account: TestAccount): Promise<string[]> =>
 
 scenarios<World>("GET /v1/tenants/{tenantId}/jwks.json", world, {
   "the public keys, for anybody": {
-    section: "decisions 8",
+    section: "rules 8",
     request: ({ server, ada }) => server.request("GET", `/v1/tenants/${ada.id}/jwks.json`),
     status: 200,
     exact: true,
@@ -200,7 +200,7 @@ scenarios<World>("GET /v1/tenants/{tenantId}/jwks.json", world, {
     never: () => ['"d"', "whsec_", "argon2"],
   },
   "of an unknown tenant": {
-    section: "decisions 8",
+    section: "rules 8",
     request: ({ server }) => server.request("GET", "/v1/tenants/t0000000000000/jwks.json"),
     status: 404,
     exact: true,
@@ -216,9 +216,9 @@ const rotatedKey = {
 };
 
 scenarios<World>("POST /v1/tenants/signing-keys/rotate", world, {
-  ...delayRefusals("/v1/tenants/signing-keys/rotate", "activate_after_seconds", "decisions 8"),
+  ...delayRefusals("/v1/tenants/signing-keys/rotate", "activate_after_seconds", "rules 8"),
   "publishes at once, to sign a day later; the old one stays 7 days longer": {
-    section: "decisions 8",
+    section: "rules 8",
     given: fresh,
     request: () => rotated.post("/v1/tenants/signing-keys/rotate"),
     status: 201,
@@ -239,7 +239,7 @@ scenarios<World>("POST /v1/tenants/signing-keys/rotate", world, {
     },
   },
   "activates at once with 0": {
-    section: "decisions 8",
+    section: "rules 8",
     given: fresh,
     request: () => rotated.post("/v1/tenants/signing-keys/rotate", { activate_after_seconds: 0 }),
     status: 201,
@@ -254,7 +254,7 @@ let firstSecret: string;
 
 scenarios<World>("GET /v1/tenants/signing-secret", world, {
   "shows it": {
-    section: "decisions 8",
+    section: "rules 8",
     given: fresh,
     request: () => rotated.get("/v1/tenants/signing-secret"),
     status: 200,
@@ -268,7 +268,7 @@ scenarios<World>("GET /v1/tenants/signing-secret", world, {
 
 scenarios<World>("POST /v1/tenants/signing-secret/rotate", world, {
   "replaces it, and both sign for 7 days": {
-    section: "decisions 8",
+    section: "rules 8",
     request: () => rotated.post("/v1/tenants/signing-secret/rotate"),
     status: 201,
     exact: true,
@@ -285,7 +285,7 @@ scenarios<World>("POST /v1/tenants/signing-secret/rotate", world, {
   },
 });
 
-describe("what deliveries carry (decisions, section 8)", () => {
+describe("what deliveries carry (rules, section 8)", () => {
   const request = async (account: TestAccount, eventId: string) =>
     (await account.get(`/v1/events/${eventId}/delivery`)).body.headers as Record<string, string>;
   const logInAgain = async ({ id: loginId, password }: TestAccount) => {

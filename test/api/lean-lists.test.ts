@@ -28,7 +28,7 @@ const world = (): World => ({ server: server(), ada });
 
 /** The same answer as without `payload=false`, but for the payloads. */
 const lean = (path: string): Scenario<World> => ({
-  section: "decisions 7",
+  section: "rules 7",
   request: ({ ada }) => ada.get(`${path}payload=false`),
   status: 200,
   never: () => ["payload-of-ada"],
@@ -43,7 +43,7 @@ const lean = (path: string): Scenario<World> => ({
 });
 
 const refused = (path: string, value: string): Scenario<World> => ({
-  section: "decisions 7",
+  section: "rules 7",
   request: ({ ada }) => ada.get(`${path}?payload=${value}`),
   status: 400,
   exact: true,
@@ -60,7 +60,7 @@ describe("payload=false", () => {
     "is a page without payloads": lean("/v1/events?page=1&size=2&"),
     "is a filtered list without payloads, its total as before": lean("/v1/events?from=2020-01-01&"),
     "payload=true is as without it": {
-      section: "decisions 7",
+      section: "rules 7",
       request: ({ ada }) => ada.get("/v1/events?payload=true"),
       status: 200,
       then: async ({ ada }, { text }) => expect(text).toBe((await ada.get("/v1/events")).text),

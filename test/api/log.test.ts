@@ -5,7 +5,7 @@ import { startTestApp, type TestAccount, type TestApp } from "../support/test-ap
 import { gate, type Hooks, outcome, register, startHooks, until } from "./support.ts";
 
 /**
- * Decisions, section 3 ("no secret") and hardening: whatever happens on a server, its log has no password, token, key,
+ * Rules, section 3, and hazards, section 5, "Logs": whatever happens on a server, its log has no password, token, key,
  * secret or payload. One server lives through all of it, at the level debug.
  */
 

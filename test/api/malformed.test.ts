@@ -4,7 +4,7 @@ import { serveEndpoints } from "../support/serve-endpoints.ts";
 import { useServer } from "./scenario.ts";
 import { ingestOne } from "./support.ts";
 
-/** Decisions, section 3, and RFC 9112, section 3: a Host and a target that are none are refused before anything reads them. */
+/** Rules, section 3, and RFC 9112, section 3: a Host and a target that are none are refused before anything reads them. */
 
 const local = useServer();
 const open = useServer({ env: { POSTRIDER_PUBLIC_URL: "https://relay.example.com" } });

@@ -8,7 +8,7 @@ import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts"
 import { scenarios, useServer } from "./scenario.ts";
 import { createTravelClock, rawRequest } from "./support.ts";
 
-/** Decisions, section 1: local mode, public mode, closed sign-up; section 4: the limits by address; 13: /metrics. */
+/** Rules, section 1: local mode, public mode, closed sign-up; section 4: the limits by address; 13: /metrics. */
 
 const { any, stringMatching } = expect;
 const error = (code: string) => ({ message: stringMatching(/\.$/), code });
@@ -94,7 +94,7 @@ describe("public mode", () => {
 
   scenarios<World>("POST /v1/tenants", world, {
     "60 accounts an hour for one address, IPv6 by /64": {
-      section: "decisions 4",
+      section: "rules 4",
       given: async () => {
         const made = await all(60, (n) => from(`2001:db8:1:2::${n.toString(16)}`, "POST", "/v1/tenants"));
         expect(made).toEqual(Array(60).fill(201));
@@ -113,7 +113,7 @@ describe("public mode", () => {
       },
     },
     "an http webhook is refused, on loopback too": {
-      section: "decisions 1",
+      section: "rules 1",
       request: ({ server }) =>
         server.request("POST", "/v1/tenants", { body: { webhooks: [{ webhook_url: "http://127.0.0.1:9000/" }] } }),
       status: 400,
@@ -197,21 +197,21 @@ describe("closed sign-up", () => {
 
   scenarios<World>("POST /v1/tenants", world, {
     "is 403": {
-      section: "decisions 1",
+      section: "rules 1",
       request: () => create(),
       status: 403,
       exact: true,
       body: error("signup_closed"),
     },
     "for a paid tier, too": {
-      section: "decisions 1",
+      section: "rules 1",
       request: () => create({ tier: "pro", name: "Ada", email: "ada@example.com", password: goodPassword }),
       status: 403,
       exact: true,
       body: error("signup_closed"),
     },
     "a bad body is 400 first": {
-      section: "decisions 3",
+      section: "rules 3",
       request: () => create({ tier: "enterprise" }),
       status: 400,
       exact: true,
@@ -228,7 +228,7 @@ describe("closed sign-up", () => {
   });
 });
 
-describe("the start (decisions, section 1)", () => {
+describe("the start (rules, section 1)", () => {
   const stops: Record<string, [env: Record<string, string>, words: RegExp]> = {
     "an open listener without a public URL": [{ POSTRIDER_HOST: "0.0.0.0" }, /POSTRIDER_PUBLIC_URL=https:/],
     "a malformed port": [{ POSTRIDER_PORT: "http" }, /POSTRIDER_PORT .*Try: POSTRIDER_PORT=8080/],

@@ -14,9 +14,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Decisions, section 12: a bank that wants its customer to confirm what a month's end charges. */
+/** Rules, section 12: a bank that wants its customer to confirm what a month's end charges. */
 
-provenSections.add("decisions 12");
+provenSections.add("rules 12");
 
 test("gives the account a payment_url, and the charge is made once it is confirmed there", async () => {
   await using at = await startAtMonthEnd(cards.careful);

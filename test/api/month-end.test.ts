@@ -15,9 +15,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Decisions, section 12: the subscription, charged on the last day of the month at 12:00 in Lagos (11:00 UTC). */
+/** Rules, section 12: the subscription, charged on the last day of the month at 12:00 in Lagos (11:00 UTC). */
 
-provenSections.add("decisions 1").add("decisions 4").add("decisions 12");
+provenSections.add("rules 1").add("rules 4").add("rules 12");
 
 const october31 = "2031-10-31T11:00:00.000Z";
 const november30 = "2031-11-30T11:00:00.000Z";

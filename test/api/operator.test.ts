@@ -4,7 +4,7 @@ import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
 import { isoPattern } from "./support.ts";
 
-/** Decisions, section 13: the operator's endpoints. */
+/** Rules, section 13: the operator's endpoints. */
 
 const { any, stringMatching } = expect;
 
@@ -59,7 +59,7 @@ function operatorScenarios(endpoint: string, rows: Record<string, Row>): void {
 }
 
 const refused = (request: () => Promise<Answer>, code: string, message?: RegExp): Row => ({
-  section: "decisions 13",
+  section: "rules 13",
   request,
   status: code === "tenant_not_found" ? 404 : 400,
   body: error(code, message),
@@ -70,13 +70,13 @@ const hook = (n: number) => ({ webhook_url: `https://example.com/${n}` });
 
 operatorScenarios("POST /operator/tenants", {
   "a free account with nothing given": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("POST", ""),
     status: 201,
     body: { tenant_id: any(String), tier: "free", name: any(String), email: any(String), password: any(String) },
   },
   "a paid account is in force at once, its password generated and shown": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("POST", "", paid),
     status: 201,
     body: { tenant_id: any(String), ...paid, password: any(String) },
@@ -86,7 +86,7 @@ operatorScenarios("POST /operator/tenants", {
     },
   },
   "an enterprise account with a password and three webhooks": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () =>
       operator("POST", "", {
         ...{ tier: "enterprise", name: "Bank", email: "bank@example.com", password: goodPassword },
@@ -115,7 +115,7 @@ operatorScenarios("POST /operator/tenants", {
 
 operatorScenarios("GET /operator/tenants", {
   "a page, the newest first": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("GET", "?page=0&size=2"),
     status: 200,
     body: {
@@ -127,7 +127,7 @@ operatorScenarios("GET /operator/tenants", {
     },
   },
   "a page behind the last": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("GET", "?page=9"),
     status: 200,
     body: { tenants: [], total: 4 },
@@ -142,20 +142,20 @@ const unknown = "/t0000000000000";
 
 operatorScenarios("/operator/tenants/{id}", {
   "GET shows it": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("GET", `/${ada.id}`),
     status: 200,
     body: record(detail),
   },
   "GET of an unknown one": refused(() => operator("GET", unknown), "tenant_not_found"),
   "PUT tier": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => operator("PUT", `/${ada.id}/tier`, { tier: "enterprise" }),
     status: 200,
     body: record({ tier: "enterprise", enforced_tier: "enterprise" }),
   },
   "PUT tier free again, and webhooks beyond its limit stay": {
-    section: "decisions 13",
+    section: "rules 13",
     async request() {
       await ada.put("/v1/tenants/webhooks", [hook(1), hook(2), hook(3)]);
       return operator("PUT", `/${ada.id}/tier`, { tier: "free" });
@@ -165,7 +165,7 @@ operatorScenarios("/operator/tenants/{id}", {
     then: async () => expect((await operator("GET", `/${ada.id}`)).body).toEqual(record({ ...detail, webhooks: 3 })),
   },
   "PUT tier when its e-mail is another's login": {
-    section: "decisions 4",
+    section: "rules 4",
     async request() {
       const { id } = await server().account({ email: "ada@EXAMPLE.com", password: goodPassword });
       return operator("PUT", `/${id}/tier`, { tier: "pro" });
@@ -174,7 +174,7 @@ operatorScenarios("/operator/tenants/{id}", {
     body: error("email_taken"),
   },
   "PUT tier makes the e-mail a login, and free unmakes it": {
-    section: "decisions 4",
+    section: "rules 4",
     async request() {
       const { id } = await server().account({ email: "Eve@example.com", password: goodPassword });
       await operator("PUT", `/${id}/tier`, { tier: "pro" });
@@ -200,7 +200,7 @@ operatorScenarios("/operator/tenants/{id}", {
   ),
   "DELETE an unknown one": refused(() => operator("DELETE", unknown), "tenant_not_found"),
   "POST reset-password ends every session": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => operator("POST", `/${ada.id}/reset-password`),
     status: 200,
     body: { tenant_id: any(String), password: any(String) },
@@ -210,7 +210,7 @@ operatorScenarios("/operator/tenants/{id}", {
     },
   },
   "DELETE deletes it": {
-    section: "decisions 13",
+    section: "rules 13",
     request: () => operator("DELETE", `/${ada.id}`),
     status: 204,
     body: undefined,

@@ -23,9 +23,9 @@ import {
 import { provenSections, useServer } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Decisions, section 12: what a `payment_url` leads to, and how the program hears of payments. */
+/** Rules, section 12: what a `payment_url` leads to, and how the program hears of payments. */
 
-provenSections.add("decisions 1").add("decisions 12").add("spec: Tenant");
+provenSections.add("rules 1").add("rules 12").add("spec: Tenant");
 
 const { stringMatching } = expect;
 const minuteMs = 60_000;

@@ -17,9 +17,9 @@ import {
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
 
-/** Decisions, section 12: no charge ever happens twice and no payment is lost, wherever the server was stopped. */
+/** Rules, section 12: no charge ever happens twice and no payment is lost, wherever the server was stopped. */
 
-provenSections.add("decisions 12").add("decisions 3");
+provenSections.add("rules 12").add("rules 3");
 
 const minuteMs = 60_000;
 

@@ -18,9 +18,9 @@ import {
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
 
-/** Decisions, sections 3 and 12: a whole story of payments, and where its secrets must not be. */
+/** Rules, sections 3 and 12: a whole story of payments, and where its secrets must not be. */
 
-provenSections.add("decisions 3").add("decisions 12");
+provenSections.add("rules 3").add("rules 12");
 
 const dayMs = 24 * 60 * 60 * 1000;
 

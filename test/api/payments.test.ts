@@ -21,7 +21,7 @@ import {
 import { scenarios, useServer } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Specification, "Accounts" and item 7 of "What the service does"; decisions, sections 4 and 12: the card of an account. */
+/** Specification, "Accounts" and item 7 of "What the service does"; rules, sections 4 and 12: the card of an account. */
 
 const { any, stringMatching } = expect;
 
@@ -64,7 +64,7 @@ scenarios<World>("POST /v1/tenants", world, {
     never: () => [goodPassword, "argon2", "svc_sk_"],
   },
   "its e-mail is a login id at once, in any case": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ ...order, email: "grace@example.com" }),
     status: 201,
     async then({ server }) {
@@ -74,13 +74,13 @@ scenarios<World>("POST /v1/tenants", world, {
     },
   },
   "the e-mail of an account that is not verified is taken, too": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ ...order, email: "aDA@example.com" }),
     status: 400,
     body: { code: "email_taken" },
   },
   "two at once with one e-mail: one account": {
-    section: "decisions 4",
+    section: "rules 4",
     async request() {
       const twice = { ...order, email: "twice@example.com" };
       const answers = await Promise.all([create(twice), create(twice)]);
@@ -91,7 +91,7 @@ scenarios<World>("POST /v1/tenants", world, {
     status: 201,
   },
   "webhooks are judged by the plan that was asked for": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => create({ ...order, tier: "business", email: "two-hooks@example.com", webhooks: [hook(1), hook(2)] }),
     status: 201,
     body: { tier: "business", payment_url: paymentUrl },
@@ -119,7 +119,7 @@ scenarios<World>("GET /v1/tenants/{tenantId}/status", world, {
 
 scenarios<World>("GET /v1/tenants/me", world, {
   "before the first verification no events are included, and webhooks can be set up": {
-    section: "decisions 4",
+    section: "rules 4",
     request: ({ pending }) => pending.get("/v1/tenants/me"),
     status: 200,
     body: {
@@ -134,7 +134,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
 });
 
 const refusedIngestion = {
-  section: "decisions 4",
+  section: "rules 4",
   status: 402,
   exact: true,
   body: { message: stringMatching(/POST \/v1\/tenants\/payment-method/), code: "card_not_verified" },
@@ -252,10 +252,10 @@ describe('the card verification (specification, "What the service does", item 7)
   });
 });
 
-describe("another card (decisions, section 12)", () => {
+describe("another card (rules, section 12)", () => {
   scenarios<World>("POST /v1/tenants/payment-method", world, {
     "while a verification is open, its page": {
-      section: "decisions 12",
+      section: "rules 12",
       request: ({ pending }) => pending.post("/v1/tenants/payment-method"),
       given: () => pending.logIn(),
       status: 200,
@@ -263,14 +263,14 @@ describe("another card (decisions, section 12)", () => {
       body: () => ({ payment_url: pending.paymentUrl, payment_note: stringMatching(/100 NGN/) }),
     },
     "a free account has nothing to pay": {
-      section: "decisions 12",
+      section: "rules 12",
       request: async ({ server }) => (await signUpFree(server)).post("/v1/tenants/payment-method"),
       status: 400,
       exact: true,
       body: { message: stringMatching(/POST \/v1\/tenants\/upgrade/), code: "no_paid_plan" },
     },
     "an enterprise account is invoiced": {
-      section: "decisions 12",
+      section: "rules 12",
       async request({ server }) {
         const account = await server.account();
         await account.setTier("enterprise");

@@ -16,9 +16,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { until } from "./support.ts";
 
-/** Decisions, sections 3 and 12: the month's end, the last charge, and what must not get into the log, over Paystack. */
+/** Rules, sections 3 and 12: the month's end, the last charge, and what must not get into the log, over Paystack. */
 
-provenSections.add("decisions 3").add("decisions 12");
+provenSections.add("rules 3").add("rules 12");
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -18,9 +18,9 @@ import {
 import { provenSections } from "./scenario.ts";
 import { closedPort } from "./support.ts";
 
-/** Decisions, section 12: an upgrade over Paystack, whatever becomes of the request that charges the saved card. */
+/** Rules, section 12: an upgrade over Paystack, whatever becomes of the request that charges the saved card. */
 
-provenSections.add("decisions 12").add("spec: Tenant tier and activation moves").add("spec: Errors");
+provenSections.add("rules 12").add("spec: Tenant tier and activation moves").add("spec: Errors");
 
 const { any, stringMatching } = expect;
 const minuteMs = 60_000;

@@ -14,9 +14,9 @@ import {
 } from "./paystack-world.ts";
 import { provenSections } from "./scenario.ts";
 
-/** Decisions, section 12: the verification of a card over Paystack, and the ways by which the program hears of it. */
+/** Rules, section 12: the verification of a card over Paystack, and the ways by which the program hears of it. */
 
-provenSections.add("decisions 12").add("spec: Tenant").add("spec: Errors");
+provenSections.add("rules 12").add("spec: Tenant").add("spec: Errors");
 
 const { any, stringMatching } = expect;
 const minuteMs = 60_000;

@@ -15,9 +15,9 @@ import {
 import { hostedPage, startPaystackWorld } from "./paystack-world.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
-/** Decisions, section 12: an address that the processor refuses is named as the cause, and can be corrected. */
+/** Rules, section 12: an address that the processor refuses is named as the cause, and can be corrected. */
 
-provenSections.add("decisions 12");
+provenSections.add("rules 12");
 
 const minuteMs = 60_000;
 const clock = createClockAt("2031-10-10T09:00:00Z");

@@ -43,7 +43,7 @@ const begin = async (busy: TestAccount) =>
 
 scenarios("GET /v1/events/replays", () => world, {
   "the newest first": {
-    section: "decisions 10",
+    section: "rules 10",
     given: async ({ busy }) => [await begin(busy), await begin(busy)],
     request: ({ busy }) => busy.get("/v1/events/replays?size=1"),
     status: 200,
@@ -58,14 +58,14 @@ scenarios("GET /v1/events/replays", () => world, {
     },
   },
   "an account without one": {
-    section: "decisions 10",
+    section: "rules 10",
     request: ({ tenant }) => tenant.get("/v1/events/replays"),
     status: 200,
     exact: true,
     body: { replays: [], total: 0 },
   },
   "a page size beyond 1,000": {
-    section: "decisions 10",
+    section: "rules 10",
     request: ({ tenant }) => tenant.get("/v1/events/replays?size=1001"),
     status: 400,
     exact: true,
@@ -75,14 +75,14 @@ scenarios("GET /v1/events/replays", () => world, {
 
 scenarios("GET /v1/events/replays/{id}", () => world, {
   "the replay as it stands": {
-    section: "decisions 10",
+    section: "rules 10",
     request: async ({ busy }) => busy.get(await begin(busy)),
     status: 200,
     body: shape,
     never,
   },
   "a suspension by the operator holds it up, and the end of it lets it go on": {
-    section: "decisions 4",
+    section: "rules 4",
     async request({ server: { request, operatorToken }, busy }) {
       const location = await begin(busy);
       await request("POST", `/operator/tenants/${busy.id}/suspend`, { token: operatorToken });
@@ -108,7 +108,7 @@ scenarios("GET /v1/events/replays/{id}", () => world, {
 
 scenarios("DELETE /v1/events/replays/{id}", () => world, {
   "cancels what is not queued yet": {
-    section: "decisions 10",
+    section: "rules 10",
     request: async ({ busy }) => busy.delete(await begin(busy)),
     status: 200,
     async then({ busy }, { body }) {
@@ -128,7 +128,7 @@ scenarios("DELETE /v1/events/replays/{id}", () => world, {
 });
 
 const preview = (body: unknown, selected: number): Scenario<World> => ({
-  section: "decisions 10",
+  section: "rules 10",
   request: ({ busy }) => busy.post("/v1/events/replays/preview", body),
   status: 200,
   exact: true,
@@ -136,7 +136,7 @@ const preview = (body: unknown, selected: number): Scenario<World> => ({
 });
 
 const refused = (body: unknown, code: string): Scenario<World> => ({
-  section: "decisions 10",
+  section: "rules 10",
   request: ({ busy }) => busy.post("/v1/events/replays/preview", body),
   status: 400,
   exact: true,
@@ -149,7 +149,7 @@ scenarios("POST /v1/events/replays/preview", () => world, {
   "a timeline of long ago": preview({ kind: "timeline", startTime: "2020-01-01", endTime: "2020-12-31" }, 0),
   "an unknown event": preview({ kind: "single", eventId: "evt_x" }, 0),
   "another account's event": {
-    section: "decisions 10",
+    section: "rules 10",
     request: ({ tenant, otherEventId }) =>
       tenant.post("/v1/events/replays/preview", { kind: "single", eventId: otherEventId }),
     status: 200,

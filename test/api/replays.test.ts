@@ -76,7 +76,7 @@ const refused = (kind: string, bodies: Record<string, [body: unknown, code: stri
     Object.entries(bodies).map(([what, [body, code]]): [string, Scenario<World>] => [
       what,
       {
-        section: "decisions 10",
+        section: "rules 10",
         request: ({ tenant }) => tenant.post(`/v1/events/replays/${kind}`, body),
         status: 400,
         exact: true,
@@ -152,7 +152,7 @@ describe("single", () => {
       },
     },
     "one in flight starts its new run when that attempt ends": {
-      section: "decisions 8",
+      section: "rules 8",
       async request() {
         const held = gate();
         const inFlight = await accountWith(held.answer);
@@ -195,7 +195,7 @@ describe("single", () => {
       body: error("event_not_found"),
     },
     "the 601st in a minute": {
-      section: "decisions 3",
+      section: "rules 3",
       async request({ other, otherEventId }) {
         for (let i = 0; i < 12; i += 1) {
           const fifty = Array.from({ length: 50 }, () => start(other, "single", { eventId: otherEventId }));
@@ -233,7 +233,7 @@ describe("all and timeline", () => {
     },
     ...refused("all", badLabels),
     "one runs, ten wait, and one more is too many": {
-      section: "decisions 3",
+      section: "rules 3",
       async request({ busy }) {
         const answers = await Promise.all(Array.from({ length: 12 }, () => start(busy, "all", {})));
         const refusal = answers.find(({ status }) => status !== 202);
@@ -286,7 +286,7 @@ describe("all and timeline", () => {
 describe("failed", () => {
   scenarios("POST /v1/events/replays/failed", () => world, {
     "only to those that have not acknowledged": {
-      section: "decisions 10",
+      section: "rules 10",
       async request() {
         const { account, hooked } = await accountWith(200, 404);
         const [good, bad] = hooked as [Hook, Hook];
@@ -303,7 +303,7 @@ describe("failed", () => {
       then: (_, { text }) => expect(text).toBe(""),
     },
     "an event that found no webhook gets records for those registered by then": {
-      section: "decisions 7",
+      section: "rules 7",
       async request() {
         const { account } = await accountWith();
         const eventId = await ingestOne(account);
@@ -320,7 +320,7 @@ describe("failed", () => {
       status: 202,
     },
     "a record of a URL that is gone is replaced, or skipped when every webhook has one": {
-      section: "decisions 10",
+      section: "rules 10",
       async request() {
         const { account, hooked } = await accountWith(404, 200);
         const [gone, stays] = hooked as [Hook, Hook];

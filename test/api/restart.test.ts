@@ -14,7 +14,7 @@ import {
   until,
 } from "./support.ts";
 
-provenSections.add("decisions 3").add("decisions 10").add("spec: Replays");
+provenSections.add("rules 3").add("rules 10").add("spec: Replays");
 
 let hooks: Hooks;
 beforeAll(async () => {

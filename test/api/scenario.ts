@@ -4,7 +4,7 @@ import { type Answer, startTestApp, type TestApp, type TestAppOptions } from "..
 
 /**
  * One row: a request, what its answer must be, and what must not appear in it. `section` names the sentence that it
- * proves, as `spec: Login` or `decisions 4`; `sections.test.ts` lists those without a row.
+ * proves, as `spec: Login` or `rules 4`; `sections.test.ts` lists those without a row.
  */
 export interface Scenario<World> {
   section: string;

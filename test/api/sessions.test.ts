@@ -5,7 +5,7 @@ import { startTestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { createTravelClock } from "./support.ts";
 
-/** Specification, "Login" and "Authentication"; decisions, section 4: sessions, passwords, and the end of an account. */
+/** Specification, "Login" and "Authentication"; rules, section 4: sessions, passwords, and the end of an account. */
 
 const { any, stringMatching } = expect;
 
@@ -73,14 +73,14 @@ scenarios<World>("POST /v1/tenants/auth/login", world, {
     },
   },
   "with the e-mail of a paid account, in any case": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => logIn("aDA@example.COM", goodPassword),
     status: 200,
     exact: true,
     body: ({ ada }: World) => ({ ...sessionOf(ada, "pro"), tenant_id: any(String), tenant_name: "Ada Ltd" }),
   },
   "with the e-mail of a free account": {
-    section: "decisions 4",
+    section: "rules 4",
     request: ({ ada }) => logIn(`sandbox+${ada.id}@postrider.invalid`, ada.password),
     status: 401,
     exact: true,
@@ -96,7 +96,7 @@ scenarios<World>("POST /v1/tenants/auth/login", world, {
     never: ({ ada }) => [ada.id, "Wr0ng"],
   },
   "an unknown id and a wrong password are the same bytes": {
-    section: "decisions 4",
+    section: "rules 4",
     request: () => logIn("t0000000000000", goodPassword),
     status: 401,
     async then({ ada }, { text, headers }) {
@@ -136,7 +136,7 @@ scenarios<World>("POST /v1/tenants/auth/login", world, {
 
 scenarios<World>("POST /v1/tenants/auth/refresh", world, {
   "gives another token of the same login": {
-    section: "decisions 4",
+    section: "rules 4",
     request: ({ ada }) => ada.post("/v1/tenants/auth/refresh"),
     status: 200,
     exact: true,
@@ -155,7 +155,7 @@ let stream: Response;
 
 scenarios<World>("POST /v1/tenants/auth/logout", world, {
   "ends this token alone": {
-    section: "decisions 4",
+    section: "rules 4",
     async given({ server }) {
       leaving = await server.account();
       leavingToo = (await logIn(leaving.id, leaving.password)).body.token;
@@ -165,7 +165,7 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
     then: async (_, { text }) => expect([text, await me(leaving.jwt), await me(leavingToo)]).toEqual(["", 401, 200]),
   },
   "with all: false, too": {
-    section: "decisions 4",
+    section: "rules 4",
     async given() {
       leaving = { ...leaving, jwt: (await logIn(leaving.id, leaving.password)).body.token };
     },
@@ -175,7 +175,7 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
     then: async () => expect([await me(leaving.jwt), await me(leavingToo)]).toEqual([401, 200]),
   },
   "with all: true ends every token, and a login begins anew": {
-    section: "decisions 4",
+    section: "rules 4",
     async given() {
       leaving = { ...leaving, jwt: (await logIn(leaving.id, leaving.password)).body.token };
     },
@@ -188,7 +188,7 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
     },
   },
   "with all: true ends the streams": {
-    section: "decisions 11",
+    section: "rules 11",
     async given({ server }) {
       leaving = { ...leaving, jwt: (await logIn(leaving.id, leaving.password)).body.token };
       stream = await fetch(`${server.url}/v1/stream`, { headers: { Authorization: `Bearer ${leaving.jwt}` } });
@@ -201,7 +201,7 @@ scenarios<World>("POST /v1/tenants/auth/logout", world, {
     then: () => stream.text(),
   },
   "with an all that is a text": {
-    section: "decisions 3",
+    section: "rules 3",
     request: ({ ada }) => ada.post("/v1/tenants/auth/logout", { all: "yes" }),
     status: 400,
     exact: true,
@@ -216,7 +216,7 @@ const change = (account: TestAccount, current_password: unknown, new_password: u
   account.put("/v1/tenants/password", { current_password, new_password });
 
 const changeRefusal = (current: unknown, next: unknown, code: string, message: RegExp): Scenario<World> => ({
-  section: "decisions 4",
+  section: "rules 4",
   request: ({ ada }) => change(ada, current ?? ada.password, next),
   status: 400,
   exact: true,
@@ -227,7 +227,7 @@ const changeRefusal = (current: unknown, next: unknown, code: string, message: R
 
 scenarios<World>("PUT /v1/tenants/password", world, {
   "changes it, and every earlier token ends": {
-    section: "decisions 4",
+    section: "rules 4",
     async given({ server }) {
       leaving = await server.account();
     },
@@ -242,7 +242,7 @@ scenarios<World>("PUT /v1/tenants/password", world, {
     },
   },
   "six at once with one current password: the first one counts, and the others have a wrong one": {
-    section: "decisions 4",
+    section: "rules 4",
     async given({ server }) {
       leaving = await server.account();
       const passwords = Array.from({ length: 6 }, (_, i) => `N3w#Password${i}`);
@@ -268,7 +268,7 @@ let victim: TestAccount;
 
 scenarios<World>("POST /v1/tenants/auth/login", world, {
   "the eleventh try after ten failures is 429, with the right password, too": {
-    section: "decisions 4",
+    section: "rules 4",
     async given({ server }) {
       victim = await server.account();
       const failures = await Promise.all(Array.from({ length: 10 }, () => logIn(victim.id, "Wr0ng#Password")));

@@ -7,7 +7,7 @@ import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
 import { createTravelClock, type Hook, type Hooks, ingestOne, register, startHooks } from "./support.ts";
 
-provenSections.add("decisions 8").add("spec: Authentication");
+provenSections.add("rules 8").add("spec: Authentication");
 
 interface Jwk {
   kid: string;
@@ -106,7 +106,7 @@ describe("a delivery", () => {
 
   scenarios("GET /v1/events/{id}/delivery", () => world, {
     "is shown as it would be sent now, freshly signed": {
-      section: "decisions 7",
+      section: "rules 7",
       async request({ tenant }) {
         const { headers } = await receive();
         return tenant.get(`/v1/events/${headers["service-event-id"]}/delivery`);
@@ -133,7 +133,7 @@ describe("a delivery", () => {
 
   scenarios("GET /v1/tenants/{tenantId}/jwks.json", () => world, {
     "the keys are public and may be kept for an hour": {
-      section: "decisions 8",
+      section: "rules 8",
       request: ({ server: { request }, tenant }) => request("GET", `/v1/tenants/${tenant.id}/jwks.json`),
       status: 200,
       headers: { "cache-control": "max-age=3600" },

@@ -17,7 +17,7 @@ import {
   until,
 } from "./support.ts";
 
-/** Decisions, section 4: what an account may do while it is suspended or its card is not verified. */
+/** Rules, section 4: what an account may do while it is suspended or its card is not verified. */
 
 const { any, stringMatching } = expect;
 
@@ -68,32 +68,32 @@ describe.each(Object.entries(causes))("an account suspended by %s", (cause, { st
 
   const range = { startTime: "2026-01-01", endTime: "2026-12-31" };
   const work: Record<string, { section: string; request(): Promise<Answer> }> = {
-    ingestion: { section: "decisions 4", request: () => account.ingest({}) },
+    ingestion: { section: "rules 4", request: () => account.ingest({}) },
     "a batch": {
-      section: "decisions 4",
+      section: "rules 4",
       request: () =>
         server().request("POST", "/v1/ingest/batch", { token: account.apiKey, body: { events: [{ payload: {} }] } }),
     },
     "a single replay": {
-      section: "decisions 4",
+      section: "rules 4",
       request: () => account.post("/v1/events/replays/single", { eventId, replayGroupId: "g" }),
     },
     ...Object.fromEntries(
       ["timeline", "all", "failed"].map((kind) => [
         `a replay of ${kind}`,
         {
-          section: "decisions 4",
+          section: "rules 4",
           request: () => account.post(`/v1/events/replays/${kind}`, { replayGroupId: "g", ...range }),
         },
       ]),
     ),
     "a webhook test": {
-      section: "decisions 4",
+      section: "rules 4",
       request: async () =>
         account.post(`/v1/tenants/webhooks/${(await account.get("/v1/tenants/webhooks")).body[0].id}/test`),
     },
     "an upgrade": {
-      section: "decisions 4",
+      section: "rules 4",
       request: () => account.post("/v1/tenants/upgrade", { tier: "business" }),
     },
   };

@@ -78,7 +78,7 @@ const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p
 const refused = (query: string, code = "invalid_request"): [string, Scenario<World>] => [
   `?${query}`,
   {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ tenant }) => tenant.get(`/v1/stats?${query}`),
     status: 400,
     exact: true,
@@ -88,7 +88,7 @@ const refused = (query: string, code = "invalid_request"): [string, Scenario<Wor
 
 scenarios("GET /v1/stats", () => world, {
   "counts accepted, delivered, failed, attempts and latency": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ tenant }) =>
       until(
         () => tenant.get("/v1/stats"),
@@ -106,7 +106,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "an event that found no webhook has failed, without an attempt": {
-    section: "decisions 7",
+    section: "rules 7",
     async given({ alone }) {
       await ingestOne(alone);
       clock.travel(1000);
@@ -122,7 +122,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "every bucket of the range is there, also those in which nothing happened": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ tenant }) => tenant.get("/v1/stats?from=2026-01-01T00:00:00Z&to=2026-01-01T02:30:00Z&bucket=1h"),
     status: 200,
     exact: true,
@@ -133,7 +133,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "the total is that of the buckets": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ tenant }) => tenant.get("/v1/stats?bucket=1h"),
     status: 200,
     then(_, { body: { total, buckets } }) {
@@ -145,7 +145,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "what waits is told whatever the range, and since when": {
-    section: "decisions 7",
+    section: "rules 7",
     async given({ waiting }) {
       await register(waiting, stuck.url);
       for (let n = 0; n < 3; n += 1) waitingIds.push(await ingestOne(waiting));
@@ -166,7 +166,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "without a range the last hour, by the minute": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ other }) => other.get("/v1/stats"),
     status: 200,
     then(_, { body }) {
@@ -175,7 +175,7 @@ scenarios("GET /v1/stats", () => world, {
     },
   },
   "a wider bucket adds up": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ tenant }) => tenant.get("/v1/stats?bucket=1h"),
     status: 200,
     then: (_, { body }) => expect(sum(body.buckets)).toEqual([3, 2, 1, 4]),

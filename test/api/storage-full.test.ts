@@ -3,7 +3,7 @@ import type { TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "./support.ts";
 
-provenSections.add("decisions 3").add("decisions 6");
+provenSections.add("rules 3").add("rules 6");
 
 let hooks: Hooks;
 const held = gate();
@@ -43,7 +43,7 @@ test("a full disk: 503 without effect, and it goes on by itself when there is ro
     stored += accepted;
     expect([answer.status, answer.body]).toEqual([
       503,
-      { message: "The disk of the server is full; repeat the request later.", code: "storage_full" },
+      { message: "The server's disk is full; retry later.", code: "storage_full" },
     ]);
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     // Nothing of the refused batch is there: no event, no record, no use of the quota.

@@ -13,7 +13,7 @@ import {
   startHooks,
 } from "./support.ts";
 
-provenSections.add("decisions 11").add("spec: Dashboard stream");
+provenSections.add("rules 11").add("spec: Dashboard stream");
 
 interface Message {
   event: string;
@@ -333,7 +333,7 @@ scenarios("GET /v1/stream", () => ({ server: server() }), {
     body: { message: expect.any(String), code: "unauthenticated" },
   },
   "a token in the URL": {
-    section: "decisions 11",
+    section: "rules 11",
     async request({ server: app }) {
       const { jwt } = await app.account();
       return app.request("GET", `/v1/stream?token=${jwt}&access_token=${jwt}`);

@@ -8,7 +8,7 @@ import { connectRaw } from "../labs/abuse/raw-peer.ts";
 import { createSelfSigned } from "../support/certificates.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
-/** Hardening, section 5: TLS that ends in this program, as real clients find it. */
+/** Hazards, section 5, "TLS": what ends in this program, as real clients find it. */
 
 const certificate = createSelfSigned({ hosts: ["relay.example.com", "127.0.0.1"] });
 let folder: string;

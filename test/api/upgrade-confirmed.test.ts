@@ -15,9 +15,9 @@ import {
 } from "./customers.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
-/** Decisions, section 12: the bank of a saved card wants its customer to confirm an upgrade. */
+/** Rules, section 12: the bank of a saved card wants its customer to confirm an upgrade. */
 
-provenSections.add("decisions 12").add("spec: Tenant tier and activation moves");
+provenSections.add("rules 12").add("spec: Tenant tier and activation moves");
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -17,7 +17,7 @@ import {
 import { scenarios, useServer } from "./scenario.ts";
 
 /**
- * Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrades that are paid for.
+ * Specification, "Tenant tier and activation moves"; rules, sections 4 and 12: upgrades that are paid for.
  *
  * The sandbox always answers. What a processor that does not answer means (503, and a repetition that charges nothing
  * twice) is for a processor that can be made silent to prove.
@@ -53,7 +53,7 @@ scenarios<{ server: TestApp }>("POST /v1/tenants/upgrade", world, {
     },
   },
   "with a weak password, which the account does not need: nothing is charged": {
-    section: "decisions 12",
+    section: "rules 12",
     exact: true,
     async request({ server }) {
       const customer = await subscribe(server, cards.good);

@@ -5,7 +5,7 @@ import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { ingestOne, register, startHooks } from "./support.ts";
 
 /**
- * Specification, "Tenant tier and activation moves"; decisions, sections 4 and 12: upgrade, payment method,
+ * Specification, "Tenant tier and activation moves"; rules, sections 4 and 12: upgrade, payment method,
  * deletion, on a server that takes no payments.
  */
 
@@ -113,7 +113,7 @@ scenarios<World>("POST /v1/tenants/upgrade of a paid account", world, {
 });
 
 const paymentMethod = (tier: keyof World["of"], status: number, code: string): Scenario<World> => ({
-  section: "decisions 12",
+  section: "rules 12",
   request: ({ of }) => of[tier].post("/v1/tenants/payment-method"),
   status,
   exact: true,
@@ -166,7 +166,7 @@ scenarios<World>("DELETE /v1/tenants", world, {
   },
 });
 
-describe("after the deletion (decisions, section 4)", () => {
+describe("after the deletion (rules, section 4)", () => {
   test("every endpoint refuses its tokens and its key", async () => {
     for (const { method, path, access } of server().app.endpoints) {
       if (access !== "session" && access !== "api_key") continue;

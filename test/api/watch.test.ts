@@ -9,7 +9,7 @@ import { provenSections, useServer } from "./scenario.ts";
 import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "./support.ts";
 
 /** What goes wrong is in the log, once and with its cause; and what the operator can read of it in the metrics. */
-provenSections.add("decisions 13");
+provenSections.add("rules 13");
 
 type Line = Record<string, unknown> & { event: string; level: string; address?: string };
 

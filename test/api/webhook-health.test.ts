@@ -52,7 +52,7 @@ const unused = {
 
 scenarios<World>("GET /v1/tenants/webhooks/health", world, {
   "without webhooks it is empty": {
-    section: "decisions 9",
+    section: "rules 9",
     request: ({ ada }) => ada.get(path),
     status: 200,
     exact: true,
@@ -60,7 +60,7 @@ scenarios<World>("GET /v1/tenants/webhooks/health", world, {
     headers: { "Cache-Control": "no-store" },
   },
   "a webhook without deliveries": {
-    section: "decisions 9",
+    section: "rules 9",
     given: ({ ada }) => register(ada, good.url, bad.url, stuck.url),
     request: ({ ada }) => ada.get(path),
     status: 200,
@@ -68,7 +68,7 @@ scenarios<World>("GET /v1/tenants/webhooks/health", world, {
     body: () => [good, bad, stuck].map(({ url }) => ({ id: stringMatching(/^wh_/), url, ...unused })),
   },
   "each webhook as its deliveries went, in the order of the list": {
-    section: "decisions 9",
+    section: "rules 9",
     async given({ ada }) {
       for (let n = 0; n < 4; n += 1) await ingestOne(ada, { secret: "payload-of-ada" });
       await stuck.whenReceived(4);
@@ -109,7 +109,7 @@ scenarios<World>("GET /v1/tenants/webhooks/health", world, {
     },
   },
   "the times are those of the attempts": {
-    section: "decisions 7",
+    section: "rules 7",
     request: ({ ada }) => ada.get(path),
     status: 200,
     async then({ ada }, { body: [delivered, failed] }) {

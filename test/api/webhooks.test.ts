@@ -6,7 +6,7 @@ import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "./support.ts";
 
-/** Specification, "Webhooks"; decisions, sections 1 (local mode) and 9. The inbox has a file of its own. */
+/** Specification, "Webhooks"; rules, sections 1 (local mode) and 9. The inbox has a file of its own. */
 
 const { any, stringMatching } = expect;
 
@@ -70,7 +70,7 @@ function saved(body: { webhook_url: string; name?: string }[], section = "spec: 
 }
 
 /** 400 with exactly this code, a sentence that names the field, and nothing has changed. */
-function refusal(body: unknown, code: string, message: RegExp, section = "decisions 9"): Scenario<World> {
+function refusal(body: unknown, code: string, message: RegExp, section = "rules 9"): Scenario<World> {
   let before: Awaited<ReturnType<typeof list>> = [];
   return {
     section,
@@ -119,14 +119,14 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "without a name it is empty": { ...saved([{ webhook_url: a.webhook_url }]), section: "spec: Webhook entry" },
   "two in the order sent": saved([b, a]),
   "in another order, each URL with its id": {
-    ...saved([a, b], "decisions 9"),
+    ...saved([a, b], "rules 9"),
     async given({ ada }) {
       ids = (await list(ada)).map(({ id }) => id);
     },
     then: async ({ ada }) => expect((await list(ada)).map(({ id }) => id)).toEqual([ids[1] ?? "", ids[0] ?? ""]),
   },
   "another name for a URL, with the same id": {
-    ...saved([rename, b], "decisions 9"),
+    ...saved([rename, b], "rules 9"),
     then: async ({ ada }) => expect((await list(ada)).map(({ id }) => id)).toEqual([ids[1] ?? "", ids[0] ?? ""]),
   },
   "a URL left out is removed": saved([b]),
@@ -140,11 +140,11 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
   "an empty array removes all": saved([]),
   "saved as given": saved(
     [{ webhook_url: "https://EXAMPLE.com:443/a/../b?x=%7e&y= z".replace(" ", "+"), name: " x " }],
-    "decisions 9",
+    "rules 9",
   ),
-  "2,048 characters": saved([{ webhook_url: `https://example.com/${"x".repeat(2028)}` }], "decisions 9"),
-  "a name of 200 characters": saved([{ ...a, name: "n".repeat(200) }], "decisions 9"),
-  "a name of other letters": saved([{ ...a, name: "Ñandú 🦤 <b>" }], "decisions 9"),
+  "2,048 characters": saved([{ webhook_url: `https://example.com/${"x".repeat(2028)}` }], "rules 9"),
+  "a name of 200 characters": saved([{ ...a, name: "n".repeat(200) }], "rules 9"),
+  "a name of other letters": saved([{ ...a, name: "Ñandú 🦤 <b>" }], "rules 9"),
   "unknown fields are ignored": {
     ...saved([a]),
     request: ({ ada }) => put(ada, [{ ...a, id: "wh_mine", url: "https://other.example.com" }]),
@@ -203,7 +203,7 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     ["localhost", "127.0.0.1", "127.0.0.2", "[::1]"].flatMap((host) =>
       ["http", "https"].map((scheme) => [
         `${scheme}://${host} in local mode`,
-        saved([{ webhook_url: `${scheme}://${host}:${nobodysPort}/hook` }], "decisions 1"),
+        saved([{ webhook_url: `${scheme}://${host}:${nobodysPort}/hook` }], "rules 1"),
       ]),
     ),
   ),
@@ -247,7 +247,7 @@ const testOf = (account: TestAccount, id: string) => account.post(`/v1/tenants/w
 
 scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
   "sends one signed event and answers with the attempt": {
-    section: "decisions 9",
+    section: "rules 9",
     async given({ ada }) {
       hook = hooks.hook((response) => response.writeHead(201).end("thank you"));
       await put(ada, [{ webhook_url: hook.url }, { webhook_url: `http://127.0.0.1:${nobodysPort}/` }]);
@@ -279,7 +279,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     },
   },
   "a failed attempt is an answer, too": {
-    section: "decisions 9",
+    section: "rules 9",
     async given() {
       hook.answer = 503;
     },
@@ -297,7 +297,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     then: () => expect(hook.received).toHaveLength(2),
   },
   "of a webhook that nobody serves": {
-    section: "decisions 9",
+    section: "rules 9",
     request: async ({ ada }) => testOf(ada, (await list(ada))[1]?.id ?? ""),
     status: 200,
     exact: true,
@@ -311,7 +311,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     },
   },
   "of a public name that resolves to loopback, which is found out as it is dialled": {
-    section: "decisions 1",
+    section: "rules 1",
     async given({ ada }) {
       await put(ada, [{ webhook_url: hook.url }, { webhook_url: "https://inside.example/" }]);
     },
@@ -344,7 +344,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
     body: { message: any(String), code: "webhook_not_found" },
   },
   "the eleventh within a minute": {
-    section: "decisions 3",
+    section: "rules 3",
     given: ({ eve }) => Promise.all(Array.from({ length: 8 }, () => testOf(eve, "wh_0"))),
     request: ({ eve }) => testOf(eve, "wh_0"),
     status: 429,

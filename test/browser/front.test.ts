@@ -118,7 +118,8 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
         headers: { "Retry-After": "1800" },
         json: {
           code: "too_many_accounts",
-          message: "At most 60 accounts an hour can be created from one address; wait for the seconds in Retry-After.",
+          message:
+            "At most 60 accounts an hour can be created from one address; retry after the number of seconds in Retry-After.",
         },
       }),
     );

@@ -8,7 +8,7 @@ import { type HostileReceiver, head, startHostileReceiver, write } from "../supp
 import { type NameAnswer, type NameServer, startNameServer } from "../support/name-server.ts";
 
 /**
- * The canary listens where no delivery may go, and must never hear a connection (hardening, section 6, figure 7). The
+ * The canary listens where no delivery may go, and must never hear a connection (hazards, section 1.5). The
  * names are served by our own name server, which answers as an attacker's would.
  */
 let canary: HostileReceiver;

@@ -7,7 +7,7 @@ const material = signerMaterial();
 
 const now = 1_768_478_400_999;
 
-describe("buildRequest (specification, events)", () => {
+describe('buildRequest (specification, "Deliveries")', () => {
   test("wraps the payload's own bytes, in the specified order, without white space of ours", () => {
     expect(buildRequest(dueDelivery(), material, now).body.toString()).toBe(
       `{"eventId":"${eventId}","tenantId":"t0000000000001","ingestionTimestamp":"2026-01-15T12:00:00.007Z",` +
@@ -35,7 +35,7 @@ describe("buildRequest (specification, events)", () => {
   });
 });
 
-describe("encodeLabel (decisions, section 8)", () => {
+describe("encodeLabel (rules, section 8)", () => {
   test.each([
     ["incident-42", "incident-42"],
     ["a b", "a%20b"],

@@ -7,7 +7,7 @@ const url = "https://shop.example/hook";
 const retryable = { kind: "retryable", failure: refusedWith(503, url) } as const;
 const inTheMiddle = () => 0.5;
 
-describe("the retry policy (decisions, section 8)", () => {
+describe("the retry policy (rules, section 8)", () => {
   const policy = createRetryPolicy([5000, 300_000], inTheMiddle);
 
   test("an acknowledged attempt ends the run", () => {

@@ -19,7 +19,7 @@ const silent = (cause: NoResponseCause, detail?: string): Outcome => ({
   ...(detail !== undefined && { detail }),
 });
 
-describe("judge (specification, acknowledgement and retry rules)", () => {
+describe('judge (specification, "Acknowledgement and retry rules")', () => {
   test.each([
     [200, "acknowledged"],
     [204, "acknowledged"],

@@ -23,7 +23,7 @@ function outcomeOf(state: TenantState, submitted: Submission, at = moment): stri
   return acceptance.kind === "refused" ? acceptance.error.code : acceptance.kind;
 }
 
-describe("an event that is accepted (decisions, section 7)", () => {
+describe("an event that is accepted (rules, section 7)", () => {
   test.each([
     ["one webhook", [a]],
     ["three webhooks", [a, b, c]],
@@ -71,7 +71,7 @@ test("no webhook is no record to wait for", () => {
   expect(fanOut([], moment)).toEqual([]);
 });
 
-describe("an idempotency key (decisions, section 6)", () => {
+describe("an idempotency key (rules, section 6)", () => {
   const fingerprint = Buffer.from("of this request");
   const earlier = (changes: Partial<EarlierAnswer> = {}): EarlierAnswer => ({
     fingerprint: new Uint8Array(fingerprint),
@@ -105,7 +105,7 @@ describe("an idempotency key (decisions, section 6)", () => {
   });
 });
 
-describe("the quota of a month (decisions, section 4)", () => {
+describe("the quota of a month (rules, section 4)", () => {
   const used = (eventsInMonth: number, month = 202601) => ({
     counters: { month, eventsInMonth, events: 50_000_000, pending: 0, delivered: 0, failed: 0 },
   });
@@ -157,7 +157,7 @@ describe("the quota of a month (decisions, section 4)", () => {
   });
 });
 
-describe("of several refusals the first in the order of judgement is given (decisions, section 3):", () => {
+describe("of several refusals the first in the order of judgement is given (rules, section 3):", () => {
   const full = { month: 202601, eventsInMonth: 10_000, events: 10_000, pending: 0, delivered: 0, failed: 0 };
   const suspended = { operatorSuspendedAt: 1, paymentSuspendedAt: 1 };
   const noRoom = submission({ hasRoom: false });

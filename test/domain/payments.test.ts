@@ -37,7 +37,7 @@ const verified = (given: Parameters<typeof openBooks>[0] = {}, card = newCard, c
     now,
   );
 
-describe("a hosted page that was paid (decisions, section 12)", () => {
+describe("a hosted page that was paid (rules, section 12)", () => {
   test.each<[string, Partial<Charge>]>([
     ["it had succeeded", { state: "succeeded" }],
     ["it goes back already", { state: "superseded", refund: "due" }],

@@ -17,7 +17,7 @@ const moment = { now, orderedNow: now };
 const limits = { unfinished: 11, perDay: null };
 const none = { unfinished: 0, nthLastBegunAt: null };
 
-describe("a bulk replay that is asked for (decisions, section 3)", () => {
+describe("a bulk replay that is asked for (rules, section 3)", () => {
   test.each<[string, string | undefined, { gone?: boolean; hasRoom?: boolean } & Partial<typeof none>]>([
     ["waits for its turn", undefined, {}],
     ["waits beside ten others", undefined, { unfinished: 10 }],

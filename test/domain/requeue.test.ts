@@ -39,7 +39,7 @@ const replayed = (webhooks: (typeof a)[], records: ReplayedRecord[], kind: Repla
 /** Nothing of it happens, unless a row says so. */
 const nothing = { added: [], restarted: [], replaced: [], superseded: [], skipped: 0, webhookKeys: [] };
 
-describe("a replay of an event (decisions, section 10)", () => {
+describe("a replay of an event (rules, section 10)", () => {
   test.each([
     ["delivers what has failed again", "single", [recordOf(a, "FAILED")], [100]],
     ["delivers what was delivered again", "single", [recordOf(a, "DELIVERED")], [100]],

@@ -37,7 +37,7 @@ const failed = { state: "FAILED", nextAttemptAt: null, finishedAt: now, ...byAns
 const failedAsRemoved = { ...failed, ...byRemoval };
 const waits = { state: "PENDING", nextAttemptAt: 14_000, finishedAt: null, ...byAnswer } as const;
 
-describe("an attempt of a record that waits (decisions, section 7)", () => {
+describe("an attempt of a record that waits (rules, section 7)", () => {
   test.each([
     ["delivered", delivered, "delivered"],
     ["failed", failed, "failed"],

@@ -244,7 +244,7 @@ describe("a store that refuses", () => {
   const refusing = (error: DomainError | Error) => ({ keepInboxDelivery: () => Promise.reject(error) });
 
   test("for want of room is answered 503 at once, with what the store says", async () => {
-    const full = unavailable("The disk of the server is full; repeat the request later.", "storage_full", 5);
+    const full = unavailable("The server's disk is full; retry later.", "storage_full", 5);
     const { inbox, announced, clock } = setUp({ status: 204, delayMs: 500 }, refusing(full));
     const outcome = await inbox.receive(requestOf());
     expect(outcome).toMatchObject({ kind: "responded", status: 503 });

@@ -8,7 +8,7 @@ import { readLock, root } from "../../release/lock.ts";
 import { writeSbom } from "../../release/sbom.ts";
 import { findShipped } from "../../release/shipped.ts";
 
-/** Hardening, section 5, "Supply chain": what is locked is what is shipped, and the list of it says so. */
+/** Hazards, section 5, "Supply chain": what is locked is what is shipped, and the list of it says so. */
 
 const lock = readLock();
 const shipped = await findShipped();

@@ -13,8 +13,8 @@ import {
 } from "./hostile-receiver.ts";
 
 /**
- * What receivers do that no well-meant library lets a server do, and what an attempt must come to (hardening, section 4,
- * item 5). Asked of the transport alone with a short timeout, and of the whole server with the real one.
+ * What receivers do that no well-meant library lets a server do, and what an attempt must come to (hazards, section
+ * 4). Asked of the transport alone with a short timeout, and of the whole server with the real one.
  */
 export type HostileRow = [
   title: string,

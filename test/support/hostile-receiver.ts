@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 
 /**
  * A receiver that does what no well-meant HTTP library lets a server do: it writes the bytes it likes, when it likes.
- * The behaviours below are those of hardening, section 4, item 5.
+ * The behaviours below are those of hazards, section 4.
  */
 export interface HostileReceiver {
   readonly port: number;

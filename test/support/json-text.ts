@@ -82,5 +82,5 @@ export function createJsonTexts(random: Random) {
   };
 }
 
-/** The body's own object is level 1 of 64 (decisions, section 6). */
+/** The body's own object is level 1 of 64 (rules, section 6). */
 export const deepestPayload = 63;

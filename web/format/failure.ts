@@ -105,7 +105,7 @@ export function explainFailure(
   };
 }
 
-/** Specification, "Acknowledgement and retry rules"; decisions, section 8. */
+/** Specification, "Acknowledgement and retry rules"; rules, section 8. */
 function explainStatus(status: number): Omit<Reason, "short"> {
   if (status === 429)
     return {

@@ -7,7 +7,7 @@ export interface Outcome {
 }
 
 /**
- * What follows from an attempt (specification, "Acknowledgement and retry rules"; decisions, section 8).
+ * What follows from an attempt (specification, "Acknowledgement and retry rules"; rules, section 8).
  * @param status null: no answer in time
  */
 export function outcomeOf(status: number | null): Outcome {

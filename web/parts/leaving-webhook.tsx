@@ -4,7 +4,7 @@ import type { EventPage, Webhook } from "../api/types.ts";
 import { count } from "../format/number.ts";
 
 /**
- * What removing a webhook does to the records that wait for it (decisions, section 7): they fail, and registering it again
+ * What removing a webhook does to the records that wait for it (rules, section 7): they fail, and registering it again
  * does not revive them.
  */
 export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: string }) {

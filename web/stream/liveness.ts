@@ -3,7 +3,7 @@
  * know that it did: timers stood still, and what arrived before is still handed over as if it were news.
  */
 
-/** The server says something every 15 s (decisions, section 11): two of those are missing. */
+/** The server says something every 15 s (rules, section 11): two of those are missing. */
 const quietMs = 32_000;
 /** Until there is an answer at all: browsers ask on connections that they kept, and those may be dead as well. */
 const unansweredMs = 10_000;

@@ -6,7 +6,7 @@ import { fromBase64, fromBase64Url, toBase64 } from "./base64.ts";
 import { type PastedHeaders, parseHeaders } from "./pasted-headers.ts";
 
 /**
- * Whether a delivery that somebody received is genuine (decisions, section 8, "Signature"). Everything is worked out here, in
+ * Whether a delivery that somebody received is genuine (rules, section 8, "Signature"). Everything is worked out here, in
  * JavaScript: a page on plain http has no WebCrypto, and nothing that is pasted leaves the page.
  */
 

@@ -19,7 +19,7 @@ export interface FollowDeps {
 }
 
 /**
- * A comment comes every 15 s (decisions, section 11). Three that did not come are a connection that is dead without a
+ * A comment comes every 15 s (rules, section 11). Three that did not come are a connection that is dead without a
  * word: a laptop that slept, a network that changed.
  */
 const silenceMs = 45_000;

@@ -8,7 +8,7 @@ const beforeAll = Buffer.from('{"events":[');
 const between = Buffer.from(",");
 const afterAll = Buffer.from("]}");
 
-/** Decisions, section 6. */
+/** Rules, section 6. */
 export const mostInBatch = 1_000;
 
 /** Bytes of a batch's body with these payloads. */

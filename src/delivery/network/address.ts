@@ -13,7 +13,7 @@ import {
 import { nowhere, type Surroundings } from "./surroundings.ts";
 
 /**
- * Where a delivery may go: the defence against server-side request forgery (hardening, sections 1.1 and 1.2; decisions,
+ * Where a delivery may go: the defence against server-side request forgery (hazards, sections 1.1 and 1.2; rules,
  * sections 1 and 9). It judges twice. `checkUrl` judges the text before it is saved, which gives the tenant a reason at
  * once; `checkAddress` judges what is really dialled at every new connection, because a name that was public yesterday
  * may resolve to the inside today. Pure: nothing is resolved here.
@@ -48,7 +48,7 @@ export interface Refusal {
 export type DialTarget = Pick<URL, "protocol" | "hostname" | "port">;
 
 export interface AddressPolicyOptions {
-  /** Decisions, section 1: http and loopback, but only as `localhost` or a loopback literal. */
+  /** Rules, section 1: http and loopback, but only as `localhost` or a loopback literal. */
   localMode: boolean;
   /** Address ranges that are not public and still allowed, for http too (`POSTRIDER_ALLOW_TARGETS`). */
   allowTargets: readonly string[];
@@ -187,7 +187,7 @@ export function createAddressPolicy(
 
   /**
    * Whether the operator has opened the address. This machine itself is opened by a range of loopback alone, never by one
-   * that happens to lie around it (decisions, section 16).
+   * that happens to lie around it (rules, section 16).
    */
   function isOpened(address: IpAddress): boolean {
     if (address.range() === "unspecified") return false; // the kernel takes it for loopback

@@ -28,7 +28,7 @@ export interface ConnectionPoolOptions {
   mayKeep?: (address: string) => boolean;
 }
 
-/** Common servers drop a quiet connection after 5 s (hardening, section 3); ours go first. */
+/** Common servers drop a quiet connection after 5 s (hazards, section 3); ours go first. */
 const idleMs = 4_000;
 /** So a connection lives at most 4.5 s unused. */
 const sweepEveryMs = 500;

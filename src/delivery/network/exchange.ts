@@ -177,7 +177,7 @@ export class Exchange {
   /**
    * The server dropped the kept connection as our request went out: the common end of an idle connection, which says
    * nothing about the server. Asked again at once, in the same time, and once only: a new connection is not a kept one
-   * (hardening, section 3).
+   * (hazards, section 3).
    */
   private tryAgain(): void {
     if (this.target.allowed) this.dial(this.target, true);

@@ -20,7 +20,7 @@ interface Found {
 
 /**
  * Names the cause of an error of `node:http` and `node:tls`. It goes by codes: messages of the run-time carry addresses
- * and names, and which address was refused or reached must not leak (hardening, section 1.2). `handshaking` says whether
+ * and names, and which address was refused or reached must not leak (hazards, section 1.2). `handshaking` says whether
  * the connection was still to be secured: a peer that hangs up has the same code before and after.
  */
 export function readFailure(error: unknown, handshaking: boolean): Found {

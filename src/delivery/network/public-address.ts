@@ -4,7 +4,7 @@ export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 export type IpRange = [IpAddress, number];
 
 /**
- * Ranges that `ipaddr.js` 2.5 calls unicast and that are still not the public internet (hardening, section 1.1). Its own
+ * Ranges that `ipaddr.js` 2.5 calls unicast and that are still not the public internet (hazards, section 1.1). Its own
  * list has the rest of the IANA special-purpose registries; `test/delivery/network/public-address.test.ts` has a row for each,
  * so that an update of the library cannot open one unseen.
  */
@@ -17,7 +17,7 @@ const extraRefused: readonly IpRange[] = [
 /** The only IPv6 block from which IANA gives out global unicast addresses. What is outside is refused unseen. */
 const globalUnicast6 = parseRange("2000::/3");
 
-/** Link-local and metadata services: never a receiver, whatever the operator allows (decisions, section 1). */
+/** Link-local and metadata services: never a receiver, whatever the operator allows (rules, section 1). */
 const neverAllowed: readonly IpRange[] = ["169.254.0.0/16", "fd00:ec2::254/128"].map(parseRange);
 
 /** IPv6 addresses that stand for an IPv4 address: which ones, and where its four bytes are in them. */
@@ -75,7 +75,7 @@ export function isInside(address: IpAddress, range: IpRange): boolean {
   return address.kind() === range[0].kind() && address.match(range);
 }
 
-/** Whether the address belongs to the public internet (hardening, section 1.1). */
+/** Whether the address belongs to the public internet (hazards, section 1.1). */
 export function isPublic(address: IpAddress): boolean {
   if (address.range() !== "unicast") return false;
   if (address.kind() === "ipv6" && !isInside(address, globalUnicast6)) return false;

@@ -20,7 +20,7 @@ export interface ResolverOptions {
   hostsFile?: string;
 }
 
-/** Half of an attempt (hardening, section 1.3), so that connecting still has its time. */
+/** Half of an attempt (hazards, section 1.3), so that connecting still has its time. */
 const resolveTimeoutMs = 5_000;
 /** For one try of c-ares, which makes two: a lost packet costs one of them. */
 const tryTimeoutMs = 2_000;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * The body of an answer, read for the attempt log only: the verdict is the status (decisions, section 8). A stall, a
+ * The body of an answer, read for the attempt log only: the verdict is the status (rules, section 8). A stall, a
  * reset or an endless body changes nothing, so nothing here rejects.
  */
 export interface BodyRead {

@@ -18,12 +18,12 @@ export type { Interruption, Outcome, OutgoingRequest } from "./exchange.ts";
 export type { BodyRead } from "./response-body.ts";
 
 /**
- * The only outbound HTTP of deliveries (architecture, rule 3). One `send` is one attempt: a POST to an address that the
- * policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing is
- * decompressed, no proxy of the environment is used.
+ * The only outbound HTTP of deliveries (architecture, "Who may import whom"). One `send` is one attempt: a POST to an
+ * address that the policy allows, answered by a status or by the reason why there is none. No redirect is followed, nothing
+ * is decompressed, no proxy of the environment is used.
  *
  * `node:http`, not `fetch`: `fetch` has a cap of 256 requests in flight for the whole process, so that one slow receiver
- * stops them all, and no way to say which address is dialled (hardening, sections 1.4 and 3).
+ * stops them all, and no way to say which address is dialled (hazards, sections 1.4 and 3).
  */
 export interface Transport<Request extends OutgoingRequest = OutgoingRequest> {
   /**

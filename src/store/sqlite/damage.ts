@@ -49,7 +49,7 @@ const damageRetrySeconds = 300;
 
 export const storageDamaged = () =>
   unavailable(
-    "The storage is damaged where this lies, and cannot read it; the operator of this server has to restore it.",
+    "This data is damaged in storage and cannot be read; ask the operator of this server to restore it from a backup.",
     "storage_damaged",
     damageRetrySeconds,
   );

@@ -138,7 +138,8 @@ export function maintenanceVerbs(
   };
 }
 
-const masterKeyUseless = () => unavailable("The master key does not open what is stored.", "storage_unavailable", 30);
+const masterKeyUseless = () =>
+  unavailable("The master key does not match the stored secrets.", "storage_unavailable", 30);
 
 function deleteUpTo(client: Database, table: string, column: string) {
   return client.prepare(

@@ -114,7 +114,7 @@ function keepTemporaryFilesIn(client: Database, dataDir: string): void {
 
 /** To begin, the log needs a few pages of its own. */
 const fullDisk = (path: string) =>
-  new StartupError(`The disk of ${path} is full. Try: make room on it; nothing of what was accepted is lost.`);
+  new StartupError(`The disk of ${path} is full. Try: free some space; no accepted event is lost.`);
 
 const damaged = (path: string, what: string) =>
   new StartupError(

@@ -331,11 +331,7 @@ export function createWriter({
 const storageRetrySeconds = 5;
 
 const laneStopped = () =>
-  unavailable(
-    "The storage does not take writes at the moment; repeat the request later.",
-    "storage_unavailable",
-    storageRetrySeconds,
-  );
+  unavailable("The storage cannot be written at the moment; retry later.", "storage_unavailable", storageRetrySeconds);
 
 function errorCode(error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
@@ -346,11 +342,7 @@ function errorCode(error: unknown): string {
 function translate(error: unknown): unknown {
   const code = errorCode(error);
   if (code === "SQLITE_FULL") {
-    return unavailable(
-      "The disk of the server is full; repeat the request later.",
-      "storage_full",
-      storageRetrySeconds,
-    );
+    return unavailable("The server's disk is full; retry later.", "storage_full", storageRetrySeconds);
   }
   if (code.startsWith("SQLITE_IOERR") || code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_READONLY")) {
     return laneStopped();

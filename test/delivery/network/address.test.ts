@@ -48,7 +48,7 @@ describe("a webhook URL in public mode", () => {
     expect(verdict.ok && verdict.url.href).toBe("https://example.com:8443/a?b");
   });
 
-  // Hardening, section 1.2: spellings that the parser turns into an address.
+  // Hazards, section 1.2: spellings that the parser turns into an address.
   test.each([
     ["2130706433"],
     ["0x7f000001"],

@@ -11,7 +11,7 @@ import {
   wellKnownPublic,
 } from "../../labs/ssrf/ranges.ts";
 
-/** The ranges of hardening, section 1.1, asked through the policy: a list that nothing asks would protect no one. */
+/** The ranges of hazards, section 1.1, asked through the policy: a list that nothing asks would protect no one. */
 const policy = createAddressPolicy({ localMode: false, allowTargets: [], ownListeners: [] });
 
 const ruleForAddress = (address: string, target = "https://receiver.example/") => {

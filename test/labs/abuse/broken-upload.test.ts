@@ -4,7 +4,7 @@ import { until } from "../../api/support.ts";
 import type { TestAccount } from "../../support/test-app.ts";
 import { connectRaw, headOf } from "./raw-peer.ts";
 
-/** Hardening, section 5, "Logs": whoever breaks off uploads must not be able to fill the log, or to raise an alarm. */
+/** Hazards, section 5, "Logs": whoever breaks off uploads must not be able to fill the log, or to raise an alarm. */
 
 const server = useServer();
 let ada: TestAccount;

@@ -6,8 +6,8 @@ import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**
  * Text of a tenant's choice that would be something else where it ends up: a header, a line of the log, a frame of the
- * stream, a formula in somebody's table (hardening, section 5). Each comes back as it was given, and is nowhere anything
- * but text.
+ * stream, a formula in somebody's table (hazards, section 5, "Text from strangers"). Each comes back as it was given, and
+ * is nowhere anything but text.
  */
 const hostile: Readonly<Record<string, string>> = {
   "a header": "x\r\nX-Injected: yes\r\n\r\nbody",

@@ -4,7 +4,7 @@ import { type Hooks, ingestOne, startHooks } from "../../api/support.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**
- * Hardening, section 5, "Login"; decisions, section 4. What one guess more is answered is in `api/sessions.test.ts` and
+ * Hazards, section 5, "Login"; rules, section 4. What one guess more is answered is in `api/sessions.test.ts` and
  * `api/modes.test.ts`; here they come all at once, from many addresses, and for accounts that do not exist.
  */
 

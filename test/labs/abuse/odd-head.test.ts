@@ -5,7 +5,7 @@ import type { TestAccount } from "../../support/test-app.ts";
 import { connectRaw, headOf, statusOf } from "./raw-peer.ts";
 
 /**
- * Hardening, section 3: what no HTTP client sends. The listener answers it by itself, without our body and with the end of
+ * Hazards, section 3: what no HTTP client sends. The listener answers it by itself, without our body and with the end of
  * the connection, so that nothing behind a misread head is taken for a second request.
  */
 

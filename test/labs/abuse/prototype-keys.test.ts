@@ -3,7 +3,7 @@ import { useServer } from "../../api/scenario.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**
- * Hardening, section 5, "Prototype pollution": the names under which JavaScript keeps what all objects share, at every
+ * Hazards, section 5, "Prototype pollution": the names under which JavaScript keeps what all objects share, at every
  * place of every endpoint where a client may write a name.
  */
 const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"];

@@ -41,7 +41,7 @@ test.each([
   expect(server().log.filter((line) => /"level":"(error|warn)"/.test(line))).toEqual([]);
 });
 
-test("an account that has no room left learns all the same that a body is too large (decisions, section 3)", async () => {
+test("an account that has no room left learns all the same that a body is too large (rules, section 3)", async () => {
   const { apiKey } = await server().account();
   const head = headOf("POST", "/v1/ingest/batch", { Authorization: `Bearer ${apiKey}`, ...beyond });
   const peers = await Promise.all(Array.from({ length: 50 }, () => connectRaw(server().url)));

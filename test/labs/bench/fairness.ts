@@ -16,7 +16,7 @@ import { barLine, machineLines } from "./report.ts";
 import { makeDataDir, type Server, startProduct, startSilentReceiver } from "./servers.ts";
 
 /**
- * `bun run bench:fairness`: what one tenant suffers from its neighbours (decisions, sections 6 and 8).
+ * `bun run bench:fairness`: what one tenant suffers from its neighbours (rules, sections 6 and 8).
  *
  * Dead neighbours: 1,000 webhooks that take every request and never answer, each with a backlog; beside them a tenant
  * whose webhook answers, at a steady rate and then as fast as it can. In alternating pairs with a server on which the

@@ -8,7 +8,7 @@ import { startTestApp, type TestAccount, type TestApp } from "../../support/test
 import { createVerifier, type Verifier } from "./bytes/verifier.ts";
 
 /**
- * Byte fidelity (decisions, section 6): the payload is stored, shown and delivered as the very bytes that were sent.
+ * Byte fidelity (rules, section 6): the payload is stored, shown and delivered as the very bytes that were sent.
  * All texts go through the slice and one in five through the whole server; with `bun run fuzz bytes --times N` all of both.
  */
 const { times, seed, again } = fuzz("bytes", 100_000);

@@ -2,7 +2,7 @@ import type { RecordBody } from "../../api/support.ts";
 import type { Expected } from "../../support/expected-outcome.ts";
 import type { Group } from "./catalogue.ts";
 
-/** What the record of a webhook with a hostile receiver must say; the words are those of decisions, section 7. */
+/** What the record of a webhook with a hostile receiver must say; the words are those of rules, section 7. */
 export interface Wanted {
   /** A retry waits for an hour, so that it is seen as a verdict and not as another attempt. */
   verdict: "acknowledged" | "retryable" | "permanent";
@@ -49,7 +49,7 @@ export function verdictOf({ state, nextAttemptAt }: RecordBody): Wanted["verdict
   return nextAttemptAt === null ? "unfinished" : "retryable";
 }
 
-/** Specification: the service waits at most 10 s. The rest is for a timer that fires late. */
+/** Specification, "Limits": a webhook has 10 s. The rest is for a timer that fires late. */
 export const maxAttemptMs = 10_500;
 /** What is not to take the whole time is far from it, also on a loaded machine. */
 const minTimeoutMs = 9_900;

@@ -1,5 +1,5 @@
 /**
- * The ranges to which no delivery may go, row by row as the registries list them (hardening, section 1.1), with the
+ * The ranges to which no delivery may go, row by row as the registries list them (hazards, section 1.1), with the
  * vectors that belong to each: its first and last address, what is notable inside, and the neighbours just outside.
  * Counted with big integers and not with the library that the policy uses, so that a fault of it shows.
  */

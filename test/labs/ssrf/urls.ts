@@ -1,5 +1,5 @@
 /**
- * The ways to write a URL that names the inside, or that two parsers read in two ways, row by row (hardening, section
+ * The ways to write a URL that names the inside, or that two parsers read in two ways, row by row (hazards, section
  * 1.2), with the vectors that belong to each and the words by which they are refused. PORT is a listener's.
  */
 export interface UrlRow {

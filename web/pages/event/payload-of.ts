@@ -3,7 +3,7 @@ const before = '"payload":';
 /**
  * The payload in the body of a delivery: the very text that was submitted. Parsed and written again it would lose big
  * integers, `1.0`, repeated keys and spaces. The fields before it hold no text of the tenant's, and nothing comes after it
- * (decisions, section 8).
+ * (rules, section 8).
  */
 export function payloadOf(body: string): string {
   const begin = body.indexOf(before);

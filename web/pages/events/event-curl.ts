@@ -29,7 +29,7 @@ export async function copyCurl(target: Target): Promise<void> {
 function hintOf(targetWebhook: string): string | null {
   const put = `so the command uses ${exampleTarget}. Replace it with your address.`;
   if (targetWebhook === "") return `The event has no webhook, ${put}`;
-  // Decisions, section 9: to a request from outside it is not there.
+  // Rules, section 9: to a request from outside it is not there.
   const isInbox = server.value !== null && targetWebhook.startsWith(`${server.value.baseUrl}/inbox/`);
   return isInbox ? `The inbox accepts nothing from outside, ${put}` : null;
 }

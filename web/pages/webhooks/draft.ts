@@ -61,7 +61,7 @@ export function changesInWords(draft: Draft): string {
   return changes.flatMap(([count, word]) => (count === 0 ? [] : [`${count} ${word}`])).join(", ");
 }
 
-/** Webhooks whose URL is not in the list any more: what waits for them fails when it is saved (decisions, section 7). */
+/** Webhooks whose URL is not in the list any more: what waits for them fails when it is saved (rules, section 7). */
 export function leavingWebhooks(draft: Draft): Webhook[] {
   const staying = new Set(toEntries(draft).map(({ webhook_url }) => webhook_url));
   return draft.flatMap(({ saved }) => (saved !== null && !staying.has(saved.url) ? [saved] : []));

@@ -6,7 +6,7 @@ import type { ReceivedEvent } from "./ledger.ts";
 import type { Arrival } from "./receiver.ts";
 
 /**
- * Holds a delivery to what the specification says of one ("Delivery headers", "Delivery body"): it is signed by a
+ * Holds a delivery to what is promised of one (specification, "Deliveries"): it is signed by a
  * published key of the account, and by its secret as Standard Webhooks has it; its body is the four fields in their order,
  * without a byte of ours between them.
  * @returns what it carries, or in words what does not hold

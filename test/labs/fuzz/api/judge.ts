@@ -30,7 +30,7 @@ export function checkVerdict(
   expect(problems).toEqual([]);
 }
 
-/** A request may have fields that nobody knows (decisions, section 3); an answer may not. */
+/** A request may have fields that nobody knows (rules, section 3); an answer may not. */
 const problemsWith = (document: OpenApiDocument, schema: Schema, value: unknown, at: string) =>
   problemsOf(document, schema, value, at).filter((problem) => !problem.endsWith("is not in the document"));
 

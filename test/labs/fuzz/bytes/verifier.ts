@@ -4,7 +4,7 @@ import type { TestAccount, TestApp } from "../../../support/test-app.ts";
 
 /** A receiver that knows its sender: the published key, and the secret that the account shows. */
 export interface Verifier {
-  /** Throws when one of the three signatures is not over the very bytes that came (decisions, section 8, "Signature"). */
+  /** Throws when one of the three signatures is not over the very bytes that came (rules, section 8, "Signature"). */
   check(request: ReceivedRequest): void;
 }
 

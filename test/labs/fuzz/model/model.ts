@@ -78,7 +78,7 @@ function run(event: ModelEvent, record: ModelRecord, label: string | null): void
   record.label = label;
 }
 
-/** Decisions, section 7: one record for each webhook, or one that says that there is none. */
+/** Rules, section 7: one record for each webhook, or one that says that there is none. */
 export function accept(tenant: ModelTenant, id: string, payload: string): void {
   const event: ModelEvent = { id, payload, records: [], attempts: new Map() };
   const targets = tenant.webhooks.length > 0 ? tenant.webhooks : [null];
@@ -90,7 +90,7 @@ export function accept(tenant: ModelTenant, id: string, payload: string): void {
   tenant.events.push(event);
 }
 
-/** Decisions, section 9: the id of a URL that stays is kept, and so is what is known of it. */
+/** Rules, section 9: the id of a URL that stays is kept, and so is what is known of it. */
 export function replaceWebhooks(tenant: ModelTenant, wanted: readonly ModelWebhook[]): void {
   tenant.webhooks = wanted.map(({ url, name }) => {
     const stays = tenant.webhooks.find((webhook) => webhook.url === url);
@@ -109,13 +109,13 @@ export interface ReplayOrder {
   readonly events: readonly ModelEvent[];
 }
 
-/** Decisions, section 10: one that has not begun leaves all as it is. */
+/** Rules, section 10: one that has not begun leaves all as it is. */
 export function cancelWaiting(tenant: ModelTenant, { events, ...order }: ReplayOrder): void {
   const counts = { selected: events.length, queued: 0, delivered: 0, failed: 0, skipped: 0 };
   tenant.replays.push({ ...order, status: "cancelled", ...counts });
 }
 
-/** Decisions, section 10. */
+/** Rules, section 10. */
 export function replay(tenant: ModelTenant, { events, ...order }: ReplayOrder, status: ModelReplay["status"]): void {
   const { kind, label } = order;
   const counts = { selected: events.length, queued: 0, delivered: 0, failed: 0, skipped: 0 };

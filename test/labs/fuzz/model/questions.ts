@@ -145,7 +145,7 @@ const showAccount = which.map((n) =>
   }),
 );
 
-/** Nothing of a deleted account answers (decisions, section 4). */
+/** Nothing of a deleted account answers (rules, section 4). */
 const askDeleted: fc.Arbitrary<Command> = nth.map((number) => ({
   check: ({ tenants }: Readonly<Model>) => tenants.some(({ isDeleted }) => isDeleted),
   async run({ tenants }: Model, real: Real) {

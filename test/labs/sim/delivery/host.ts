@@ -15,7 +15,7 @@ export interface HostDeps
 }
 
 /** What the program says of a disk in trouble. */
-const diskWords = /disk of the server is full|storage does not take writes/;
+const diskWords = /server's disk is full|storage cannot be written/;
 
 /** The machine that the program runs on: it starts it, lets it crash or stops it, and starts it again over the same disk. */
 export function createHost({ random, findings, watch, isQuiet, onEnd, ...deps }: HostDeps) {
