@@ -50,6 +50,13 @@ describe("imports point one way", () => {
     expect(importsOf(file).filter((path) => path.startsWith("drizzle-orm"))).toEqual([]);
   });
 
+  test("the query builder is used where docs/architecture.md says, and nowhere else", () => {
+    const section = readFileSync(join(root, "docs/architecture.md"), "utf8").split("\n## SQL\n")[1] ?? "";
+    const said = (section.split("- **Raw statements")[0] ?? "").matchAll(/`([\w-]+\.ts)`/g);
+    const using = files.filter((file) => importsOf(file).includes("drizzle-orm") && !file.endsWith("schema.ts"));
+    expect(using).toEqual([...said].map(([, name]) => `store/sqlite/${name}`));
+  });
+
   test.each(everywhereBut(/^store\/sqlite\//, "store/open.ts", "data-dir.ts"))("%s does not know SQLite", (file) => {
     expect(importsOf(file)).not.toContain("bun:sqlite");
     expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);
