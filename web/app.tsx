@@ -1,4 +1,5 @@
 import { LocationProvider, Route, Router } from "preact-iso/router";
+import { isSignedIn, noSession } from "./api/session.ts";
 import { EventPage } from "./pages/event.tsx";
 import { EventsPage } from "./pages/events.tsx";
 import { InboxPage } from "./pages/inbox.tsx";
@@ -14,7 +15,6 @@ import { WebhooksPage } from "./pages/webhooks.tsx";
 import { WelcomePage } from "./pages/welcome.tsx";
 import { ShortcutHelp } from "./parts/keyboard.tsx";
 import { Said } from "./parts/said.tsx";
-import { isSignedIn, noSession } from "./session/session.ts";
 import { Shell } from "./shell.tsx";
 
 /** The views, by path. The server knows the same paths (`src/http/dashboard-routes.ts`) and leaves all others alone. */

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "./api/client.ts";
+import { endSession, expiresAt, isLast } from "./api/session.ts";
 import { exactTime } from "./format/time.ts";
 import { Button } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
@@ -9,7 +10,6 @@ import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
 import { useServer } from "./session/server.ts";
-import { endSession, expiresAt, isLast } from "./session/session.ts";
 import { unsaved } from "./session/unsaved.ts";
 import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
 

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, expect } from "bun:test";
+import { isoPattern } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { isoPattern } from "./support.ts";
 
 /** Specification, "Accounts"; rules, section 4. Paid plans, on a server that takes no payments: 503 after full validation. */
 

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { operatorTokenFile } from "../../src/data-dir.ts";
 import type { ErasedEndpoint } from "../../src/http/endpoint.ts";
+import { closedPort, ingestOne, register } from "../support/api-server.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { closedPort, ingestOne, register } from "./support.ts";
 
 /**
  * Specification, "Authentication": every endpoint that the server has, with every credential that is not one. A new

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect } from "bun:test";
+import { batchOf, createTravelClock, eventIdPattern, ingestRaw, rawRequest } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { batchOf, createTravelClock, eventIdPattern, ingestRaw, rawRequest } from "./support.ts";
 
 interface World {
   server: TestApp;

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { until } from "../support/api-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   cards,
@@ -16,7 +17,6 @@ import {
   withSandbox,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Rules, sections 4 and 12: what becomes of the payments of an account that is deleted. */
 

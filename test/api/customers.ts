@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { signatureHeader } from "../../src/billing/sandbox/callbacks.ts";
 import { createSandbox } from "../../src/billing/sandbox/sandbox.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { createTravelClock, until } from "../support/api-server.ts";
 import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts";
-import { createTravelClock, until } from "./support.ts";
 
 /** Customers who pay: over the interface, and with test cards on the pages of the sandbox, as a browser would. */
 

@@ -4,10 +4,10 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { until } from "../support/api-server.ts";
 import { overwritePages, type PageType, pagesOf } from "../support/damaged-database.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { until } from "./support.ts";
 
 /** A page of the database that the disk has lost spoils what it holds and nothing else. */
 

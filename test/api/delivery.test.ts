@@ -1,8 +1,4 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type NameServer, startNameServer } from "../support/name-server.ts";
-import { readAll } from "../support/read-all.ts";
-import { startTestApp, type TestAccount } from "../support/test-app.ts";
-import { provenSections, useServer } from "./scenario.ts";
 import {
   closedPort,
   createTravelClock,
@@ -17,7 +13,11 @@ import {
   settled,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import { type NameServer, startNameServer } from "../support/name-server.ts";
+import { readAll } from "../support/read-all.ts";
+import { startTestApp, type TestAccount } from "../support/test-app.ts";
+import { provenSections, useServer } from "./scenario.ts";
 
 provenSections.add("spec: Events").add("rules 7").add("rules 8");
 

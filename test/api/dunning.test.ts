@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Hooks, register, startHooks, until } from "../support/api-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   type Customer,
@@ -13,7 +14,6 @@ import {
   withSandbox,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
-import { type Hooks, register, startHooks, until } from "./support.ts";
 
 /** Rules, sections 4 and 12: a month's end charge that fails, until it is paid or the account is suspended. */
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { invalidField } from "../../src/domain/errors.ts";
 import { errorResponse } from "../../src/http/errors.ts";
+import { type Hooks, ingestOne, rawRequest, startHooks } from "../support/api-server.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
-import { type Hooks, ingestOne, rawRequest, startHooks } from "./support.ts";
 
 /** Specification, "Errors"; rules, section 3: the shape of an error, and what is judged first. */
 

@@ -3,9 +3,9 @@ import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { youngLimit } from "../../src/delivery/queue/admission.ts";
+import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "../support/api-server.ts";
 import { provenSections, useServer } from "./scenario.ts";
 import type { Flood } from "./silent-accounts.ts";
-import { type Hooks, ingestOne, outcome, register, seedTenant, startHooks } from "./support.ts";
 
 provenSections.add("rules 8");
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { ingestOne } from "../support/api-server.ts";
 import { startTestApp } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
-import { ingestOne } from "./support.ts";
 
 provenSections.add("rules 3").add("rules 6").add("rules 13");
 

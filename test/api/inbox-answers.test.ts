@@ -2,9 +2,6 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { startNameServer } from "../support/name-server.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
-import { provenSections, useServer } from "./scenario.ts";
 import {
   batchOf,
   closedPort,
@@ -17,7 +14,10 @@ import {
   settled,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import { startNameServer } from "../support/name-server.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { provenSections, useServer } from "./scenario.ts";
 
 /** Rules, section 9: what the inbox answers, and what becomes of it. */
 

@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
 import nacl from "tweetnacl";
 import { endpoint } from "../../src/http/endpoint.ts";
+import { ingestOne, isoPattern, outcome, register, until } from "../support/api-server.ts";
 import { serveEndpoints } from "../support/serve-endpoints.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { provenSections, type Scenario, scenarios, useServer } from "./scenario.ts";
-import { ingestOne, isoPattern, outcome, register, until } from "./support.ts";
 
 /** Rules, section 9: the inbox of every account. How it answers is in `inbox-answers.test.ts`. */
 

@@ -1,7 +1,5 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import type { TestAccount, TestApp } from "../support/test-app.ts";
-import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import {
   eventIdPattern,
   type Hook,
@@ -13,7 +11,9 @@ import {
   register,
   seedTenant,
   startHooks,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
 interface World {
   server: TestApp;

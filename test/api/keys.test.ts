@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createTravelClock, ingestOne, isoPattern, register, startHooks, until } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { createTravelClock, ingestOne, isoPattern, register, startHooks, until } from "./support.ts";
 
 /** Specification, "API keys"; rules, sections 5 and 8: API keys, signing keys and secrets, and their rotation. */
 

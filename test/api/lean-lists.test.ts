@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { type Hooks, ingestOne, type RecordBody, register, settled, startHooks } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { type Hooks, ingestOne, type RecordBody, register, settled, startHooks } from "./support.ts";
 
 /** Beyond the specification: lists without payloads, `payload=false`. */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gate, type Hooks, outcome, register, startHooks, until } from "../support/api-server.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
-import { gate, type Hooks, outcome, register, startHooks, until } from "./support.ts";
 
 /**
  * Rules, section 3, and hazards, section 5, "Logs": whatever happens on a server, its log has no password, token, key,

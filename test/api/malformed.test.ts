@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { connectRaw, statusOf } from "../labs/abuse/raw-peer.ts";
+import { ingestOne } from "../support/api-server.ts";
+import { connectRaw, statusOf } from "../support/raw-peer.ts";
 import { serveEndpoints } from "../support/serve-endpoints.ts";
 import { useServer } from "./scenario.ts";
-import { ingestOne } from "./support.ts";
 
 /** Rules, section 3, and RFC 9112, section 3: a Host and a target that are none are refused before anything reads them. */
 

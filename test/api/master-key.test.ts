@@ -8,8 +8,8 @@ import { createVault, type Vault } from "../../src/lib/vault.ts";
 import { createMasterKeyCheck } from "../../src/store/sqlite/master-key.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { ingestOne } from "../support/api-server.ts";
 import { startTestApp } from "../support/test-app.ts";
-import { ingestOne } from "./support.ts";
 
 const folders: string[] = [];
 afterEach(() => {

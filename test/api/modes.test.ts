@@ -3,10 +3,10 @@ import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createTravelClock, rawRequest } from "../support/api-server.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts";
 import { scenarios, useServer } from "./scenario.ts";
-import { createTravelClock, rawRequest } from "./support.ts";
 
 /** Rules, section 1: local mode, public mode, closed sign-up; section 4: the limits by address; 13: /metrics. */
 

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import {
   answerBank,
   cards,
@@ -12,7 +13,6 @@ import {
   whenFailed,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Rules, section 12: a bank that wants its customer to confirm what a month's end charges. */
 

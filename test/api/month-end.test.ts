@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   businessKobo,
@@ -13,7 +14,6 @@ import {
   withSandbox,
 } from "./customers.ts";
 import { provenSections } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Rules, section 12: the subscription, charged on the last day of the month at 12:00 in Lagos (11:00 UTC). */
 

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, expect, test } from "bun:test";
+import { isoPattern } from "../support/api-server.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
-import { isoPattern } from "./support.ts";
 
 /** Rules, section 13: the operator's endpoints. */
 

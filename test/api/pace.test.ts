@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Hooks, startHooks, until } from "../support/api-server.ts";
 import { type SeededAccount, seedAccount } from "../support/seeded-account.ts";
 import { useServer } from "./scenario.ts";
-import { type Hooks, startHooks, until } from "./support.ts";
 
 /** A server as strangers meet it, on which a free account may send ten deliveries at once and one a second. */
 let hooks: Hooks;

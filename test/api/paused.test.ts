@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { createScriptedIo } from "../cli/scripted-io.ts";
+import { register } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { cards, createClockAt, customerOf, goodPassword, signUp, subscribe, visit, withSandbox } from "./customers.ts";
-import { register } from "./support.ts";
 
 /** Restored and cloned servers, which answer and show everything, and wait for their operator with the rest. */
 

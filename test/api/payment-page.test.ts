@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import type { Answer } from "../support/test-app.ts";
 import {
   type Customer,
@@ -21,7 +22,6 @@ import {
   withSandbox,
 } from "./customers.ts";
 import { provenSections, useServer } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Rules, section 12: what a `payment_url` leads to, and how the program hears of payments. */
 

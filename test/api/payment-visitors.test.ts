@@ -1,8 +1,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import { logged, signUp, visit } from "./customers.ts";
 import { hostedPage, known, type PaystackWorld, secretKey, startPaystackWorld, travelUntil } from "./paystack-world.ts";
-import { until } from "./support.ts";
 
 /** What visitors who prove nothing may cost: look-ups at the processor, and the patience of everybody else. */
 

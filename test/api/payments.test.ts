@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import type { TestApp } from "../support/test-app.ts";
 import {
   type Charge,
@@ -19,7 +20,6 @@ import {
   withSandbox,
 } from "./customers.ts";
 import { scenarios, useServer } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Specification, "Accounts" and item 7 of "What the service does"; rules, sections 4 and 12: the card of an account. */
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { RequestFault } from "../support/paystack-faults.ts";
 import { type Customer, customerOf, goodPassword } from "./customers.ts";
@@ -14,7 +15,6 @@ import {
   travelUntil,
 } from "./paystack-world.ts";
 import { provenSections } from "./scenario.ts";
-import { until } from "./support.ts";
 
 /** Rules, sections 3 and 12: the month's end, the last charge, and what must not get into the log, over Paystack. */
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { closedPort } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import type { RequestFault } from "../support/paystack-faults.ts";
 import type { Answer } from "../support/test-app.ts";
@@ -16,7 +17,6 @@ import {
   travelUntil,
 } from "./paystack-world.ts";
 import { provenSections } from "./scenario.ts";
-import { closedPort } from "./support.ts";
 
 /** Rules, section 12: an upgrade over Paystack, whatever becomes of the request that charges the saved card. */
 

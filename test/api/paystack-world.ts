@@ -1,9 +1,9 @@
+import { until } from "../support/api-server.ts";
 import type { StandInCard, StandInTransaction } from "../support/paystack-answers.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import { type PaystackStandIn, startPaystackStandIn } from "../support/paystack-stand-in.ts";
 import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts";
 import { type Customer, createClockAt, logged, pathOf, signUp, visit } from "./customers.ts";
-import { until } from "./support.ts";
 
 /** A server that takes payments by Paystack, whose part the stand-in plays; and what a customer does between the two. */
 

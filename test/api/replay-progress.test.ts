@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, expect } from "bun:test";
+import { batchOf, ingestOne, isoPattern, until } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { batchOf, ingestOne, isoPattern, until } from "./support.ts";
 
 interface World {
   server: TestApp;

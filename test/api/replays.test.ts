@@ -1,7 +1,5 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
-import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import {
   batchOf,
   gate,
@@ -14,7 +12,9 @@ import {
   settled,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
 interface World {
   server: TestApp;

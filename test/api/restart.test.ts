@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readServerFile } from "../../src/data-dir.ts";
-import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
-import { provenSections } from "./scenario.ts";
 import {
   batchOf,
   createTravelClock,
@@ -12,7 +10,9 @@ import {
   register,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
+import { provenSections } from "./scenario.ts";
 
 provenSections.add("rules 3").add("rules 10").add("spec: Replays");
 

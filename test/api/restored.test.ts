@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { cards, createClockAt, customerOf, goodPassword, signUp, subscribe, visit, withSandbox } from "./customers.ts";
@@ -13,7 +14,6 @@ import {
   subscribeAt,
   timesCharged,
 } from "./paystack-world.ts";
-import { until } from "./support.ts";
 
 /** Servers that are put back to a backup, while what they did since then stays done at the processor. */
 

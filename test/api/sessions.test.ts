@@ -1,9 +1,9 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
+import { createTravelClock } from "../support/api-server.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { startTestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { createTravelClock } from "./support.ts";
 
 /** Specification, "Login" and "Authentication"; rules, section 4: sessions, passwords, and the end of an account. */
 

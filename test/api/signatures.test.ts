@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import nacl from "tweetnacl";
+import { createTravelClock, type Hook, type Hooks, ingestOne, register, startHooks } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
-import { createTravelClock, type Hook, type Hooks, ingestOne, register, startHooks } from "./support.ts";
 
 provenSections.add("rules 8").add("spec: Authentication");
 

@@ -2,8 +2,6 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import type { Answer, TestAccount } from "../support/test-app.ts";
-import { useServer } from "./scenario.ts";
 import {
   createTravelClock,
   gate,
@@ -15,7 +13,9 @@ import {
   seedTenant,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import type { Answer, TestAccount } from "../support/test-app.ts";
+import { useServer } from "./scenario.ts";
 
 /** Rules, section 4: what an account may do while it is suspended or its card is not verified. */
 

@@ -1,7 +1,5 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
-import type { TestAccount, TestApp } from "../support/test-app.ts";
-import { type Scenario, scenarios, useServer } from "./scenario.ts";
 import {
   createTravelClock,
   gate,
@@ -13,7 +11,9 @@ import {
   settled,
   startHooks,
   until,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
 interface World {
   server: TestApp;

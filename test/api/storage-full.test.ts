@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "../support/api-server.ts";
 import type { TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
-import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "./support.ts";
 
 provenSections.add("rules 3").add("rules 6");
 

@@ -1,7 +1,5 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { TestAccount, TestApp } from "../support/test-app.ts";
-import { provenSections, scenarios, useServer } from "./scenario.ts";
 import {
   batchOf,
   createTravelClock,
@@ -11,7 +9,9 @@ import {
   outcome,
   register,
   startHooks,
-} from "./support.ts";
+} from "../support/api-server.ts";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { provenSections, scenarios, useServer } from "./scenario.ts";
 
 provenSections.add("rules 11").add("spec: Dashboard stream");
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import { tlsSuites, transportHeadersOf } from "../../src/http/transport-security.ts";
-import { connectRaw } from "../labs/abuse/raw-peer.ts";
 import { createSelfSigned } from "../support/certificates.ts";
+import { connectRaw } from "../support/raw-peer.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 /** Hazards, section 5, "TLS": what ends in this program, as real clients find it. */

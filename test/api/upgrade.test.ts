@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
+import { ingestOne, register, startHooks } from "../support/api-server.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { ingestOne, register, startHooks } from "./support.ts";
 
 /**
  * Specification, "Tenant tier and activation moves"; rules, sections 4 and 12: upgrade, payment method,

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { refusalCodes } from "../../src/http/refusal-codes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type ClockNews, createSteadyClock } from "../../src/lib/steady-clock.ts";
+import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "../support/api-server.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
-import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "./support.ts";
 
 /** What goes wrong is in the log, once and with its cause; and what the operator can read of it in the metrics. */
 provenSections.add("rules 13");

@@ -1,8 +1,17 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
+import {
+  gate,
+  type Hook,
+  type Hooks,
+  ingestOne,
+  isoPattern,
+  register,
+  startHooks,
+  until,
+} from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { scenarios, useServer } from "./scenario.ts";
-import { gate, type Hook, type Hooks, ingestOne, isoPattern, register, startHooks, until } from "./support.ts";
 
 /** Beyond the specification: what the dashboard shows of each webhook. */
 

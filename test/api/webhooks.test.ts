@@ -1,10 +1,10 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { afterAll, beforeAll, expect } from "bun:test";
 import nacl from "tweetnacl";
+import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "../support/api-server.ts";
 import { startNameServer } from "../support/name-server.ts";
 import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
-import { closedPort, createTravelClock, type Hook, type Hooks, isoPattern, startHooks } from "./support.ts";
 
 /** Specification, "Webhooks"; rules, sections 1 (local mode) and 9. The inbox has a file of its own. */
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { until } from "../api/support.ts";
+import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { ask, left, logIn, press, seeHeading, seeText, signIn, startFreeAccount, tokenOf } from "./visitor.ts";

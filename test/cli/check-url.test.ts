@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { createScriptedIo } from "./scripted-io.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 
 async function check(url: string, env: Record<string, string> = {}, ...flags: string[]) {
   const { io, out, err } = createScriptedIo({ env });

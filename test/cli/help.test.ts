@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
-import { createScriptedIo } from "./scripted-io.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 
 async function run(line: string, options: Parameters<typeof createScriptedIo>[0] = {}) {
   const { io, out, err } = createScriptedIo(options);

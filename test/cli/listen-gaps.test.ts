@@ -9,11 +9,11 @@ import {
   settled,
   startHooks,
   until,
-} from "../api/support.ts";
+} from "../support/api-server.ts";
+import { type ListeningOptions, startListening } from "../support/listening.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
 import { startWire, type Wire } from "../support/wire.ts";
-import { type ListeningOptions, startListening } from "./listening.ts";
 
 /** What is not lost, and not forwarded twice, whatever happens to server, connection and session. */
 

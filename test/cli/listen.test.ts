@@ -1,12 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { faultsOf, readKeySet } from "../../src/cli/demo/verify.ts";
 import { runCommand } from "../../src/cli/run.ts";
-import { batchOf, closedPort, createTravelClock, ingestOne, ingestRaw, register, until } from "../api/support.ts";
+import {
+  batchOf,
+  closedPort,
+  createTravelClock,
+  ingestOne,
+  ingestRaw,
+  register,
+  until,
+} from "../support/api-server.ts";
 import { createSelfSigned } from "../support/certificates.ts";
+import { type ListeningOptions, startListening } from "../support/listening.ts";
 import { type Receiver, type ReceiverOptions, startReceiver } from "../support/receiver.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { type ListeningOptions, startListening } from "./listening.ts";
-import { createScriptedIo } from "./scripted-io.ts";
 
 let app: TestApp;
 const receivers: Receiver[] = [];

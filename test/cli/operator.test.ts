@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
 import { operatorTokenFile } from "../../src/data-dir.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
-import { createScriptedIo } from "./scripted-io.ts";
 
 let folder: string;
 beforeEach(() => {

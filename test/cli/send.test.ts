@@ -6,11 +6,11 @@ import { parseArguments } from "../../src/cli/arguments.ts";
 import { runCommand } from "../../src/cli/run.ts";
 import { createSendCommand } from "../../src/cli/send/send.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { closedPort, createTravelClock, until } from "../api/support.ts";
+import { closedPort, createTravelClock, until } from "../support/api-server.ts";
 import { type ReceivedRequest, type Receiver, startReceiver } from "../support/receiver.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { startWire } from "../support/wire.ts";
-import { createScriptedIo } from "./scripted-io.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postrider-send-"));
 const receivers: Receiver[] = [];

@@ -8,7 +8,7 @@ import { loadConfig } from "../../src/config.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createSelfSigned } from "../support/certificates.ts";
-import { createScriptedIo } from "./scripted-io.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postrider-tenant-"));
 let app: App;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { until } from "../api/support.ts";
-import { connectRaw } from "../labs/abuse/raw-peer.ts";
+import { until } from "../support/api-server.ts";
 import { abandon, exchange } from "../support/raw-connection.ts";
+import { connectRaw } from "../support/raw-peer.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 
 let server: TestApp;

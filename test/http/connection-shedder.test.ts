@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { createConnectionShedder } from "../../src/http/connection-shedder.ts";
-import { until } from "../api/support.ts";
+import { until } from "../support/api-server.ts";
 
 /** Only Linux tells which connections do nothing. */
 const onLinux = process.platform === "linux" ? describe : describe.skip;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Tier } from "../../src/domain/tenant.ts";
 import { sessionLifetimeSeconds } from "../../src/http/session.ts";
 import { newToken } from "../../src/lib/id.ts";
-import { seedTenant } from "../api/support.ts";
+import { seedTenant } from "./api-server.ts";
 import type { TestApp } from "./test-app.ts";
 
 export interface SeededAccount {

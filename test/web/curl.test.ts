@@ -7,7 +7,7 @@ import { buildRequest } from "../../src/delivery/request.ts";
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
 import { encodeEventId } from "../../src/lib/id.ts";
 import { asCurl, type CurlRequest } from "../../web/curl.ts";
-import { type Hooks, startHooks } from "../api/support.ts";
+import { type Hooks, startHooks } from "../support/api-server.ts";
 
 /** Every command is really run: what arrives is what counts, not how it is written. */
 

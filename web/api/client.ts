@@ -1,6 +1,6 @@
-import { endSession, token } from "../session/session.ts";
 import { refusals } from "./refusals.ts";
 import { noteServerTime } from "./server-time.ts";
+import { endSession, token } from "./session.ts";
 
 /** The field that a request was refused for, by its name in the API, and the rule that it breaks: "must …". */
 export interface BrokenRule {

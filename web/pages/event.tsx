@@ -1,7 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { useRoute } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import { type Loaded, useLoaded } from "../api/load.ts";
 import type { Delivery } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { bytes, count } from "../format/number.ts";
@@ -13,6 +12,7 @@ import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
 import { Time } from "../parts/time.tsx";
+import { type Loaded, useLoaded } from "../stream/load.ts";
 import { type LiveEvent, useLiveEvent } from "./event/live-event.ts";
 import { Payload } from "./event/payload.tsx";
 import { payloadOf } from "./event/payload-of.ts";

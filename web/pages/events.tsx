@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { useLoaded } from "../api/load.ts";
 import type { Webhook } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -9,6 +8,7 @@ import { useShortcuts } from "../parts/keyboard.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { say } from "../parts/said.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
+import { useLoaded } from "../stream/load.ts";
 import { tryAndSay } from "./events/act.ts";
 import { copyCurl } from "./events/event-curl.ts";
 import { useEventList } from "./events/event-list.ts";

@@ -1,7 +1,6 @@
 import "./keys/keys.css";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.ts";
-import { useLoaded } from "../api/load.ts";
 import type { ApiKey } from "../api/types.ts";
 import { Button } from "../parts/button.tsx";
 import { FirstRequest } from "../parts/first-request.tsx";
@@ -10,6 +9,7 @@ import { Panel } from "../parts/panel.tsx";
 import { Empty, Shown, SkeletonRows } from "../parts/states.tsx";
 import { now } from "../parts/time.tsx";
 import { useRefresh } from "../stream/live.ts";
+import { useLoaded } from "../stream/load.ts";
 import { KeyTable } from "./keys/key-table.tsx";
 import { RotateDialog } from "./keys/rotate-dialog.tsx";
 

@@ -1,10 +1,10 @@
 import "./plan/plan.css";
 import { useState } from "preact/hooks";
-import { useLoaded } from "../api/load.ts";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { useServer } from "../session/server.ts";
 import { useRefresh } from "../stream/live.ts";
+import { useLoaded } from "../stream/load.ts";
 import { AccountPanel } from "./plan/account-panel.tsx";
 import { Charges } from "./plan/charges.tsx";
 import { Payment } from "./plan/payment.tsx";

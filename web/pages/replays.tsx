@@ -1,7 +1,6 @@
 import "./replays.css";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import { useLoaded } from "../api/load.ts";
 import type { Replay, ReplayPage } from "../api/types.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -9,6 +8,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
+import { useLoaded } from "../stream/load.ts";
 import { urlOf } from "./replays/choice.ts";
 import { NewReplay } from "./replays/new-replay.tsx";
 import { ReplayRow, ReplaySkeleton } from "./replays/replay-row.tsx";

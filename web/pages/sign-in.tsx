@@ -1,12 +1,12 @@
 import "./front/front.css";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { type NoSession, noSession } from "../api/session.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button } from "../parts/button.tsx";
 import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
 import { PageHead } from "../parts/page.tsx";
-import { type NoSession, noSession } from "../session/session.ts";
 import { signIn } from "../session/sign-in.ts";
 import { Brand } from "../shell.tsx";
 

@@ -1,6 +1,7 @@
 import "./front/front.css";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.ts";
+import { noSession } from "../api/session.ts";
 import type { About, CreatedTenant } from "../api/types.ts";
 import { count } from "../format/number.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
@@ -8,7 +9,6 @@ import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { useServer } from "../session/server.ts";
-import { noSession } from "../session/session.ts";
 import { NewAccount } from "./front/new-account.tsx";
 import { FrontHead, SignUpClosed } from "./front/signed-out.tsx";
 

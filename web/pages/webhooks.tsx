@@ -1,7 +1,6 @@
 import "./webhooks.css";
 import { useEffect } from "preact/hooks";
 import { call } from "../api/client.ts";
-import { useLoaded } from "../api/load.ts";
 import type { Inbox, WebhookHealth } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { PageHead } from "../parts/page.tsx";
@@ -9,6 +8,7 @@ import { Panel } from "../parts/panel.tsx";
 import { Shown } from "../parts/states.tsx";
 import { account } from "../session/account.ts";
 import { useRefresh } from "../stream/live.ts";
+import { useLoaded } from "../stream/load.ts";
 import { CardSkeleton } from "./webhooks/card.tsx";
 import { WebhookList } from "./webhooks/list.tsx";
 import { Verify } from "./webhooks/verify.tsx";

@@ -1,6 +1,5 @@
 import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
-import { useLoaded } from "../api/load.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -11,6 +10,7 @@ import { Panel } from "../parts/panel.tsx";
 import { Shown, Skeleton } from "../parts/states.tsx";
 import { account } from "../session/account.ts";
 import { server } from "../session/server.ts";
+import { useLoaded } from "../stream/load.ts";
 import { Arrival } from "./welcome/arrival.tsx";
 
 interface SetUp {

@@ -1,7 +1,7 @@
 import { call } from "../api/client.ts";
-import { useLoaded } from "../api/load.ts";
 import type { EventPage, Webhook } from "../api/types.ts";
 import { count } from "../format/number.ts";
+import { useLoaded } from "../stream/load.ts";
 
 /**
  * What removing a webhook does to the records that wait for it (rules, section 7): they fail, and registering it again

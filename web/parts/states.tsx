@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Loaded } from "../api/load.ts";
+import type { Loaded } from "../stream/load.ts";
 import { Button } from "./button.tsx";
 
 /**

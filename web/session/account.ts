@@ -1,8 +1,8 @@
 import { effect, signal } from "@preact/signals";
 import { call } from "../api/client.ts";
+import { isSignedIn } from "../api/session.ts";
 import type { Account } from "../api/types.ts";
 import { onStream, resyncs } from "../stream/stream.ts";
-import { isSignedIn } from "./session.ts";
 
 /** Who is signed in: plan, limits and what is used of them. Null until it is known. */
 export const account = signal<Account | null>(null);

@@ -1,6 +1,6 @@
 import { ApiError, call } from "../api/client.ts";
+import { beginSession, endSession, expiresAt, isLast, token } from "../api/session.ts";
 import type { Authenticated } from "../api/types.ts";
-import { beginSession, endSession, expiresAt, isLast, token } from "./session.ts";
 
 /** A token lives for two hours; one that is used is renewed when half of that is over. */
 const renewBeforeMs = 60 * 60_000;

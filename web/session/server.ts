@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { call } from "../api/client.ts";
-import { type Loaded, useLoaded } from "../api/load.ts";
 import type { About } from "../api/types.ts";
+import { type Loaded, useLoaded } from "../stream/load.ts";
 
 /** What this server offers: sign-up, payments, plans. Null until it is known. */
 export const server = signal<About | null>(null);

@@ -1,6 +1,6 @@
 import { call } from "../api/client.ts";
+import { beginSession } from "../api/session.ts";
 import type { Authenticated } from "../api/types.ts";
-import { beginSession } from "./session.ts";
 
 /**
  * Signs in by tenant id or e-mail.

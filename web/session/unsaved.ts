@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { isSignedIn, noSession } from "./session.ts";
+import { isSignedIn, noSession } from "../api/session.ts";
 
 /** Changes that wait for "Save" in some view. They outlive the view, but not the tab. */
 export const unsaved = signal<{ readonly path: string; readonly text: string } | null>(null);

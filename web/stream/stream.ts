@@ -1,7 +1,7 @@
 import { effect, signal, untracked } from "@preact/signals";
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { toError } from "../api/client.ts";
-import { isSignedIn, token } from "../session/session.ts";
+import { isSignedIn, token } from "../api/session.ts";
 import { isLost, lookEveryMs } from "./liveness.ts";
 import { type Ending, type Plan, planReconnect } from "./reconnect.ts";
 

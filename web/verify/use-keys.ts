@@ -1,7 +1,7 @@
 import { call } from "../api/client.ts";
-import { type Loaded, useLoaded } from "../api/load.ts";
 import type { JwkSet, SigningSecret } from "../api/types.ts";
 import { useRefresh } from "../stream/live.ts";
+import { type Loaded, useLoaded } from "../stream/load.ts";
 
 /** What a tenant's deliveries are checked with. */
 export interface VerifyKeys {

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { until } from "../../api/support.ts";
+import { until } from "../../support/api-server.ts";
+import { connectRaw, headOf } from "../../support/raw-peer.ts";
 import type { TestAccount } from "../../support/test-app.ts";
-import { connectRaw, headOf } from "./raw-peer.ts";
 
 /** Hazards, section 5, "Logs": whoever breaks off uploads must not be able to fill the log, or to raise an alarm. */
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "../../api/support.ts";
+import { until } from "../../support/api-server.ts";
 
 const limit = 256;
 const folder = mkdtempSync(join(tmpdir(), "postrider-descriptors-"));

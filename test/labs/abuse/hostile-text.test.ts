@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
 import { useServer } from "../../api/scenario.ts";
-import { type Hook, type Hooks, ingestOne, outcome, register, startHooks, until } from "../../api/support.ts";
+import { type Hook, type Hooks, ingestOne, outcome, register, startHooks, until } from "../../support/api-server.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { batchOf, until } from "../../api/support.ts";
+import { batchOf, until } from "../../support/api-server.ts";
 import { checkAnswer } from "../../support/openapi-check.ts";
+import { connectRaw, headOf, type RawPeer } from "../../support/raw-peer.ts";
 import type { TestAccount } from "../../support/test-app.ts";
-import { connectRaw, headOf, type RawPeer } from "./raw-peer.ts";
 
 /**
  * Lists that are as large as they can be, and readers that do not take them. `bun run abuse` measures the memory of the

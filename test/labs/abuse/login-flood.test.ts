@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { type Hooks, ingestOne, startHooks } from "../../api/support.ts";
+import { type Hooks, ingestOne, startHooks } from "../../support/api-server.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { ingestOne } from "../../api/support.ts";
+import { ingestOne } from "../../support/api-server.ts";
+import { connectRaw, headOf, statusOf } from "../../support/raw-peer.ts";
 import type { TestAccount } from "../../support/test-app.ts";
-import { connectRaw, headOf, statusOf } from "./raw-peer.ts";
 
 /**
  * Hazards, section 3: what no HTTP client sends. The listener answers it by itself, without our body and with the end of

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { type Hooks, ingestOne, register, startHooks } from "../../api/support.ts";
-import { connectRaw, headOf, type RawPeer, statusOf } from "./raw-peer.ts";
+import { type Hooks, ingestOne, register, startHooks } from "../../support/api-server.ts";
+import { connectRaw, headOf, type RawPeer, statusOf } from "../../support/raw-peer.ts";
 
 /**
  * Slow-loris: clients that keep a connection by sending next to nothing. The listener has 8 s of patience here in place of

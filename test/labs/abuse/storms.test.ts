@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { useServer } from "../../api/scenario.ts";
-import { type Hook, type Hooks, ingestOne, register, startHooks, until } from "../../api/support.ts";
+import { type Hook, type Hooks, ingestOne, register, startHooks, until } from "../../support/api-server.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**

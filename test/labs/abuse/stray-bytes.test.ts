@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
+import { connectRaw, headOf, statusOf } from "../../support/raw-peer.ts";
 import type { TestAccount } from "../../support/test-app.ts";
-import { connectRaw, headOf, statusOf } from "./raw-peer.ts";
 
 /**
  * What stands behind a body. The listener takes it for the beginning of another request, which it answers with an empty

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
-import { until } from "../../api/support.ts";
-import { connectRaw, headOf, statusOf } from "./raw-peer.ts";
+import { until } from "../../support/api-server.ts";
+import { connectRaw, headOf, statusOf } from "../../support/raw-peer.ts";
 
 /**
  * Clients that announce large bodies and do not send them: what the server holds for them has an end, and it keeps nobody

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createTravelClock } from "../../api/support.ts";
+import { createTravelClock } from "../../support/api-server.ts";
 import { fuzz, reportFuzz } from "../../support/fuzz.ts";
 import { checkAnswer, type OpenApiDocument } from "../../support/openapi-check.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RecordBody } from "../../api/support.ts";
+import type { RecordBody } from "../../support/api-server.ts";
 import { endWithUs } from "../bench/cleanup.ts";
 import { showProgress } from "../bench/output.ts";
 import { makeDataDir, type Server, startProduct } from "../bench/servers.ts";

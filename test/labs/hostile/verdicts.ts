@@ -1,4 +1,4 @@
-import type { RecordBody } from "../../api/support.ts";
+import type { RecordBody } from "../../support/api-server.ts";
 import type { Expected } from "../../support/expected-outcome.ts";
 import type { Group } from "./catalogue.ts";
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { type Loaded, useLoaded } from "../../api/load.ts";
 import type { EventRecord } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
+import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { attemptsAtOnce } from "./attempt-pages.ts";
 import { type NewestAttempts, readNewestAttempts } from "./newest-attempts.ts";
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { type Loaded, useLoaded } from "../../api/load.ts";
 import type { EventPage } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
+import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { type Filter, requestOf, urlOf } from "./filter.ts";
 import { findList } from "./left-lists.ts";
 import {
@@ -12,23 +12,13 @@ import {
   attemptedOf,
   findRow,
   finishedOf,
+  type Listed,
   type ListedRecord,
   newerOf,
   pairOf,
   withFresh,
   withoutPayload,
 } from "./record.ts";
-
-/** One page of records as it was read. */
-export interface Listed {
-  readonly records: readonly ListedRecord[];
-  readonly total: number;
-  readonly totalIsExact: boolean;
-  /** The time of the first record of the first page, up to which that is read again: so no row moves. */
-  readonly held: string;
-  /** The newest event when somebody asked for what is new; what is newer came since. */
-  readonly newestId: string;
-}
 
 export interface EventList {
   readonly loaded: Loaded<Listed>;

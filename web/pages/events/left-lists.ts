@@ -1,6 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import type { Listed } from "./event-list.ts";
+import type { Listed } from "./record.ts";
 
 /** How a list stood when somebody left it. */
 export interface LeftList {

@@ -1,8 +1,8 @@
 import { count } from "../../format/number.ts";
 import { exactTime } from "../../format/time.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import type { Listed } from "./event-list.ts";
 import { type Filter, pageSize, urlOf } from "./filter.ts";
+import type { Listed } from "./record.ts";
 
 /** Where in the list one is, and the pages before and after. They end at one time, so that they do not shift. */
 export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {

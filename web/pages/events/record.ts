@@ -11,6 +11,17 @@ export function withoutPayload({ originalPayload: _, ...record }: EventRecord): 
   return record;
 }
 
+/** One page of records as it was read. */
+export interface Listed {
+  readonly records: readonly ListedRecord[];
+  readonly total: number;
+  readonly totalIsExact: boolean;
+  /** The time of the first record of the first page, up to which that is read again: so no row moves. */
+  readonly held: string;
+  /** The newest event when somebody asked for what is new; what is newer came since. */
+  readonly newestId: string;
+}
+
 export const attemptsInWords = (attempts: number): string => (attempts === 1 ? "1 attempt" : `${attempts} attempts`);
 
 /** The row that news of a record is about. One without a webhook becomes that of the webhook to which it is replayed. */

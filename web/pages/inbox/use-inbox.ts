@@ -1,8 +1,8 @@
 import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { type Loaded, useLoaded } from "../../api/load.ts";
 import type { Inbox } from "../../api/types.ts";
 import { useRefresh } from "../../stream/live.ts";
+import { type Loaded, useLoaded } from "../../stream/load.ts";
 import { mergeInbox } from "./merge.ts";
 
 /** As many as the server keeps. */

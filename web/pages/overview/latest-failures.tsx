@@ -1,6 +1,5 @@
 import { useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
 import type { EventPage, EventRecord } from "../../api/types.ts";
 import { shortenId } from "../../format/shorten.ts";
 import { Button } from "../../parts/button.tsx";
@@ -9,6 +8,7 @@ import { Panel } from "../../parts/panel.tsx";
 import { Empty, Shown, SkeletonRows } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
+import { useLoaded } from "../../stream/load.ts";
 import { replayEvent } from "../events/replay-event.ts";
 import { useHold } from "./hold.ts";
 

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
+import { endSession } from "../../api/session.ts";
 import type { EventPage } from "../../api/types.ts";
 import { count, naira } from "../../format/number.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
-import { endSession } from "../../session/session.ts";
+import { useLoaded } from "../../stream/load.ts";
 import type { PlanView } from "./plan-view.ts";
 
 /** Deletes the account, once its name was typed: there is no way back. */

@@ -1,5 +1,6 @@
 import { useRef } from "preact/hooks";
 import { call } from "../../api/client.ts";
+import { beginSession } from "../../api/session.ts";
 import type { Authenticated } from "../../api/types.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -8,7 +9,6 @@ import { Field } from "../../parts/field.tsx";
 import { readForm } from "../../parts/form.ts";
 import { NewPassword, useNewPassword } from "../../parts/new-password.tsx";
 import { say } from "../../parts/said.tsx";
-import { beginSession } from "../../session/session.ts";
 
 /** Changes the password; this tab goes on with the session that the change answers. */
 export function PasswordDialog({ loginId, onClose }: { loginId: string; onClose(): void }) {

@@ -2,10 +2,10 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
-import type { Loaded } from "../../api/load.ts";
 import { naira } from "../../format/number.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Time } from "../../parts/time.tsx";
+import type { Loaded } from "../../stream/load.ts";
 import { enforcedPlan, openCardPage, type Plan, type PlanView } from "./plan-view.ts";
 
 /** While a payment is open. */

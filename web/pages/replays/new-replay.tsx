@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { call, callForHeader } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
 import type { Previewed } from "../../api/types.ts";
 import { readWebhooks } from "../../api/webhooks.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
@@ -10,6 +9,7 @@ import { Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
 import { useRefresh } from "../../stream/live.ts";
+import { useLoaded } from "../../stream/load.ts";
 import {
   type Choice,
   defaultLabel,

@@ -1,13 +1,13 @@
 import "./verify.css";
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
 import type { Delivery, EventPage } from "../../api/types.ts";
 import { Copy } from "../../parts/copy.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { server } from "../../session/server.ts";
+import { useLoaded } from "../../stream/load.ts";
 import { useVerifyKeys, type VerifyKeys } from "../../verify/use-keys.ts";
 import { CheckPanel } from "./check-panel.tsx";
 import { SigningSecret } from "./signing-secret.tsx";

@@ -1,5 +1,4 @@
 import { call } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
 import type { EventPage, EventRecord, Inbox, InboxDelivery } from "../../api/types.ts";
 import { shortenUrl } from "../../format/shorten.ts";
 import { LinkButton } from "../../parts/button.tsx";
@@ -9,6 +8,7 @@ import { Id } from "../../parts/id.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useRefresh } from "../../stream/live.ts";
+import { useLoaded } from "../../stream/load.ts";
 import { Received } from "./received.tsx";
 
 interface Latest {

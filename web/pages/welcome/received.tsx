@@ -1,11 +1,11 @@
 import { useMemo } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { useLoaded } from "../../api/load.ts";
 import type { InboxDelivery, JwkSet } from "../../api/types.ts";
 import { Code } from "../../parts/code.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
+import { useLoaded } from "../../stream/load.ts";
 import { verifyDelivery } from "../../verify/verify-delivery.ts";
 
 /** What the inbox received, and whether it is genuine: the same check that a receiver makes, made here. */

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { newId } from "../../../../src/lib/id.ts";
 import type { Store } from "../../../../src/store/store.ts";
-import { headOf, statusOf } from "../raw-peer.ts";
+import { headOf, statusOf } from "../../../support/raw-peer.ts";
 import { type Attack, inParallel } from "./attack.ts";
 import { type AttackTarget, count, type SeededAccount, type Tally } from "./target.ts";
 

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { headOf, statusOf } from "../raw-peer.ts";
+import { headOf, statusOf } from "../../../support/raw-peer.ts";
 import { type Attack, inParallel } from "./attack.ts";
 import { type AttackTarget, count, type Tally } from "./target.ts";
 

@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import { headOf, statusOf } from "../raw-peer.ts";
+import { headOf, statusOf } from "../../../support/raw-peer.ts";
 import { type Attack, call, inParallel } from "./attack.ts";
 import { type Account, type AttackTarget, count, type Tally } from "./target.ts";
 

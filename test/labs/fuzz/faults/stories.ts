@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import type { Store } from "../../../../src/store/store.ts";
-import { until } from "../../../api/support.ts";
+import { until } from "../../../support/api-server.ts";
 import { seedAccount } from "../../../support/seeded-account.ts";
 import type { TestApp } from "../../../support/test-app.ts";
 import { createClient } from "./client.ts";

@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import { until } from "../../../api/support.ts";
+import { until } from "../../../support/api-server.ts";
 import { checkAnswer, type OpenApiDocument } from "../../../support/openapi-check.ts";
 import type { Answer, RequestOptions, TestApp } from "../../../support/test-app.ts";
 import type { ModelEvent, ModelRecord, ModelTenant } from "./model.ts";

@@ -4,7 +4,7 @@ import { refusalOfUpgrade } from "../../../../src/domain/standing.ts";
 import type { Tenant, Tier } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import type { Random } from "../../../../src/lib/random.ts";
-import type { HistoryCounts } from "./history.ts";
+import type { HistoryCounts } from "./counts.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { ModelProcessor } from "./model-processor.ts";
 import type { OwnAccount } from "./own-account.ts";

@@ -8,22 +8,11 @@ import type { Store } from "../../../../src/store/store.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { newTenant } from "../../../support/store-factory.ts";
 import { createBackup } from "./backup.ts";
+import type { HistoryCounts } from "./counts.ts";
 import { createCustomer } from "./customer.ts";
 import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
 import { ownAccountOnly } from "./own-account.ts";
-
-export interface HistoryCounts {
-  charges: number;
-  declines: number;
-  crashes: number;
-  faults: number;
-  refunds: number;
-  upgrades: number;
-  deletions: number;
-  suspensions: number;
-  restores: number;
-}
 
 /** What is left when a history is over, for the invariants. */
 export interface HistoryEnd {

@@ -5,7 +5,7 @@ import type { Tenant } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
 import type { Store } from "../../../../src/store/store.ts";
-import { createLife } from "../mortal.ts";
+import { createLife } from "../../../support/mortal.ts";
 
 /** One run of the program, from its start to its crash. What it was doing then never ends. */
 export interface Incarnation {

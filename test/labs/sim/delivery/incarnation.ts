@@ -18,7 +18,7 @@ import type { Settled, Settlement, Store } from "../../../../src/store/store.ts"
 import { createHub, type Hub } from "../../../../src/stream/hub.ts";
 import { webhookRoutes } from "../../../../src/webhooks/routes.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
-import { createLife, type LifeDeps, never } from "../mortal.ts";
+import { createLife, type LifeDeps, never } from "../../../support/mortal.ts";
 import type { Disk } from "./disk.ts";
 import type { Network } from "./network.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { RecordBody } from "../../../api/support.ts";
+import type { RecordBody } from "../../../support/api-server.ts";
 import { createAuthority } from "../../../support/certificates.ts";
 import { type HostileReceiver, head, startHostileReceiver } from "../../../support/hostile-receiver.ts";
 import { type NameServer, startNameServer, type Zone } from "../../../support/name-server.ts";

@@ -1,8 +1,8 @@
 import { parseArguments } from "../../src/cli/arguments.ts";
 import { createListenCommand } from "../../src/cli/listen/listen.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import type { TestAccount } from "../support/test-app.ts";
 import { createScriptedIo, type Script } from "./scripted-io.ts";
+import type { TestAccount } from "./test-app.ts";
 
 export interface ListeningOptions extends Script {
   url: string;

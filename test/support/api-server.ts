@@ -1,8 +1,8 @@
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
-import { type SeededTenant, seedTenantIn } from "../support/seed-tenant.ts";
-import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
+import { type SeededTenant, seedTenantIn } from "./seed-tenant.ts";
+import type { Answer, TestAccount, TestApp } from "./test-app.ts";
 
 export const eventIdPattern = /^evt_[0-9a-hjkmnp-tv-z]{26}$/;
 export const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

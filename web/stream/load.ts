@@ -1,7 +1,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { reopenings, resyncs } from "../stream/stream.ts";
-import { ApiError } from "./client.ts";
+import { ApiError } from "../api/client.ts";
+import { reopenings, resyncs } from "./stream.ts";
 
 /** What a page shows of something that is read from the server: `loading`, then `data` or `error`. */
 export interface Loaded<T> {
