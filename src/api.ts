@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { DomainError, notFound, shuttingDown } from "./domain/errors.ts";
 import type { createCrossSiteGuard } from "./http/cross-site-guard.ts";
 import { assetHeaders } from "./http/dashboard-routes.ts";
-import { documentPath } from "./http/document-path.ts";
+import { documentPath } from "./http/document/path.ts";
 import type { ErasedEndpoint } from "./http/endpoint.ts";
 import { errorResponse, securityHeaders } from "./http/errors.ts";
 import { refuseForeign } from "./http/local-guard.ts";
@@ -99,7 +99,9 @@ export function createApi(options: ApiOptions) {
   let document: Promise<string> | undefined;
   api.get(documentPath, async () => {
     // Loaded on demand: it would slow down every start, and few servers are ever asked for the document.
-    document ??= import("./http/openapi.ts").then(({ writeDocument }) => writeDocument(endpoints, publicUrl()));
+    document ??= import("./http/document/openapi.ts").then(({ writeDocument }) =>
+      writeDocument(endpoints, publicUrl()),
+    );
     const headers = { ...securityHeaders, "Content-Type": "application/json" };
     return withTransport(new Response(await document, { headers }));
   });

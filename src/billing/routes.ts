@@ -124,7 +124,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "GET",
         path: "/pay/return",
-        tag,
+        tag: "Pages",
         summary: "Where the processor sends the browser after a payment",
         access: "none",
         limit: limitVisits,
@@ -149,7 +149,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "GET",
         path: "/pay/cancelled",
-        tag,
+        tag: "Pages",
         summary: "Where the processor sends the browser when the customer gives up",
         access: "none",
         responses: { 200: { description: "The page.", contentType: "text/html" } },
@@ -161,7 +161,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "GET",
         path: "/pay/:token",
-        tag,
+        tag: "Pages",
         summary: "Go to the hosted payment page",
         access: "none",
         limit: limitVisits,
@@ -175,7 +175,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
       {
         method: "POST",
         path: "/pay/callback",
-        tag,
+        tag: "Pages",
         summary: "Receive a callback from the payment processor",
         access: "none",
         body: "bytes",

@@ -8,7 +8,7 @@ export function metricsRoutes({ metrics, isPublic }: { metrics: Metrics; isPubli
       {
         method: "GET",
         path: "/metrics",
-        tag: "Operation",
+        tag: "Operator",
         summary: "Metrics in the Prometheus text format",
         access: isPublic ? "metrics" : "none",
         responses: { 200: { description: "The metrics.", contentType: "text/plain" } },

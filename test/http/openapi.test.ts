@@ -4,8 +4,9 @@ import { gunzipSync } from "node:zlib";
 import * as v from "valibot";
 import { checkPassword, passwordSchema } from "../../src/accounts/password.ts";
 import { deliveryStates } from "../../src/domain/delivery.ts";
+import { jsonSchemaOf } from "../../src/http/document/json-schema.ts";
+import { describeEndpoint } from "../../src/http/document/operation.ts";
 import type { ErasedEndpoint, Schema as Model } from "../../src/http/endpoint.ts";
-import { describeEndpoint, jsonSchemaOf } from "../../src/http/openapi.ts";
 import { jsonObject, queryInteger } from "../../src/http/validation.ts";
 import { isoTimeForm, parseIso } from "../../src/lib/iso-time.ts";
 import {

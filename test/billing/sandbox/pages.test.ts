@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { testCards } from "../../../src/billing/sandbox/cards.ts";
 import { sandboxRoutes } from "../../../src/billing/sandbox/routes.ts";
-import { describeEndpoint } from "../../../src/http/openapi.ts";
+import { describeEndpoint } from "../../../src/http/document/operation.ts";
 import { cards, createTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 import { serveEndpoints } from "../../support/serve-endpoints.ts";
 

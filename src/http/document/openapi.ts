@@ -1,0 +1,109 @@
+import { openapi } from "@elysiajs/openapi";
+import { Elysia } from "elysia";
+import { version } from "../../version.ts";
+import type { ErasedEndpoint } from "../endpoint.ts";
+import { describeEndpoint } from "./operation.ts";
+import { parametersOf } from "./parameters.ts";
+import { documentPath } from "./path.ts";
+
+/** What the document says beside its operations. A tag that an endpoint has and this list has not fails a test. */
+const documentation = {
+  info: {
+    title: "Postrider",
+    version,
+    license: { name: "MIT", identifier: "MIT" },
+    description: [
+      "A multi-tenant event relay with stored history: it accepts events, stores them and delivers each one to every registered webhook, signed and with retries.",
+      "Every error body is `{message, code}`: a sentence for people and a stable code for programs. Times are ISO 8601 in UTC with milliseconds. New values of `state` and `status` and new response fields may be added; ignore those you do not know.",
+      "An unknown path returns 404 with the code `unknown_path`; a method that the path does not support returns 405 with `Allow`. A server in local mode returns 403 with the code `local_mode` for every request that does not come from its own machine.",
+      "An invalid `Host` returns 400 with the code `invalid_host`; `CONNECT` and a raw backslash or `#` in the request target return 400 with the code `invalid_target`. A request other than GET, HEAD or OPTIONS that a browser sends from another origin (`Origin`, `Sec-Fetch-Site`) returns 403 with the code `cross_site`.",
+      'When a single field causes a 400, `Error-Field` names it as the message does (`webhooks[2].webhook_url`) and `Error-Rule` has the rule that follows (`must start with "https://"`), so that a form can show the rule under its own label.',
+      "Every response of an endpoint carries `Request-Id`, which identifies the request in the operator's log; quote it when you report a problem. A client's own `X-Request-Id` is logged with it but not sent back.",
+    ].join("\n\n"),
+  },
+  tags: [
+    { name: "Accounts", description: "Create, read, upgrade and delete a tenant." },
+    { name: "Billing", description: "The card, usage this month and every charge." },
+    { name: "Sessions", description: "Session tokens (JWT) for all management calls, and the account's password." },
+    { name: "API keys", description: "The key that authorises ingestion." },
+    { name: "Ingestion", description: "Where events come in. A 202 means that they are on disk." },
+    { name: "Webhooks", description: "The https URLs to which events are delivered." },
+    {
+      name: "Inbox",
+      description: "A built-in receiver for every account, to see deliveries without running one of your own.",
+    },
+    { name: "Events", description: "Stored events, their deliveries, attempts and statistics." },
+    { name: "Replays", description: "Deliver stored events again, in the background." },
+    { name: "Signatures", description: "What a receiver needs to prove that a delivery is genuine." },
+    { name: "Stream", description: "The account's activity, in real time." },
+    { name: "Operation", description: "Probes for orchestrators and monitoring." },
+  ],
+  components: {
+    securitySchemes: {
+      session: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "A session token from the login." },
+      apiKey: { type: "http", scheme: "bearer", bearerFormat: "svc_sk_…", description: "The API key of the account." },
+    },
+    schemas: {
+      Error: {
+        type: "object",
+        properties: {
+          message: { type: "string", description: "A sentence that names the field, the rule and the remedy." },
+          code: { type: "string", pattern: "^[a-z][a-z0-9_]*$", description: "A stable code to branch on." },
+        },
+        required: ["message", "code"],
+      },
+    },
+  },
+};
+
+/**
+ * The document as JSON, which @elysiajs/openapi makes of the `detail` of every route: here of a copy of the interface that
+ * answers nothing else, because describing all routes is a tenth of a start, and few servers are ever asked. One thing is
+ * put right: the plugin replaces the parameters of a path by bare strings and drops the query beside them, unless Elysia
+ * itself checks them (it does not: `respond.ts` does).
+ */
+export async function writeDocument(endpoints: readonly ErasedEndpoint[], publicUrl: string): Promise<string> {
+  const copy = new Elysia({ normalize: false });
+  copy.use(
+    openapi({
+      provider: null,
+      specPath: documentPath,
+      openapiVersion: "3.1.0",
+      // Otherwise every path with a dot counts as a file, `jwks.json` too.
+      exclude: { staticFile: false },
+      // Typed for 3.0, where the schemas of 3.1 do not fit.
+      documentation: documentation as object,
+    }),
+  );
+  for (const endpoint of endpoints) {
+    copy.route(endpoint.method, endpoint.path, () => null, {
+      config: {},
+      parse: "none",
+      detail: describeEndpoint(endpoint),
+    });
+  }
+  const answer = await copy.handle(new Request(`http://localhost${documentPath}`));
+  const document = withParameters((await answer.json()) as OpenApiDocument, endpoints);
+  return JSON.stringify({ ...document, servers: serversOf(publicUrl) });
+}
+
+/** The page at `/docs` takes the first: it may call none but the address under which it was opened. */
+const serversOf = (publicUrl: string) => [
+  { url: "/", description: "The server that serves this document." },
+  { url: publicUrl, description: "The public address of the server." },
+];
+
+interface OpenApiDocument {
+  paths: Record<string, Record<string, Record<string, unknown>>>;
+}
+
+function withParameters(document: OpenApiDocument, endpoints: readonly ErasedEndpoint[]): OpenApiDocument {
+  for (const endpoint of endpoints) {
+    const operation = document.paths[templateOf(endpoint.path)]?.[endpoint.method.toLowerCase()];
+    if (operation) operation.parameters = parametersOf(endpoint);
+  }
+  return document;
+}
+
+/** `/v1/events/:id` → `/v1/events/{id}` */
+const templateOf = (path: string) => path.replace(/:([^/]+)/g, "{$1}");

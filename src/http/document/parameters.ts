@@ -1,0 +1,51 @@
+import type { ErasedEndpoint, Schema } from "../endpoint.ts";
+import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
+
+export interface Parameter {
+  name: string;
+  in: "path" | "query" | "header";
+  required: boolean;
+  description?: string;
+  schema: JsonSchema;
+}
+
+export function parametersOf(endpoint: ErasedEndpoint): Parameter[] {
+  return [
+    ...parametersIn("path", endpoint.params),
+    ...parametersIn("query", endpoint.query),
+    ...(endpoint.access === "api_key" && endpoint.method === "POST" ? [idempotencyKey] : []),
+    ...(isStream(endpoint) ? [lastEventId] : []),
+  ];
+}
+
+export function parametersIn(place: "path" | "query", schema: Schema | undefined): Parameter[] {
+  const { properties = {}, required = [] } = schema === undefined ? {} : jsonSchemaOf(schema);
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    ...(description !== undefined && { description }),
+    schema: rest,
+  }));
+}
+
+/** Of every ingestion (rules, section 6). */
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Makes retries safe for 24 hours: the same path and bytes with the same key return the same 202, different bytes 422.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+};
+
+/** Of an event stream (HTML standard, "The Last-Event-ID header"). */
+const lastEventId: Parameter = {
+  name: "Last-Event-ID",
+  in: "header",
+  required: false,
+  description: "The id of the last message received; the stream resumes after it.",
+  schema: { type: "string" },
+};
+
+const isStream = ({ responses }: ErasedEndpoint) => responses[200]?.contentType === "text/event-stream";
