@@ -52,7 +52,7 @@ describe("the vault", () => {
   test("opens a value in its own context only", () => {
     const sealed = vault.seal(secret, context);
     for (const other of ["", "t0123456789abc:key_2", "t0123456789abc:key_", `${context} `, "t0123456789abd:key_1"]) {
-      expect(() => vault.open(sealed, other)).toThrow("cannot be opened");
+      expect(() => vault.open(sealed, other)).toThrow("cannot be decrypted");
     }
   });
 
@@ -67,16 +67,16 @@ describe("the vault", () => {
     for (let bit = 0; bit < sealed.length * 8; bit++) {
       const changed = Uint8Array.from(sealed);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(() => vault.open(changed, context)).toThrow("cannot be opened");
+      expect(() => vault.open(changed, context)).toThrow("cannot be decrypted");
     }
   });
 
   test("refuses a value that is cut or has grown", () => {
     const sealed = vault.seal(secret, context);
     for (let length = 0; length < sealed.length; length++) {
-      expect(() => vault.open(sealed.subarray(0, length), context)).toThrow("cannot be opened");
+      expect(() => vault.open(sealed.subarray(0, length), context)).toThrow("cannot be decrypted");
     }
-    expect(() => vault.open(new Uint8Array([...sealed, 0]), context)).toThrow("cannot be opened");
+    expect(() => vault.open(new Uint8Array([...sealed, 0]), context)).toThrow("cannot be decrypted");
   });
 
   test("names in its errors the place and a remedy, and no secret", () => {

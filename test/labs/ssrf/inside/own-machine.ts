@@ -49,7 +49,7 @@ describe("an address of one of the machine's interfaces", () => {
     for (const address of addresses) {
       const { status, body } = await register(`https://${hostOf(address)}:8443/`);
       expect([address, status, body.code]).toEqual([address, 400, "invalid_webhook_url"]);
-      expect(body.message).toBe("[0].webhook_url must not be an address of the machine that this server runs on.");
+      expect(body.message).toBe("[0].webhook_url must not be an address of the machine this server runs on.");
     }
   });
 
