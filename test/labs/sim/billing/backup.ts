@@ -40,10 +40,8 @@ export function createBackup(writer: Database, own: OwnAccount) {
     async putBack(store: Store): Promise<void> {
       writer.run("pragma foreign_keys = off");
       write.immediate();
-      // What the store has kept of the tenant is of the time after the backup: a change has it read anew.
-      const suspendedAt = tenants[0]?.operator_suspended_at;
-      if (typeof suspendedAt === "number") await store.suspend(own.tenantKey(), "operator", suspendedAt);
-      else await store.resume(own.tenantKey(), "operator");
+      // What the store has kept of the tenant is of the time after the backup: what changes it in any case has it read anew.
+      await store.endAllSessions(own.tenantKey());
     },
   };
 }
