@@ -23,10 +23,9 @@ export interface AnnounceDeps {
  */
 export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplayedRunEnded }: AnnounceDeps) {
   return {
-    accepted(tenant: Tenant, { eventIds, ingestedAt, deliveries }: AcceptedEvents): void {
+    accepted(tenant: Tenant, { eventIds, ingestedAt, failed }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
-      // Without a webhook each event is a record that has failed at once.
-      stats.accepted(tenant.key, { events: eventIds.length, failed: deliveries.length === 0 ? eventIds.length : 0 });
+      stats.accepted(tenant.key, { events: eventIds.length, failed });
       for (const eventId of eventIds) {
         hub.publish(tenant.id, "event.accepted", () => ({ eventId, ingestionTimestamp: formatIso(ingestedAt) }));
       }

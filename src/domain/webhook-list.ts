@@ -9,7 +9,7 @@ export type ListedWebhook = Omit<Webhook, "key">;
 /**
  * What a new list does to each webhook:
  *
- *   its URL was registered ──▶ stays, with key, id and records; takes the name and the place of the new entry
+ *   its URL was registered ──▶ stays, with key, id and records; takes place, name and whatever else the new entry has
  *   its URL is new ──▶ added
  *   registered, and not in the list
  *      ├──records may name it──▶ removed: its row stays for them
@@ -41,8 +41,9 @@ export function replaceWebhooks(
   return {
     kind: "replaced",
     list: wanted.map((entry) => {
+      const { id: _, ...wishes } = entry;
       const stays = registered.get(entry.url);
-      return stays ? { ...stays, name: entry.name } : entry;
+      return stays ? { ...stays, ...wishes } : entry;
     }),
     removed: leaving.map(({ key }) => key),
     forgotten: leaving.filter(({ used }) => used === false).map(({ key }) => key),

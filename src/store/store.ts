@@ -202,6 +202,8 @@ export interface AcceptedEvents {
   readonly ingestedAt: number;
   /** The deliveries to make, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
+  /** Records that have failed as they were accepted, for want of a webhook; 0 when `repeated`. */
+  readonly failed: number;
 }
 
 export interface PageQuery {

@@ -16,7 +16,7 @@ function setUp() {
           const eventIds = request.payloads.map(() => "evt_1");
           asked.push({
             request,
-            answer: () => resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [] }),
+            answer: () => resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [], failed: 0 }),
             fail: () => reject(new Error("the store")),
           });
         }),

@@ -110,5 +110,7 @@ const isErrorBody = (body: unknown): body is { message: string; code: string } =
 
 function toQuery(query: Call["query"]): string {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
-  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+  return given.length === 0
+    ? ""
+    : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }

@@ -57,6 +57,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
     const { tenant } = held;
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
+    let failed = 0;
     let firstSeq: number | null = null;
     for (const payload of payloads) {
       const eventSeq = tx.nextEventSeq();
@@ -71,6 +72,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
         if (record.state === "FAILED") {
           const { finishedAt, failure } = record;
           insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
+          failed += 1;
           continue;
         }
         insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
@@ -78,7 +80,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
       }
     }
     for (const { webhook } of records) if (webhook) use.recordAdded(held, webhook);
-    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries };
+    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, failed };
   }
 
   function remembered(tenantKey: number, key: string): EarlierAnswer | null {
@@ -160,7 +162,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
         if (acceptance.kind === "refused") return refuse(acceptance.error);
         if (acceptance.kind === "repeated") {
           const { eventIds } = acceptance;
-          return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [] };
+          return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [], failed: 0 };
         }
         const accepted = store(tx, held, payloads, acceptance.records);
         if (idempotency) {

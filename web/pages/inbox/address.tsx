@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Webhook } from "../../api/types.ts";
+import { toEntry } from "../../api/webhook-entry.ts";
 import { inboxName, readWebhooks, saveWebhooks } from "../../api/webhooks.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
@@ -99,8 +100,7 @@ function UseAsWebhook({ url, registered, onSaved }: UseProps) {
 
 /** What was asked for shows where it was asked for: the button becomes "In use". */
 function register(url: string, others: readonly Webhook[]): Promise<Webhook[]> {
-  const entries = others.map((webhook) => ({ webhook_url: webhook.url, name: webhook.name }));
-  return saveWebhooks([...entries, { webhook_url: url, name: inboxName }]);
+  return saveWebhooks([...others, { url, name: inboxName }].map(toEntry));
 }
 
 /** The plan has no room for one more. */

@@ -1,4 +1,5 @@
 import type { SavedWebhook, Webhook } from "../../api/types.ts";
+import { toEntry } from "../../api/webhook-entry.ts";
 
 /** The list of webhooks while it is edited. It is saved as a whole. */
 export type Draft = readonly DraftRow[];
@@ -45,7 +46,7 @@ export const keptRows = (draft: Draft): Draft => draft.filter(({ isRemoved }) =>
 
 /** The body of the `PUT`. */
 export const toEntries = (draft: Draft): SavedWebhook[] =>
-  keptRows(draft).map(({ url, name }) => ({ webhook_url: url.trim(), name: name.trim() }));
+  keptRows(draft).map(({ saved, url, name }) => toEntry({ ...saved, url: url.trim(), name: name.trim() }));
 
 export const isEdited = ({ saved, url, name, isRemoved }: DraftRow): boolean =>
   saved === null || isRemoved || url !== saved.url || name !== saved.name;
