@@ -29,7 +29,7 @@ export function createInboxAddresses({ secret, baseUrl }: InboxAddressDeps): Inb
 
   return {
     urlOf,
-    // Every delivery comes by here, and nearly all go elsewhere: they cost one look at the beginning.
+    // Every delivery passes here, and nearly all go elsewhere: comparing the beginning is all they cost.
     isInboxOf: (tenantId, url) => url.startsWith(baseUrl()) && url === urlOf(tenantId),
   };
 }

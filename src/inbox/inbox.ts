@@ -21,7 +21,7 @@ export interface InboxDeps {
   store: Pick<Store, "inboxAnswer" | "keepInboxDelivery">;
   clock: Clock;
   log: Log;
-  /** Told of a delivery that nobody hears of otherwise for a while, or at all. */
+  /** Called for a delivery that would otherwise go unannounced for a while, or for good. */
   announce(tenant: Tenant): void;
 }
 
@@ -81,7 +81,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
     return { status: told.status, text: hasContent(told.status) ? JSON.stringify({ inbox: received.id }) : "" };
   }
 
-  /** What a receiver answers that could not keep what it got. */
+  /** How a receiver answers that could not keep what it received. */
   function explain(error: unknown, { eventId, tenantId }: DeliveryRequest["delivery"]): Answered {
     if (!(error instanceof DomainError)) {
       log.write("error", "inbox.failed", { eventId, tenantId, error: String(error) });

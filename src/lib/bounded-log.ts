@@ -16,8 +16,8 @@ export interface BoundedLogOptions {
 }
 
 /**
- * A log that strangers cannot fill: of each event name so many lines a minute are written, and then one that says how many
- * were left out. What is asked for by the level debug is written whole.
+ * A log that strangers cannot fill: it writes a limited number of lines a minute for each event name, then one that says how
+ * many were left out. Lines of the level debug are not limited.
  */
 export function createBoundedLog({ log, clock, always, onLeftOut }: BoundedLogOptions): Log {
   const minutes = new Map<string, { until: number; written: number; leftOut: number }>();

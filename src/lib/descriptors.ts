@@ -36,7 +36,7 @@ function descriptorLimit(): number | null {
   return lastKnownLimit;
 }
 
-/** A descriptor kept for bad times: given back, it lets one file be opened when there is no other left. */
+/** A descriptor held in reserve: released, it lets one file be opened when none is left. */
 export interface ReserveDescriptor {
   /** Runs a task that opens one file at a time, with the reserve's place free for it. */
   lend<T>(task: () => T): T;
@@ -75,7 +75,7 @@ export function createReserveDescriptor(): ReserveDescriptor {
       try {
         const descriptor = openSync("/dev/null", "r");
         closeSync(descriptor);
-        // It may have been lost to somebody quicker.
+        // Somebody else may have taken it first.
         take();
         return descriptor;
       } catch {

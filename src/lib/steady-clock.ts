@@ -25,14 +25,14 @@ export interface SteadyClockOptions {
 
 /**
  * A wall clock that does not follow a jump ahead at once. What a time server or a hypervisor gets wrong for a minute would
- * else be in the ids of events for good: ids only ever grow, so after a jump of 40 days and back, events would carry a wrong
+ * otherwise stay in the ids of events for good: ids only ever grow, so after a jump of 40 days and back, events would carry a wrong
  * time, and count in a wrong month, for 40 days.
  *
  *   ahead by more than an hour ─▶ time goes on as before ─┬─ the wall clock comes back ─▶ nothing has happened
  *                                                         └─ 10 minutes pass ─▶ the new time is believed
  *
- * A machine that slept is ahead rightly, and is followed at once; so is a clock that is set back, because ids need no help
- * there. At a start nothing can be told: a wrong clock looks like a server that was off for as long.
+ * A machine that has slept is rightly ahead and is followed at once; so is a clock that is set back, because ids need no
+ * help there. A start cannot tell: a wrong clock looks like a server that was off for as long.
  */
 export function createSteadyClock({ source, uptimeMs, tell }: SteadyClockOptions): Clock {
   /** Wall clock less monotonic clock, as it is believed. */

@@ -5,17 +5,17 @@ import type { Log } from "../lib/log.ts";
 /** A look costs 5 µs, an open and a close. */
 const lookEveryMs = 250;
 
-/** Below this many free descriptors something is done: a quarter of all, within these bounds. */
+/** With fewer free descriptors than this, connections are closed: a quarter of all, within these bounds. */
 const smallestReserve = 16;
 const largestReserve = 1024;
 
-/** So long without a shortage, and it is over. */
+/** A shortage is over after this long without one. */
 const calmMs = 10_000;
 
 export interface DescriptorWatchDeps {
   clock: Pick<Clock, "monotonicMs" | "after">;
   log: Log;
-  /** Closes so many connections, if there are as many that do nothing. @returns how many it closed */
+  /** Closes up to this many idle connections. @returns how many it closed */
   shed(count: number): number;
   /** @default those of this process; null where the system does not tell */
   count?(): Descriptors | null;

@@ -2,10 +2,10 @@ import { statfsSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 
-/** How long a reading of the free space is good for. At 100 MB/s the disk loses as much in it as the smallest floor. */
+/** How long a reading of the free space holds. At 100 MB/s a disk loses the smallest floor in that time. */
 const readingLifetimeMs = 1000;
 
-/** A disk that hovers at its floor is told of so often, and not at each reading. */
+/** A disk that hovers at its floor is logged this often, not at each reading. */
 const longestSilenceMs = 10_000;
 
 export interface DiskWatchOptions {

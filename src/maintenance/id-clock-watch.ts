@@ -5,8 +5,8 @@ import type { Log } from "../lib/log.ts";
 const worthTellingMs = 3_600_000;
 
 /**
- * Tells once that events carry times ahead of the clock, until when, and that it is over. That is so after the clock had
- * been ahead and was believed, also by an earlier run of the server: ids only grow, so they wait for the clock.
+ * Logs once that events carry times ahead of the clock, until when, and when that is over. It happens after a clock that was
+ * ahead was believed, possibly by an earlier run of the server: ids only grow, so they wait for the clock to catch up.
  */
 export function createIdClockWatch(log: Log, now: () => number) {
   let isAhead = false;

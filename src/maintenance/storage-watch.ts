@@ -8,7 +8,7 @@ export interface StorageFailure {
   error: unknown;
 }
 
-/** Without a failure for so long, and with a commit since, it is over: on a full disk small writes may pass between. */
+/** Over after this long without a failure and with a commit since: on a full disk small writes may still succeed. */
 const calmMs = 10_000;
 
 /** What SQLite says when it is not to blame. `SQLITE_CONSTRAINT` and the like are defects, and end in a request's line. */

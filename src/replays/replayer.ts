@@ -25,12 +25,12 @@ export interface ReplayerDeps {
  * Queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
  * how far each one is, in the transaction that queues: after a restart it goes on where it was.
  *
- * Below the floor of the disk a replay stands, and goes on within a second of there being room.
+ * While the disk is below its floor a replay waits; it goes on within a second of there being room.
  *
  * `wake` it when a replay was started or an account may go on (the operator resumed it).
  */
 export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100 }: ReplayerDeps): Loop {
-  /** What stands in the log: a disk without room would fill it with one line a second. */
+  /** What was logged last: a full disk would otherwise write a line a second. */
   let lastFailure = "";
   return createLoop({
     clock,

@@ -69,7 +69,7 @@ interface Audience {
   cancelExpiry: (() => void) | null;
 }
 
-/** Messages that are offered together, in one chunk. More at once could overrun the channel before anyone reads. */
+/** Messages offered together, in one chunk. More at once could overrun the channel before anyone reads. */
 const flushEvery = 100;
 
 export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
@@ -242,7 +242,7 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     return stream;
   }
 
-  /** Ends a stream from this side. Without room its reader is stuck, and it would hold the connection for ever. */
+  /** Ends a stream from this side. A reader without room is stuck and would hold the connection for ever. */
   function end(tenantId: string, audience: Audience, reader: Reader): void {
     if (!leave(tenantId, audience, reader)) return;
     if ((reader.controller.desiredSize ?? 0) > 0) reader.controller.close();
