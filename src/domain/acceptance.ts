@@ -18,7 +18,7 @@ export interface Submission {
   /** What its key was used for; null: nothing known. */
   readonly earlier: EarlierAnswer | null;
   /** False when the disk is below its floor. */
-  readonly hasRoom: boolean;
+  readonly mayGrow: boolean;
 }
 
 /** The request that was accepted with an idempotency key. */
@@ -69,7 +69,7 @@ export function accept(state: TenantState, submission: Submission, moment: Momen
   const error =
     refusalOfIngestion(state.tenant) ??
     refusalOfQuota(state, submission.events, moment) ??
-    (submission.hasRoom ? null : noRoom());
+    (submission.mayGrow ? null : noRoom());
   if (error) return { kind: "refused", error };
   if (state.webhooks.length > 0) return { kind: "accepted", records: fanOut(state.webhooks, moment) };
   const finishedAt = moment.orderedNow;

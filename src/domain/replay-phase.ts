@@ -51,7 +51,7 @@ export function startBulkReplay(
   { gone }: { readonly gone: boolean },
   { unfinished, nthLastBegunAt }: BulkReplays,
   limits: ReplayLimits,
-  hasRoom: boolean,
+  mayGrow: boolean,
   { now, orderedNow }: Moment,
 ): BulkReplayStart {
   if (gone) return { kind: "refused", error: accountGone() };
@@ -62,7 +62,7 @@ export function startBulkReplay(
   if (perDay !== null && nthLastBegunAt !== null && nthLastBegunAt > createdAt - dayMs) {
     return { kind: "refused", error: tooManyToday(perDay, nthLastBegunAt + dayMs - createdAt) };
   }
-  return hasRoom ? { kind: "waiting", createdAt } : { kind: "refused", error: noRoom() };
+  return mayGrow ? { kind: "waiting", createdAt } : { kind: "refused", error: noRoom() };
 }
 
 export type SingleReplayStart =
@@ -73,13 +73,13 @@ export type SingleReplayStart =
 export function startSingleReplay(
   { gone }: { readonly gone: boolean },
   eventSeq: number | null,
-  hasRoom: boolean,
+  mayGrow: boolean,
 ): SingleReplayStart {
   if (gone) return { kind: "refused", error: accountGone() };
   if (eventSeq === null) {
     return { kind: "refused", error: notFound("The account has no event with this eventId.", "event_not_found") };
   }
-  return hasRoom ? { kind: "queued", eventSeq } : { kind: "refused", error: noRoom() };
+  return mayGrow ? { kind: "queued", eventSeq } : { kind: "refused", error: noRoom() };
 }
 
 /** Ingestion times, both inclusive. */

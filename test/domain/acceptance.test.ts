@@ -13,7 +13,7 @@ const submission = (changes: Partial<Submission> = {}): Submission => ({
   events: 1,
   fingerprint: null,
   earlier: null,
-  hasRoom: true,
+  mayGrow: true,
   ...changes,
 });
 
@@ -99,7 +99,7 @@ describe("an idempotency key (rules, section 6)", () => {
   });
 
   test("answers also when the account may no longer send, but never for one that is gone", () => {
-    const again = submission({ fingerprint, earlier: earlier(), hasRoom: false });
+    const again = submission({ fingerprint, earlier: earlier(), mayGrow: false });
     expect(outcomeOf(tenantState({ tenant: { operatorSuspendedAt: 1 } }), again)).toBe("repeated");
     expect(outcomeOf(tenantState({ gone: true }), again)).toBe("account_gone");
   });
@@ -160,7 +160,7 @@ describe("the quota of a month (rules, section 4)", () => {
 describe("of several refusals the first in the order of judgement is given (rules, section 3):", () => {
   const full = { month: 202601, eventsInMonth: 10_000, events: 10_000, pending: 0, delivered: 0, failed: 0 };
   const suspended = { operatorSuspendedAt: 1, paymentSuspendedAt: 1 };
-  const noRoom = submission({ hasRoom: false });
+  const noRoom = submission({ mayGrow: false });
 
   test.each([
     ["account_gone", tenantState({ gone: true, tenant: suspended, counters: full }), noRoom],

@@ -18,15 +18,15 @@ const limits = { unfinished: 11, perDay: null };
 const none = { unfinished: 0, nthLastBegunAt: null };
 
 describe("a bulk replay that is asked for (rules, section 3)", () => {
-  test.each<[string, string | undefined, { gone?: boolean; hasRoom?: boolean } & Partial<typeof none>]>([
+  test.each<[string, string | undefined, { gone?: boolean; mayGrow?: boolean } & Partial<typeof none>]>([
     ["waits for its turn", undefined, {}],
     ["waits beside ten others", undefined, { unfinished: 10 }],
     ["is refused beside eleven", "too_many_replays", { unfinished: 11 }],
-    ["is refused on a full disk", "storage_full", { hasRoom: false }],
-    ["is told first that there are too many", "too_many_replays", { unfinished: 11, hasRoom: false }],
-    ["of a deleted account is refused whatever else", "account_gone", { gone: true, unfinished: 11, hasRoom: false }],
-  ])("%s", (_, code, { gone = false, hasRoom = true, ...given }) => {
-    const start = startBulkReplay({ gone }, { ...none, ...given }, limits, hasRoom, moment);
+    ["is refused on a full disk", "storage_full", { mayGrow: false }],
+    ["is told first that there are too many", "too_many_replays", { unfinished: 11, mayGrow: false }],
+    ["of a deleted account is refused whatever else", "account_gone", { gone: true, unfinished: 11, mayGrow: false }],
+  ])("%s", (_, code, { gone = false, mayGrow = true, ...given }) => {
+    const start = startBulkReplay({ gone }, { ...none, ...given }, limits, mayGrow, moment);
     expect(start.kind === "refused" ? start.error.code : undefined).toBe(code as string);
   });
 
@@ -65,8 +65,8 @@ describe("the replay of one event", () => {
     ["of a deleted account", true, null, false, "account_gone"],
     ["that the account does not have", false, null, false, "event_not_found"],
     ["on a full disk", false, 7, false, "storage_full"],
-  ])("%s is refused", (_, gone, eventSeq, hasRoom, code) => {
-    expect(startSingleReplay({ gone }, eventSeq, hasRoom)).toMatchObject({ kind: "refused", error: { code } });
+  ])("%s is refused", (_, gone, eventSeq, mayGrow, code) => {
+    expect(startSingleReplay({ gone }, eventSeq, mayGrow)).toMatchObject({ kind: "refused", error: { code } });
   });
 
   test("is queued at once", () => {

@@ -156,7 +156,7 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
           events: payloads.length,
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
-          hasRoom: mayGrow(),
+          mayGrow: mayGrow(),
         };
         const acceptance = accept(held, submission, tx);
         if (acceptance.kind === "refused") return refuse(acceptance.error);
