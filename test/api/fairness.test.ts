@@ -44,7 +44,7 @@ async function startSilentAccounts() {
   const { value } = await child.stdout.getReader().read();
   const url = new TextDecoder().decode(value).trim();
   return {
-    webhook: (n: number) => `${url}/hook/${n}`,
+    webhook: (path: string) => `${url}/${path}`,
     async flood(flood: Flood): Promise<number[]> {
       const answer = await fetch(`${url}/flood`, { method: "POST", body: JSON.stringify(flood) });
       return (await answer.json()) as number[];
@@ -62,11 +62,26 @@ async function startSilentAccounts() {
  * that answers and gets 20 events a second for 5 seconds from the moment that the others begin. Attempts may take their
  * 10 seconds; all over real sockets. Those accounts and their webhooks are a process of their own: what it takes to hold a
  * thousand connections and say nothing is not the server's delay.
+ *
+ * The same flood comes first with webhooks that answer at once: once for the server to get warm, as one that has just
+ * started takes seconds for what then takes none, and once to compare with. A machine that is slow or shared delays both
+ * alike, so there the silent ones may cost at most twice as much.
  */
 test("webhooks that never answer delay nobody else", async () => {
+  await p99Beside((n) => silent.webhook(`prompt/${n}`));
+  const prompt = await p99Beside((n) => silent.webhook(`prompt/${n}`));
+  const p99 = await p99Beside((n) => silent.webhook(`silent/${n}`));
+  expect(p99).toBeLessThan(Math.max(p99LimitMs, 2 * prompt));
+  // Otherwise it would prove nothing: more of them hang by then than there are places for young attempts.
+  expect(await silent.called(0)).toBeGreaterThan(youngLimit);
+  expect(await silent.called(deadWebhooks)).toBe(deadWebhooks);
+}, 60_000);
+
+/** From the request to the arrival, in ms, of a healthy account's events while a thousand others send. */
+async function p99Beside(webhookOf: (n: number) => string): Promise<number> {
   const app = server();
   const owners = await Promise.all(
-    Array.from({ length: deadWebhooks }, (_, n) => seedTenant(app, { webhooks: [silent.webhook(n)] })),
+    Array.from({ length: deadWebhooks }, (_, n) => seedTenant(app, { webhooks: [webhookOf(n)] })),
   );
   const healthy = await app.account();
   const hook = hooks.hook(200);
@@ -99,8 +114,5 @@ test("webhooks that never answer delay nobody else", async () => {
   });
   delays.sort((a, b) => a - b);
   expect(delays).toHaveLength(perSecond * seconds);
-  expect(delays[Math.ceil(delays.length * 0.99) - 1]).toBeLessThan(p99LimitMs);
-  // Otherwise it would prove nothing: more of them hang by then than there are places for young attempts.
-  expect(await silent.called(0)).toBeGreaterThan(youngLimit);
-  expect(await silent.called(deadWebhooks)).toBe(deadWebhooks);
-}, 20_000);
+  return delays[Math.ceil(delays.length * 0.99) - 1] ?? Number.NaN;
+}
