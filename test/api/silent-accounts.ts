@@ -5,8 +5,7 @@
  * Usage: bun silent-accounts.ts. Prints its address.
  *   POST /flood            sends the events of the body to every account in it, and answers with the statuses
  *   GET /called?least=N    answers with how many webhooks were called, as soon as so many were
- *   /prompt/N              is a webhook that answers at once
- *   anything else          is a webhook that never answers
+ *   anything else          is one of the webhooks
  */
 export interface Flood {
   /** Address of the server. */
@@ -30,7 +29,6 @@ const receiver = Bun.serve({
     const { pathname, searchParams } = new URL(request.url);
     if (pathname === "/flood") return Response.json(await flood((await request.json()) as Flood));
     if (pathname === "/called") return Response.json(await calledAtLeast(Number(searchParams.get("least"))));
-    if (pathname.startsWith("/prompt/")) return new Response();
     called.add(pathname);
     for (const look of waiting) look();
     return new Promise<never>(() => {});
