@@ -4,7 +4,7 @@ import { installCleanup } from "../bench/cleanup.ts";
 import { describeSurroundings, folderOnDisk } from "../bench/machine.ts";
 import { clearProgress, say } from "../bench/output.ts";
 import { machineLines } from "../bench/report.ts";
-import { barLine, judge, loadLines, maxGrowthBytes, tallyLines } from "./report.ts";
+import { barLine, idleMachine, judge, loadLines, tallyLines } from "./report.ts";
 import { type HostileOptions, runHostile } from "./run.ts";
 
 /**
@@ -42,17 +42,17 @@ try {
   process.exit(2);
 }
 
-async function hostile(options: HostileOptions): Promise<number> {
+async function hostile(options: Omit<HostileOptions, "maxLateMs">): Promise<number> {
   if (process.platform !== "linux") throw new Error("The memory of the server is read from /proc. Try: on Linux.");
   const { parent, times } = options;
   say(machineLines(await describeSurroundings(parent)));
   say("");
-  const result = await runHostile(options);
+  const result = await runHostile({ ...options, maxLateMs: idleMachine.lateMs });
   rmSync(result.dataDir, { recursive: true, force: true });
   say(tallyLines(result));
   say("");
   say(loadLines(result));
-  const bars = judge(result, times, maxGrowthBytes);
+  const bars = judge(result, times, idleMachine);
   for (const bar of bars) say(barLine(bar));
   return bars.every(({ passed }) => passed) ? 0 : 1;
 }

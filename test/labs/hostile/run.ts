@@ -13,6 +13,8 @@ import { type Crowd, type Crowds, type Friendly, makeCrowds, webhookCount } from
 export interface HostileOptions {
   /** Attempts to each receiver, at least. */
   times: number;
+  /** How late a timer may fire, ms. */
+  maxLateMs: number;
   /** Turns of the warm-up. */
   warmupTurns: number;
   /** Runs `src/main.ts` instead of `dist/postrider`. */
@@ -63,7 +65,14 @@ const quickEveryMs = 200;
  * nothing is in flight. The warm-up is the same with as many well-meant receivers, which are as slow; so what memory
  * grows afterwards is what hostility costs, and not what connections cost.
  */
-export async function runHostile({ times, warmupTurns, source, parent, only }: HostileOptions): Promise<HostileResult> {
+export async function runHostile({
+  times,
+  maxLateMs,
+  warmupTurns,
+  source,
+  parent,
+  only,
+}: HostileOptions): Promise<HostileResult> {
   const { catalogue, end: endReceivers } = await startReceivers();
   const receivers = catalogue.receivers.filter(({ title }) => title.includes(only ?? ""));
   if (receivers.length === 0) throw new Error(`No receiver has "${only}" in its title.`);
@@ -106,7 +115,7 @@ export async function runHostile({ times, warmupTurns, source, parent, only }: H
   const hostilePeakBytes = meter.peakBytes();
   await healthy.stop();
 
-  const tallies = await judgeAll(api, events, crowds);
+  const tallies = await judgeAll(api, events, crowds, maxLateMs);
   const descriptorsLeft = await leftOver(server, descriptorsBefore);
   const isAlive = await isStillServing(server, api);
   await server.stop();
@@ -230,6 +239,7 @@ async function judgeAll(
   api: Api,
   events: readonly { session: string; eventId: string }[],
   { receiverOf }: Crowds,
+  maxLateMs: number,
 ): Promise<Tally[]> {
   const tallies = new Map<string, Tally>();
   for (const { title, group, expected } of receiverOf.values()) {
@@ -256,7 +266,7 @@ async function judgeAll(
       if (receiver === undefined || record === undefined || tally === undefined) {
         throw new Error(`An attempt to ${attempt.targetWebhook}, which is no webhook of the event.`);
       }
-      note(tally, receiver.expected, record, attempt);
+      note(tally, receiver.expected, record, attempt, maxLateMs);
     }
     if (attempts.length !== records.length)
       throw new Error(`${eventId} has ${attempts.length} attempts for ${records.length} records.`);
