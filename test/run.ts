@@ -152,7 +152,7 @@ async function runTests(selection: readonly string[], env: Readonly<Record<strin
   try {
     const { succeeded, text } = await runTool(
       "bun",
-      ["test", ...selection, "--timeout=30000", "--reporter=junit", `--reporter-outfile=${report}`],
+      ["test", ...selection, "--timeout=120000", "--reporter=junit", `--reporter-outfile=${report}`],
       { env },
     );
     if (!existsSync(report)) return failure(text, "bun test left no report");

@@ -97,8 +97,8 @@ describe("hashes", () => {
     // Four run, ten wait, and six find no place.
     const flood = Promise.allSettled(Array.from({ length: 20 }, (_, n) => verify("flood", whose(n))));
     await Promise.all(["ada", "bob", "eve"].map((name, n) => verify(name, { account: name, address: `203.0.${n}.1` })));
-    // Those that ran already, and those that ran beside the others.
-    expect(served.filter((name) => name === "flood").length).toBeLessThanOrEqual(4 + 4);
+    // Those that ran already, and those that ran beside the first of the others. In turn it would come after all 14.
+    expect(served.findIndex((name) => name !== "flood")).toBeLessThanOrEqual(4 + 4);
     const refused = (await flood).filter(({ status }) => status === "rejected");
     // Three gave their places to the others.
     expect(refused).toHaveLength(6 + 3);

@@ -173,12 +173,10 @@ describe.each(history)("%s that is damaged", (_name, table, type, byte) => {
     const asked = await account.post("/v1/events/replays/all", { replayGroupId: "again" });
     expect(asked.status).toBe(202);
     const path = asked.headers.get("location") ?? "";
-    let replay = (await account.get(path)).body;
-    for (let n = 0; n < 200 && replay.status !== "completed"; n++) {
-      await app.app.whenIdle();
-      await Bun.sleep(20);
-      replay = (await account.get(path)).body;
-    }
+    const { body: replay } = await until(
+      () => account.get(path),
+      ({ body }) => body.status === "completed",
+    );
     expect(replay).toMatchObject({ status: "completed", selected: events });
     expect(replay.delivered).toBeGreaterThan(events / 3);
     expect(replay.delivered + replay.failed + replay.skipped).toBe(events);
@@ -190,8 +188,7 @@ describe.each(history)("%s that is damaged", (_name, table, type, byte) => {
         .query<{ id: string }, []>("select id from tenant")
         .all()
         .map(({ id }) => id);
-    for (let n = 0; n < 200 && left().includes(neighbour.id); n++) await Bun.sleep(20);
-    expect(left()).not.toContain(neighbour.id);
+    await until(left, (ids) => !ids.includes(neighbour.id));
     client.close();
   });
 });

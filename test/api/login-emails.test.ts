@@ -4,7 +4,7 @@ import { cards, createClockAt, customerOf, goodPassword, pay, signUp, signUpFree
 
 /** Who signs in with an address that nobody had to prove. */
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(120_000);
 
 const dayMs = 24 * 60 * 60 * 1000;
 

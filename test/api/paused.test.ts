@@ -8,7 +8,7 @@ import { cards, createClockAt, customerOf, goodPassword, signUp, subscribe, visi
 
 /** Restored and cloned servers, which answer and show everything, and wait for their operator with the rest. */
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(120_000);
 
 const receiver = startReceiver();
 afterAll(() => receiver.stop());

@@ -127,7 +127,7 @@ test("no token of a card, no number, no address of a page and no e-mail gets whe
     expect([path, never(text, isOffer ? cardSecrets : [...cardSecrets, ...numbers])]).toEqual([path, []]);
   }
   await server.stop();
-}, 15_000);
+}, 120_000);
 
 test("what a card is charged with rests encrypted, but on the sandbox's own side", async () => {
   const { server } = await startWatched();

@@ -6,7 +6,7 @@ import { hostedPage, known, type PaystackWorld, secretKey, startPaystackWorld, t
 
 /** What visitors who prove nothing may cost: look-ups at the processor, and the patience of everybody else. */
 
-setDefaultTimeout(20_000);
+setDefaultTimeout(120_000);
 
 const lookUps = ({ paystack }: PaystackWorld) => paystack.requests.filter(({ operation }) => operation === "verify");
 

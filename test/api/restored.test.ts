@@ -18,7 +18,7 @@ import {
 /** Servers that are put back to a backup, while what they did since then stays done at the processor. */
 
 /** Each starts three servers, and several log in. */
-setDefaultTimeout(20_000);
+setDefaultTimeout(120_000);
 
 const monthEnd = "2031-10-31T11:00:00Z";
 /** Pro from the 10th to the 31st of October. */

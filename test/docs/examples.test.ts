@@ -172,6 +172,6 @@ describe("the examples of the documents, as written", () => {
       const { body: later } = await account.ingest({ hello: "again" });
       expect(await outputWith(program, later.eventId)).toContain(`verified ${later.eventId}`);
     },
-    60_000,
+    120_000,
   );
 });

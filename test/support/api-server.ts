@@ -1,6 +1,7 @@
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { patienceMs } from "./patience.ts";
 import { type SeededTenant, seedTenantIn } from "./seed-tenant.ts";
 import type { Answer, TestAccount, TestApp } from "./test-app.ts";
 
@@ -188,12 +189,12 @@ export function rawRequest(
 }
 
 /** Asks until the answer is the hoped-for one, for what only HTTP can tell. */
-export async function until<T>(ask: () => Promise<T> | T, holds: (value: T) => boolean, deadlineMs = 4000): Promise<T> {
-  const end = performance.now() + deadlineMs;
+export async function until<T>(ask: () => Promise<T> | T, holds: (value: T) => boolean): Promise<T> {
+  const end = performance.now() + patienceMs;
   for (;;) {
     const value = await ask();
     if (holds(value)) return value;
-    if (performance.now() > end) throw new Error(`It did not come true in ${deadlineMs} ms: ${JSON.stringify(value)}`);
+    if (performance.now() > end) throw new Error(`It did not come true in ${patienceMs} ms: ${JSON.stringify(value)}`);
     await Bun.sleep(5);
   }
 }

@@ -8,7 +8,7 @@ export interface WireAnswer {
 }
 
 /** Far beyond what any answer takes; the listener ends a quiet connection only after half a minute. */
-const patienceMs = 10_000;
+const quietMs = 25_000;
 
 /**
  * Sends the pieces one after the other, each as a write of its own, and reads until the server ends the connection.
@@ -23,7 +23,7 @@ export async function exchange(url: string, pieces: readonly Uint8Array[]): Prom
     const timer = setTimeout(() => {
       socket.destroy();
       reject(new Error(`The connection was left open, after ${JSON.stringify(Buffer.concat(received).toString())}`));
-    }, patienceMs);
+    }, quietMs);
     socket.on("data", (bytes: Buffer) => received.push(bytes));
     // A server that has answered may reset a connection of which it wants no more.
     socket.on("error", () => {});

@@ -58,14 +58,13 @@ test("twelve readers that take nothing cost little memory, and then they are cut
       return server().log.filter((line) => line.includes("answer.cut_off")).length;
     },
     (cut) => cut === 12,
-    8_000,
   );
   for (const { socket } of peers) socket.resume();
   await closed;
   // Each of the answers is 29 MB.
   expect(peak - before).toBeLessThan(150e6);
   expect((await ada.get("/v1/events?size=2")).status).toBe(200);
-}, 20_000);
+}, 120_000);
 
 test("an account with too many large answers under way is asked to come back; small ones go out, and others' too", async () => {
   const [bob, carol] = [await patientServer().account(), await patientServer().account()];
@@ -77,7 +76,6 @@ test("an account with too many large answers under way is asked to come back; sm
   const refused = await until(
     () => carol.get(large),
     ({ status }) => status === 503,
-    15_000,
   );
   expect([refused.body.code, refused.headers.get("Retry-After")]).toEqual(["too_many_answers", "1"]);
   expect((await carol.get(`${large}&payload=false`)).status).toBe(200);
@@ -88,7 +86,7 @@ test("an account with too many large answers under way is asked to come back; sm
     () => carol.get(large),
     ({ status }) => status === 200,
   );
-}, 30_000);
+}, 120_000);
 
 test("an answer ends with its account", async () => {
   const eve = await server().account();

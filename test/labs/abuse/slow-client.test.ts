@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { useServer } from "../../api/scenario.ts";
 import { type Hooks, ingestOne, register, startHooks } from "../../support/api-server.ts";
+import { heldUpMs } from "../../support/patience.ts";
 import { connectRaw, headOf, type RawPeer, statusOf } from "../../support/raw-peer.ts";
 
 /**
@@ -55,7 +56,7 @@ describe("while they wait", () => {
       const at = performance.now();
       await ingestOne(account, { n });
       await hook.whenReceived(n + 1);
-      expect(performance.now() - at).toBeLessThan(1_000);
+      expect(performance.now() - at).toBeLessThan(heldUpMs);
     }
     expect([...peers.values()].every(({ peer }) => !peer.socket.destroyed)).toBe(true);
   });
@@ -63,9 +64,9 @@ describe("while they wait", () => {
 
 test("each of them is cut off", async () => {
   for (const [name, { endedAfterMs }] of peers) {
-    expect([name, (await endedAfterMs) < 17_000]).toEqual([name, true]);
+    expect([name, (await endedAfterMs) < 28_000]).toEqual([name, true]);
   }
-}, 25_000);
+}, 120_000);
 
 test("and only what was a whole request had an answer", () => {
   const wrong = [...peers].filter(([name, { peer }]) => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { databaseFile } from "../../../src/store/sqlite/open.ts";
 import { useServer } from "../../api/scenario.ts";
 import { type Hook, type Hooks, ingestOne, register, startHooks, until } from "../../support/api-server.ts";
+import { heldUpMs } from "../../support/patience.ts";
 import type { Answer, TestAccount } from "../../support/test-app.ts";
 
 /**
@@ -36,7 +37,7 @@ async function storm(times: number, ask: (n: number) => Promise<Answer>): Promis
     const arrived = hook.whenReceived(hook.received.length + 1);
     await ingestOne(bystander, {});
     await arrived;
-    expect(performance.now() - at).toBeLessThan(2_000);
+    expect(performance.now() - at).toBeLessThan(heldUpMs);
   }
   expect(hook.received.length).toBeGreaterThan(before);
   return answers;
@@ -64,7 +65,7 @@ test("of 700 single replays 600 are made; the others leave no trace and say when
   expect(record.state).toBe("DELIVERED");
   // One record was overtaken again and again; what went out is what it counts.
   expect(target.received).toHaveLength(record.attempts);
-}, 20_000);
+}, 120_000);
 
 test("of single replays with labels of 60 KB ten are made in a minute", async () => {
   const account = await server().account();
@@ -77,7 +78,7 @@ test("of single replays with labels of 60 KB ten are made in a minute", async ()
   expect(taken).toBeGreaterThanOrEqual(8);
   expect(taken).toBeLessThanOrEqual(10);
   expect((await account.get("/v1/events/replays?size=1")).body.total).toBe(taken);
-}, 20_000);
+}, 120_000);
 
 test("of 100 bulk replays eleven are taken, and cancelling them makes room", async () => {
   const account = await server().account();
@@ -100,7 +101,7 @@ test("of 100 bulk replays eleven are taken, and cancelling them makes room", asy
   );
   expect(unfinished).toHaveLength(11);
   expect((await start()).status).toBe(202);
-}, 20_000);
+}, 120_000);
 
 test("of 2,000 new lists of webhooks 300 are taken; no row but the last one's is left, and the next event goes there", async () => {
   const account = await server().account();
@@ -125,7 +126,7 @@ test("of 2,000 new lists of webhooks 300 are taken; no row but the last one's is
   const eventId = await ingestOne(account);
   await targets.find(({ url }) => url === last.url)?.whenReceived(1);
   expect((await account.get(`/v1/events/${eventId}`)).body).toHaveLength(1);
-}, 20_000);
+}, 120_000);
 
 test("of 150 new signing keys 99 are published beside the first, and the others are told to wait for seven days", async () => {
   const account = await server().account();
@@ -142,7 +143,7 @@ test("of 150 new signing keys 99 are published beside the first, and the others 
   const { keys } = (await server().request("GET", `/v1/tenants/${account.id}/jwks.json`)).body;
   expect(keys).toHaveLength(100);
   expect((await bystander.post("/v1/tenants/signing-keys/rotate")).status).toBe(201);
-}, 20_000);
+}, 120_000);
 
 test("500 new secrets leave two that sign, and no delivery's header grows", async () => {
   const account = await server().account();
@@ -154,7 +155,7 @@ test("500 new secrets leave two that sign, and no delivery's header grows", asyn
   const [received] = await target.whenReceived(1);
   const signatures = String(received?.headers["webhook-signature"]).split(" ");
   expect(signatures.map((signature) => signature.split(",")[0])).toEqual(["v1", "v1", "v1a"]);
-}, 20_000);
+}, 120_000);
 
 test("no storm left a defect in the log", () => {
   expect(server().log.filter((line) => line.includes('"level":"error"'))).toEqual([]);

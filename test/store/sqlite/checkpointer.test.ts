@@ -41,5 +41,5 @@ describe("the log", () => {
     await write(store, 50);
     expect(statSync(path).size).toBeGreaterThan(before);
     await store.close();
-  }, 20_000);
+  }, 120_000);
 });

@@ -103,6 +103,6 @@ describe("a snippet, as it is pasted", () => {
       expect(await outputWith(program, body.eventId)).toContain(`verified ${body.eventId}`);
       expect(await sendForgery(port)).toBe(401);
     },
-    60_000,
+    120_000,
   );
 });

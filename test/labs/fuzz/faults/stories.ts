@@ -127,7 +127,7 @@ export const sendEvents: Story = {
       await server.app.whenIdle();
       return server.request("GET", path, { token });
     };
-    const settled = () => until(() => whenIdle("/v1/events?size=100"), isSettled, 20_000);
+    const settled = () => until(() => whenIdle("/v1/events?size=100"), isSettled);
 
     return {
       async tell() {
@@ -155,7 +155,6 @@ export const sendEvents: Story = {
         await until(
           () => whenIdle("/v1/events/replays"),
           ({ body }) => body.replays?.every(({ status }: { status: string }) => status === "completed"),
-          20_000,
         );
         await settled();
         await ask("PUT", "/v1/tenants/webhooks", 200, { token, body: [] });

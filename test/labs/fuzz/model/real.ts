@@ -37,7 +37,6 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
           return total === 0 && replays.every(({ status }: { status: string }) => isOver(status));
         },
         (isSettled) => isSettled,
-        20_000,
       );
     },
     /** A record as the lists show it, without what only the server can know. */
