@@ -123,10 +123,15 @@ export function travelUntil(
   holds: () => boolean,
 ): Promise<boolean> {
   let asked = paystack.requests.length;
+  let quiet = 0;
   return until(() => {
     if (holds()) return true;
-    if (paystack.requests.length === asked) clock.travel(stepMs);
+    quiet = paystack.requests.length === asked && paystack.underWay === 0 ? quiet + 1 : 0;
     asked = paystack.requests.length;
+    // The second time: between the two the server has had a turn to read the last answer.
+    if (quiet < 2) return false;
+    clock.travel(stepMs);
+    quiet = 0;
     return false;
   }, Boolean);
 }

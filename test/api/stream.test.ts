@@ -302,10 +302,10 @@ describe("its end", () => {
   test("when the token expires, not before", async () => {
     const tenant = await server().account();
     const stream = await openStream(server(), tenant.jwt);
-    clock.travel(2 * 60 * 60 * 1000 - 5_000);
+    clock.travel(2 * 60 * 60 * 1000 - 60_000);
     await ingestOne(tenant);
     await stream.next("event.accepted");
-    clock.travel(5_000);
+    clock.travel(60_000);
     await stream.ended;
     expect((await tenant.get("/v1/events")).status).toBe(401);
   });

@@ -35,6 +35,8 @@ export interface PaystackStandIn {
   readonly transactions: ReadonlyMap<string, StandInTransaction>;
   /** All that came in, oldest first. */
   readonly requests: readonly StandInRequest[];
+  /** Requests that have not been read or judged yet; not those that a fault leaves without an answer. */
+  readonly underWay: number;
   readonly callbacks: readonly SentCallback[];
   /** What was wrong with requests. A test that makes one on purpose takes it out. */
   readonly violations: string[];
@@ -86,15 +88,21 @@ export async function startPaystackStandIn({
   let news: StandInEvent[] = [];
   let callbackUrl: string | null = null;
   let url = "";
+  let underWay = 0;
 
   const faults = createPaystackFaults();
   const books = createPaystackBooks({ domain, faults, announce: (event) => news.push(event) });
 
   const server = http.createServer((request, response) => {
-    serve(request, response).catch((error) => {
-      violations.push(`The stand-in failed: ${error}`);
-      response.destroy();
-    });
+    underWay += 1;
+    serve(request, response)
+      .catch((error) => {
+        violations.push(`The stand-in failed: ${error}`);
+        response.destroy();
+      })
+      .finally(() => {
+        underWay -= 1;
+      });
   });
 
   async function serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -218,6 +226,9 @@ export async function startPaystackStandIn({
     abandon: async (page) => comeBack(books.abandon(page)),
     dispute: (reference) => call({ name: "charge.dispute.create", transaction: books.find(reference) }),
     sendAgain: (reference) => call({ name: "charge.success", transaction: books.find(reference) }),
+    get underWay() {
+      return underWay;
+    },
     received: (operation, count = 1) =>
       new Promise((resolve) => {
         const look = () => {
