@@ -10,7 +10,8 @@ import { executableVariable } from "./labs/crash/program.ts";
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
  * resurrection, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
- * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments.
+ * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments at most:
+ * those go on until the others have ended.
  *
  *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ build ─▶ executable ─▶ crash ─▶ browser
  *   deliveries ─▶ payments      on the time that those leave over: most of them wait as long as they work
@@ -32,18 +33,25 @@ const browserTests = "test/browser";
 const crashTests = "test/labs/crash";
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Together a minute and a half of one core; the check of a whole commit takes more of payments (`.ci/run`). */
+/** Together a minute and a half of one core, on a machine that does nothing else. */
+const leastHistories = 500;
 const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "1000" }, histories: { type: "string", default: "500" } },
+  options: {
+    seeds: { type: "string", default: "1000" },
+    histories: { type: "string", default: String(leastHistories) },
+  },
 });
 /** Processes side by side. */
 const simulations = 2;
+/** Much of a test is waiting, but two of those that are not take what two cores have. */
+const workers = 2;
 
 const clean: Outcome = { told: [], passed: 0, failed: 0, skipped: [] };
 const failure = (...told: string[]): Outcome => ({ ...clean, told, failed: 1 });
 
 async function main(): Promise<void> {
-  const outcomes = (await Promise.all([runInTurn(), runSimulations()])).flat();
+  const inTurn = runInTurn();
+  const outcomes = (await Promise.all([inTurn, runSimulations(inTurn)])).flat();
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
   const skipped = outcomes.flatMap((outcome) => outcome.skipped);
@@ -59,22 +67,27 @@ async function runInTurn(): Promise<Outcome[]> {
     await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
     await stage("dashboard", () => succeeds("bun", "web/build.ts")),
     await stage("tests", () =>
-      runTests([browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`)),
+      runTests(
+        [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
+        { options: [`--parallel=${workers}`] },
+      ),
     ),
   ];
   const build = await stage("build", () => succeeds("bun", "build.ts"));
   outcomes.push(build);
   if (build.failed > 0) return [...outcomes, failure(), failure(), failure()];
   outcomes.push(await stage("executable", smoke));
-  outcomes.push(await stage("crash", () => runTests([crashTests], { [executableVariable]: executable })));
+  outcomes.push(await stage("crash", () => runTests([crashTests], { env: { [executableVariable]: executable } })));
   outcomes.push(await stage("browser", () => runTests([browserTests])));
   return outcomes;
 }
 
-async function runSimulations(): Promise<Outcome[]> {
+/** @param others when they have ended, only the least is still waited for */
+async function runSimulations(others: Promise<unknown>): Promise<Outcome[]> {
+  const payments = { most: Number(values.histories), least: leastHistories, until: others };
   return [
-    await stage("deliveries", () => simulate("test/labs/sim/delivery.ts", "seeds", Number(values.seeds))),
-    await stage("payments", () => simulate("test/labs/sim/billing.ts", "histories", Number(values.histories))),
+    await stage("deliveries", () => simulate("test/labs/sim/delivery.ts", "seeds", { most: Number(values.seeds) })),
+    await stage("payments", () => simulate("test/labs/sim/billing.ts", "histories", payments)),
   ];
 }
 
@@ -93,7 +106,7 @@ async function stage(name: string, run: () => Promise<Outcome>): Promise<Outcome
 async function runTool(
   name: string,
   args: readonly string[],
-  { env = {}, gives = false }: ToolOptions = {},
+  { env = {}, gives = false, calledOffAt }: ToolOptions = {},
 ): Promise<{ succeeded: boolean; text: string }> {
   const command = name === "bun" ? process.execPath : join(root, "node_modules", ".bin", name);
   const child = Bun.spawn([command, ...args], {
@@ -104,6 +117,7 @@ async function runTool(
     stderr: "pipe",
   });
   if (gives) giveWay(child.pid);
+  void calledOffAt?.then(() => child.kill("SIGTERM"));
   const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const text = said.join("\n").trim();
   return { succeeded: (await child.exited) === 0, text };
@@ -113,6 +127,8 @@ interface ToolOptions {
   env?: Readonly<Record<string, string>>;
   /** It leaves the processor to whatever else wants it. @default false */
   gives?: boolean;
+  /** Then it gets SIGTERM. */
+  calledOffAt?: Promise<unknown>;
 }
 
 /** A process that has ended already, or a system that does not know priorities, is no reason to fail. */
@@ -127,17 +143,25 @@ async function succeeds(name: string, ...args: string[]): Promise<Outcome> {
   return succeeded ? clean : failure(text);
 }
 
+interface Histories {
+  most: number;
+  /** So many are simulated in any case, when the rest is called off. */
+  least?: number;
+  until?: Promise<unknown>;
+}
+
 /**
  * Many histories in processes side by side; each has its own seeds. No real time passes in them, so they give way to the
  * tests that run meanwhile and are held to seconds and frames.
  */
-async function simulate(script: string, countOption: string, total: number): Promise<Outcome> {
-  const share = Math.ceil(total / simulations);
+async function simulate(script: string, countOption: string, { most, least, until }: Histories): Promise<Outcome> {
+  const share = Math.ceil(most / simulations);
   const runs = await Promise.all(
     Array.from({ length: simulations }, (_, i) => {
       const first = 1 + i * share;
-      const count = Math.min(share, total - first + 1);
-      return runTool("bun", [script, `--first=${first}`, `--${countOption}=${count}`], { gives: true });
+      const words = [script, `--first=${first}`, `--${countOption}=${Math.min(share, most - first + 1)}`];
+      if (least !== undefined) words.push(`--least=${Math.ceil(Math.min(least, most) / simulations)}`);
+      return runTool("bun", words, { gives: true, ...(until && { calledOffAt: until }) });
     }),
   );
   const passed = runs.filter(({ succeeded }) => succeeded).length;
@@ -146,13 +170,16 @@ async function simulate(script: string, countOption: string, total: number): Pro
 }
 
 /** Counts from the report for machines: the one for people has no end that is meant to be parsed. */
-async function runTests(selection: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+async function runTests(
+  selection: readonly string[],
+  { env = {}, options = [] }: { env?: Readonly<Record<string, string>>; options?: readonly string[] } = {},
+): Promise<Outcome> {
   const folder = mkdtempSync(join(tmpdir(), "postrider-test-"));
   const report = join(folder, "junit.xml");
   try {
     const { succeeded, text } = await runTool(
       "bun",
-      ["test", ...selection, "--timeout=120000", "--reporter=junit", `--reporter-outfile=${report}`],
+      ["test", ...selection, ...options, "--timeout=120000", "--reporter=junit", `--reporter-outfile=${report}`],
       { env },
     );
     if (!existsSync(report)) return failure(text, "bun test left no report");
