@@ -191,7 +191,11 @@ export function violationsOf(end: HistoryEnd, client: Database): string[] {
     expect(account?.state === "closed", `The account was deleted and its books are ${account?.state}`);
     expect(account?.cardKey === null, "The account was deleted and its card is still here");
     const attempts = charges.filter(({ kind }) => kind === "closing");
-    expect(attempts.length <= 1, `${attempts.length} closing charges`);
+    // One in each life: what one that ended before the backup was restored has paid is credited.
+    expect(
+      attempts.length <= 1 + counts.restores,
+      `${attempts.length} closing charges in ${1 + counts.restores} lives`,
+    );
     const remembered = client.query("select 1 from saved_card where account_key = ?1").all(accountKey);
     expect(remembered.length === 0, "A card of a deleted account was not forgotten");
   }
