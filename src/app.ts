@@ -12,7 +12,6 @@ import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import type { Config } from "./config.ts";
-import { type DataDir, deriveSecret, openDataDir } from "./data-dir.ts";
 import { createNetwork } from "./delivery/outbound.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
@@ -21,6 +20,7 @@ import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { warnOfForeignVariables } from "./foreign-variables.ts";
+import type { Home } from "./home.ts";
 import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
@@ -46,9 +46,10 @@ import { pauseRoutes } from "./operator/pause-routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
 import { replayRoutes } from "./replays/routes.ts";
+import { deriveSecret, type Secrets } from "./secrets.ts";
 import { createServer } from "./server.ts";
 import { createServerAddress } from "./server-address.ts";
-import { openStore, storageSizes } from "./store/open.ts";
+import { openStore } from "./store/open.ts";
 import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
@@ -58,7 +59,7 @@ import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
 import { allowInbox } from "./webhooks/webhooks.ts";
 
-export interface App extends OpenedStore {
+export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
@@ -77,8 +78,11 @@ export interface App extends OpenedStore {
 export interface AppDeps {
   clock: Clock;
   log: Log;
-  /** The data directory, when it has been entered already. @default openDataDir */
-  enteredDataDir?: DataDir;
+  secrets: Secrets;
+  /** Of the store. Its disk is the one that must not fill up. */
+  storeFolder: string;
+  /** Entered for this server, which leaves it at its end, or when it cannot be built. */
+  home: Home;
   /** 0 to 1; for the jitter of retries. @default Math.random */
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
@@ -102,7 +106,7 @@ const drainMs = 8000;
  * @throws StartupError with what to do
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
-  const { clock, random = Math.random, maxPageCount, idleTimeout } = deps;
+  const { clock, secrets, storeFolder, home, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true, readerPatienceMs } = deps;
   const log = createBoundedLog({
     log: deps.log,
@@ -112,10 +116,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onLeftOut: () => metrics.lineLeftOut(),
   });
   const warn = (message: string) => log.write("warn", "storage.warning", { message });
-  const dataDir = deps.enteredDataDir ?? openDataDir(config.dataDir, warn);
-  const vault = createVault(dataDir.secrets.masterKey);
+  const vault = createVault(secrets.masterKey);
+  const secretFor = (purpose: string) => deriveSecret(secrets.masterKey, purpose);
   const machine = createMachineWatch({
-    folder: dataDir.path,
+    folder: storeFolder,
     minFreeBytes: config.minFreeDiskBytes,
     clock,
     log,
@@ -123,7 +127,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     onStorageFailure: (errorClass) => metrics.storageFailed(errorClass),
   });
   const { hasRoom } = machine.disk;
-  const operatorToken = createOperatorToken(dataDir, log);
+  const operatorToken = createOperatorToken({ initial: secrets.operatorToken, home, log });
   const pauses = createPauses(config.paused, (what) => {
     if (what === "deliveries") dispatcher.hold(false);
     else payments?.biller.start();
@@ -135,10 +139,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,
     disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: config.minFreeDiskBytes }),
-    storage: () => storageSizes(dataDir.path),
+    storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks } = await openStoreIn(dataDir);
+  const { store, sandboxBooks, sizes: storageSizes } = await openStoreHere();
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -158,14 +162,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ownThread: senderThread,
     onConnection: metrics.connected,
   });
-  const inboxAddresses = createInboxAddresses({ secret: deriveSecret(dataDir, "inbox"), baseUrl: publicUrl });
+  const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
   const engine = createEngine({ settings: config, store, clock, log, hub, metrics, signers, sender, random });
   const { dispatcher, deliveries, replayer, pace } = engine;
 
-  const { sessionSecret: secret } = dataDir.secrets;
-  const codec = jwt({ name: "jwt", secret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
+  const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
@@ -178,7 +181,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     vault,
-    secretFor: (purpose) => deriveSecret(dataDir, purpose),
+    secretFor,
     publicUrl,
     ownUrl: address.localUrl,
     isPaused: () => pauses.isPaused("charges"),
@@ -283,7 +286,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         address.answersProbesOn(probes);
         log.write("info", "server.probes", { host, port: probes });
       }
-      dataDir.announce({ pid: process.pid, url: address.localUrl() }, warn);
+      home.announce({ pid: process.pid, url: address.localUrl() }, warn);
       for (const what of pauses.paused())
         log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
       if (pauses.isPaused("deliveries")) dispatcher.hold(true);
@@ -300,7 +303,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       stopping = true;
       beacon?.drain();
       const url = address.localUrl();
-      if (url !== "") dataDir.announce({ pid: process.pid, url, stopping }, warn);
+      if (url !== "") home.announce({ pid: process.pid, url, stopping }, warn);
       const left = await engine.stop(drainMs, payments?.biller.stop());
       server.turnAway();
       await billing.close();
@@ -312,16 +315,16 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       machine.descriptors.stop();
       await store.close();
       beacon?.stop();
-      dataDir.release();
+      home.release();
       log.write("info", "server.stopped", { brokenOff: left });
       return left === 0;
     },
   };
 
-  async function openStoreIn({ path, release }: DataDir): Promise<OpenedStore> {
+  async function openStoreHere(): Promise<OpenedStore> {
     try {
-      const { store, sandboxBooks } = await openStore({
-        dataDir: path,
+      const opened = await openStore({
+        dataDir: storeFolder,
         clock,
         vault,
         mayGrow: hasRoom,
@@ -334,9 +337,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         warn,
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
-      return { store: wrapStore(store), sandboxBooks };
+      return { ...opened, store: wrapStore(opened.store) };
     } catch (error) {
-      release();
+      home.release();
       throw error;
     }
   }

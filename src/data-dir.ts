@@ -1,30 +1,14 @@
 import { Database } from "bun:sqlite";
-import { createHmac, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
+import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import type { Secrets } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
-
-/** What the program keeps beside its database: generated on the first start, readable by its user only. */
-export interface Secrets {
-  /** Encrypts what must be shown again: API keys, signing keys and secrets. 32 bytes. */
-  readonly masterKey: Uint8Array;
-  /** Signs session tokens. */
-  readonly sessionSecret: string;
-  /** What `postrider tenant …` and `/metrics` in public mode authenticate with. */
-  readonly operatorToken: string;
-}
-
-/** Where the running server can be found, for commands on the same machine. */
-export interface ServerFile {
-  readonly pid: number;
-  readonly url: string;
-  /** It is shutting down: the next one may wait for it. */
-  readonly stopping?: boolean;
-}
 
 const masterKeyFile = "master-key";
 const sessionSecretFile = "session-secret";
@@ -35,23 +19,12 @@ const ownFiles: readonly string[] = [masterKeyFile, sessionSecretFile, operatorT
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
-export interface DataDir {
+/** Holds what a server keeps: its database, its secrets, which are made on the first start, and what commands look for. */
+export interface DataDir extends Home {
   readonly path: string;
+  /** Those of the start; readable by this user only. */
   readonly secrets: Secrets;
-  /** Tells others where this server listens. Only commands on this machine miss it when it cannot be written. */
-  announce(server: ServerFile, warn: (message: string) => void): void;
-  /**
-   * Replaces the operator token, on disk first, and returns the new one. `secrets` keeps the one of the start.
-   * @throws the system's error when it cannot be written; then the old one stays valid
-   */
-  rotateOperatorToken(): string;
-  /** Lets the next server in. */
-  release(): void;
 }
-
-/** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
-export const deriveSecret = ({ secrets }: Pick<DataDir, "secrets">, purpose: string): Buffer =>
-  createHmac("sha256", secrets.masterKey).update(purpose).digest();
 
 /** How long the next server waits for one that is ending: attempts in flight get 8 s. */
 const endingPatienceMs = 15_000;
@@ -65,7 +38,7 @@ export interface EnterOptions {
   signal: AbortSignal;
   warn(message: string): void;
   /** The predecessor is ending, and is waited for. */
-  onWaiting(holder: ServerFile): void;
+  onWaiting(holder: Whereabouts): void;
 }
 
 /**
@@ -77,7 +50,7 @@ export async function enterDataDir(
   { clock, signal, warn, onWaiting }: EnterOptions,
 ): Promise<DataDir | null> {
   const startedAt = clock.monotonicMs();
-  let ending: ServerFile | null = null;
+  let ending: Whereabouts | null = null;
   while (!signal.aborted) {
     try {
       return openDataDir(folder, warn);
@@ -100,9 +73,9 @@ const aborted = (signal: AbortSignal) =>
 
 /** Another server is using the folder. */
 class DataDirInUse extends StartupError {
-  readonly holder: ServerFile | null;
+  readonly holder: Whereabouts | null;
 
-  constructor(path: string, holder: ServerFile | null) {
+  constructor(path: string, holder: Whereabouts | null) {
     const who = holder ? ` (process ${holder.pid}, ${holder.url})` : "";
     const remedy = holder?.stopping ? "wait until it has stopped" : "stop it first";
     super(
@@ -213,9 +186,9 @@ function takeLock(path: string): Database {
 }
 
 /** What the server that runs on this folder said of itself; null when there is none. */
-export function readServerFile(folder: string): ServerFile | null {
+export function readServerFile(folder: string): Whereabouts | null {
   try {
-    return JSON.parse(readPrivate(join(resolve(folder), serverFile))) as ServerFile;
+    return JSON.parse(readPrivate(join(resolve(folder), serverFile))) as Whereabouts;
   } catch {
     return null;
   }

@@ -62,6 +62,10 @@ describe("imports point one way", () => {
     expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);
   });
 
+  test.each(everywhereBut("data-dir.ts", /^cli\//))("%s does not know who keeps the secrets", (file) => {
+    expect(typesAndImportsOf(file)).not.toContain("data-dir.ts");
+  });
+
   const outbound = [
     /^delivery\/network\/(transport|exchange|connection-pool|resolver)\.ts$/,
     "billing/paystack/http.ts",

@@ -1,7 +1,8 @@
 import { userInfo } from "node:os";
 import { join } from "node:path";
-import { operatorTokenFile, readServerFile, type ServerFile } from "../data-dir.ts";
+import { operatorTokenFile, readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
+import type { Whereabouts } from "../home.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
@@ -37,7 +38,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
 }
 
 /** What listens on the port of a server that has died may be anybody's, and the token is not for them. */
-export function runningServer(dataDir: string): ServerFile | null {
+export function runningServer(dataDir: string): Whereabouts | null {
   const server = readServerFile(dataDir);
   return server !== null && isAlive(server) ? server : null;
 }
@@ -58,7 +59,7 @@ const notRunning = (dataDir: string) =>
       "Try: start one with postrider serve, or pass its folder with --data-dir.",
   );
 
-function isAlive({ pid }: ServerFile): boolean {
+function isAlive({ pid }: Whereabouts): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -43,7 +43,8 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     const preparation = { clock, log, io, isWatched: greets, signal: ended.signal };
     const dataDir = await prepareData(config.dataDir, preparation);
     if (dataDir === null) return exitCode.ok;
-    const app = await createApp(config, { clock, log, enteredDataDir: dataDir });
+    const { secrets, path: storeFolder } = dataDir;
+    const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir });
     const { url } = await app.start();
     running = app;
     if (greets) io.out(welcome(url, config, io));

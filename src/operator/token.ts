@@ -1,5 +1,5 @@
-import type { DataDir } from "../data-dir.ts";
 import { unavailable } from "../domain/errors.ts";
+import type { Home } from "../home.ts";
 import type { Log } from "../lib/log.ts";
 
 /** What the operator authenticates with; another one from the moment in which it is rotated. */
@@ -9,16 +9,20 @@ export interface OperatorToken {
   rotate(): string;
 }
 
-export function createOperatorToken(
-  dataDir: Pick<DataDir, "secrets" | "rotateOperatorToken">,
-  log: Log,
-): OperatorToken {
-  let { operatorToken } = dataDir.secrets;
+export interface OperatorTokenDeps {
+  /** That of the start. */
+  initial: string;
+  home: Pick<Home, "rotateOperatorToken">;
+  log: Log;
+}
+
+export function createOperatorToken({ initial, home, log }: OperatorTokenDeps): OperatorToken {
+  let token = initial;
   return {
-    current: () => operatorToken,
+    current: () => token,
     rotate() {
       try {
-        operatorToken = dataDir.rotateOperatorToken();
+        token = home.rotateOperatorToken();
       } catch (error) {
         log.write("error", "operator.token_not_written", { error: String(error) });
         throw unavailable(
@@ -27,7 +31,7 @@ export function createOperatorToken(
           30,
         );
       }
-      return operatorToken;
+      return token;
     },
   };
 }

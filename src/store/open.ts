@@ -1,6 +1,5 @@
 import type { OpenedStore } from "./opened.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
-import { databaseSizes, type StorageSizes } from "./sqlite/open.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
@@ -28,6 +27,3 @@ export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgra
 
 /** Looks through a store that no server has open, as it was left, also by one that was killed. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);
-
-/** How much room the store takes on this machine. What is not there takes none. */
-export const storageSizes = (dataDir: string): StorageSizes => databaseSizes(dataDir);

@@ -10,6 +10,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { type ConnectProxy, startConnectProxy } from "../support/connect-proxy.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { enterFolder } from "../support/test-app.ts";
 
 /**
  * A server on the internet, of a company with an authority of its own, behind the proxy of the office. In processes of
@@ -39,7 +40,11 @@ beforeAll(async () => {
     POSTRIDER_TLS_CERT: file("cert.pem", cert),
     POSTRIDER_TLS_KEY: file("key.pem", key),
   };
-  app = await createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
+  app = await createApp(loadConfig(env, new Map()), {
+    clock: systemClock,
+    log: silentLog,
+    ...enterFolder(env.POSTRIDER_DATA_DIR),
+  });
   ({ port } = await app.start());
   proxy = await startConnectProxy(port);
   receiver = startReceiver();

@@ -9,6 +9,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createSelfSigned } from "../support/certificates.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
+import { enterFolder } from "../support/test-app.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postrider-tenant-"));
 let app: App;
@@ -25,7 +26,11 @@ beforeAll(async () => {
     POSTRIDER_TLS_KEY: join(folder, "key.pem"),
     POSTRIDER_SIGNUP: "closed",
   };
-  app = await createApp(loadConfig(env, new Map()), { clock: systemClock, log: silentLog });
+  app = await createApp(loadConfig(env, new Map()), {
+    clock: systemClock,
+    log: silentLog,
+    ...enterFolder(env.POSTRIDER_DATA_DIR),
+  });
   await app.start();
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type App, type AppDeps, createApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config.ts";
-import { operatorTokenFile } from "../../src/data-dir.ts";
+import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 
@@ -61,6 +61,12 @@ export interface TestAppOptions extends Partial<AppDeps> {
   dataDir?: string;
 }
 
+/** What `createApp` takes of a data directory. */
+export function enterFolder(folder: string, warn?: (message: string) => void) {
+  const home = openDataDir(folder, warn);
+  return { secrets: home.secrets, storeFolder: home.path, home };
+}
+
 export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOptions = {}): Promise<TestApp> {
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), "postrider-test-"));
   const lines: string[] = [];
@@ -82,7 +88,8 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     },
     new Map(),
   );
-  const app = await createApp(config, { senderThread: clock === systemClock, ...deps, clock, log });
+  const entered = enterFolder(folder, (message) => log.write("warn", "storage.warning", { message }));
+  const app = await createApp(config, { senderThread: clock === systemClock, ...entered, ...deps, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;
   const operatorToken = (await Bun.file(join(folder, operatorTokenFile)).text()).trim();

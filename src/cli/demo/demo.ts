@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../app.ts";
 import { loadConfig } from "../../config.ts";
+import { openDataDir } from "../../data-dir.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { createLog } from "../../lib/log.ts";
@@ -50,7 +51,9 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
   );
   const log = createLog({ level: "warn", format: "text", now: clock.now, out: io.err });
   const receiver = startDemoReceiver(statusFor);
-  const app = await createApp(config, { clock, log });
+  const dataDir = openDataDir(folder);
+  const { secrets, path: storeFolder } = dataDir;
+  const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir });
   try {
     narrator.chapter("Postrider on this machine");
     const { url } = await narrator.step("Server", async () => {

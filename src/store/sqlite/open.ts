@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
 import type { Vault } from "../../lib/vault.ts";
+import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
@@ -54,11 +55,7 @@ export interface OpenOptions {
 
 export const databaseFile = "postrider.db";
 
-export interface StorageSizes {
-  readonly databaseBytes: number;
-  readonly logBytes: number;
-}
-
+/** What is not there takes no room. */
 export function databaseSizes(dataDir: string): StorageSizes {
   const sizeOf = (name: string) => statSync(join(dataDir, name), { throwIfNoEntry: false })?.size ?? 0;
   return { databaseBytes: sizeOf(databaseFile), logBytes: sizeOf(`${databaseFile}-wal`) };

@@ -20,7 +20,7 @@ import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
-import { canCheckpointElsewhere, databaseFile, openDatabase } from "./open.ts";
+import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
 import { createBooksFile } from "./open-books.ts";
 import { createQueries } from "./queries.ts";
 import { createReader, createSameThreadReader } from "./reader.ts";
@@ -126,5 +126,5 @@ export function openSqliteStore({
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
   };
-  return { store, sandboxBooks: createSandboxBooks(connection) };
+  return { store, sandboxBooks: createSandboxBooks(connection), sizes: () => databaseSizes(dataDir) };
 }

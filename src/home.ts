@@ -1,0 +1,20 @@
+/** Where the running server can be found, for commands on the same machine. */
+export interface Whereabouts {
+  readonly pid: number;
+  readonly url: string;
+  /** It is shutting down: the next one may wait for it. */
+  readonly stopping?: boolean;
+}
+
+/** What a server has on its machine for as long as it runs, beside its store and its secrets. A data directory is one. */
+export interface Home {
+  /** Tells others where this server listens. Only commands on this machine miss it when it cannot be told. */
+  announce(server: Whereabouts, warn: (message: string) => void): void;
+  /**
+   * Replaces the operator token where it is kept, and returns the new one.
+   * @throws the system's error when it cannot be written; then the old one stays valid
+   */
+  rotateOperatorToken(): string;
+  /** Lets the next server in. */
+  release(): void;
+}

@@ -1,0 +1,15 @@
+import { createHmac } from "node:crypto";
+
+/** What the program knows and nobody else does, wherever it is kept. */
+export interface Secrets {
+  /** Encrypts what must be shown again: API keys, signing keys and secrets. 32 bytes. */
+  readonly masterKey: Uint8Array;
+  /** Signs session tokens. */
+  readonly sessionSecret: string;
+  /** What `postrider tenant …` and `/metrics` in public mode authenticate with, until it is rotated. */
+  readonly operatorToken: string;
+}
+
+/** A secret for one purpose, which nobody who has another one can work out; the same for as long as the master key is. */
+export const deriveSecret = (masterKey: Uint8Array, purpose: string): Buffer =>
+  createHmac("sha256", masterKey).update(purpose).digest();
