@@ -142,7 +142,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks, sizes: storageSizes } = await openStoreHere();
+  const { store, sandboxBooks, limits, sizes: storageSizes } = await openStoreHere();
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -173,7 +173,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords();
   const onFailure = () => metrics.loginFailed("account");
-  const login = createLogin({ store, clock, passwords, log, localMode: config.localMode, onFailure });
+  const login = createLogin({ store, limits, clock, passwords, log, localMode: config.localMode, onFailure });
   const billing = createBilling({
     settings: config,
     store,
@@ -197,6 +197,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { prices, payments, sandbox } = billing;
   const accounts = createAccounts({
     store,
+    limits,
     clock,
     vault,
     policy: network.policy,
@@ -227,6 +228,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
     ...webhookRoutes({
       store,
+      limits,
       clock,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       deliveries,
@@ -236,7 +238,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
-    ...replayRoutes({ store, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
+    ...replayRoutes({ store, limits, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken: operatorToken.rotate }),

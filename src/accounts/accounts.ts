@@ -8,10 +8,10 @@ import type { Tenant, Tier } from "../domain/tenant.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newTenantId } from "../lib/id.ts";
-import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewVerification } from "../store/billing.ts";
+import type { Limit, Limits } from "../store/limits.ts";
 import type { NewWebhook, Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
@@ -24,6 +24,7 @@ import { makeSigningKey, makeSigningSecret } from "./signing-keys.ts";
 
 export interface AccountDeps {
   store: Store;
+  limits: Limits;
   clock: Clock;
   vault: Vault;
   policy: UrlPolicy;
@@ -67,7 +68,7 @@ export interface Upgraded {
 
 export interface Accounts {
   /** Refuses an address with too many new accounts, before its request is read. @throws rate_limited */
-  checkSignUpRate(address: string): void;
+  checkSignUpRate(address: string): Promise<void>;
   /**
    * Creates an account for anyone who asks.
    * @throws invalid; forbidden `signup_closed`; rate_limited `too_many_accounts`; unavailable `payments_unavailable`
@@ -81,7 +82,7 @@ export interface Accounts {
    */
   upgrade(tenant: Tenant, request: UpgradeRequest, address: string): Promise<Upgraded>;
   /** Refuses an account that tries too many upgrades: each may charge its card. @throws rate_limited */
-  checkUpgradeRate(tenant: Tenant): void;
+  checkUpgradeRate(tenant: Tenant): Promise<void>;
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier): Promise<Tenant>;
@@ -99,24 +100,19 @@ export interface Accounts {
 }
 
 /** Rules, section 4. On a laptop every client has the same address, so it applies in public mode only. */
-const newAccountsPerHour = 60;
+const newAccounts: Limit = { name: "new accounts", most: 60, windowMs: 60 * 60_000, keys: 20_000 };
 
 /** Each may charge the card, and card networks block a card that is tried too often. */
-const upgradesPerMinute = 10;
+const upgrades: Limit = { name: "upgrades", most: 10, windowMs: 60_000, keys: 20_000 };
 
 /** Each makes the payment processor create another page. */
-const emailChangesPerHour = 10;
+const emailChanges: Limit = { name: "e-mail changes", most: 10, windowMs: 60 * 60_000, keys: 20_000 };
 
 export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, clock, vault, policy, deliveries, hub, answers, signers, passwords, payments, settings, log } = deps;
-  const newAccounts = settings.localMode
-    ? null
-    : createLimiter({ clock, limit: newAccountsPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
-
-  const emailTurns = createLimiter({ clock, limit: emailChangesPerHour, windowMs: 60 * 60 * 1000, maxKeys: 20_000 });
-  const upgradeTurns = createLimiter({ clock, limit: upgradesPerMinute, windowMs: 60_000, maxKeys: 20_000 });
+  const { store, limits, clock, vault, policy, deliveries, hub, answers, signers, passwords, payments } = deps;
+  const { settings, log } = deps;
   /** Under way, by account. */
-  const upgrades = new Map<number, { asked: string; result: Promise<Upgraded> }>();
+  const upgradesUnderWay = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
   const loginEmails = createLoginEmails({ store, clock, log });
 
@@ -166,9 +162,16 @@ export function createAccounts(deps: AccountDeps): Accounts {
     return { tenant, password, paymentUrl: verification && payments ? payments.paymentUrl(verification.token) : null };
   }
 
-  function checkSignUpRate(address: string): void {
-    const turn = newAccounts?.peek(clientKey(address));
-    if (turn?.ok === false) throw tooManyAccounts(turn.retryAfterSeconds);
+  /** By `peek` or `take`. */
+  async function refuseTooManyAccounts(ask: Limits["peek"], address: string): Promise<void> {
+    if (settings.localMode) return;
+    const turn = await ask([{ limit: newAccounts, key: clientKey(address) }]);
+    if (!turn.ok) throw tooManyAccounts(turn.retryAfterSeconds);
+  }
+
+  async function refuseTooManyUpgrades(ask: Limits["peek"], { id }: Tenant): Promise<void> {
+    const turn = await ask([{ limit: upgrades, key: id }]);
+    if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
   }
 
   function announceStanding(tenant: Tenant, event: string): Tenant {
@@ -201,9 +204,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
     }
     if (refusal) throw refusal;
     if (!payments) throw paymentsUnavailable();
-    // Checked again: concurrent requests all passed the first check before their bodies were read.
-    const turn = upgradeTurns.take(tenant.id);
-    if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
+    // Counted now: concurrent requests all passed the first check before their bodies were read.
+    await refuseTooManyUpgrades(limits.take, tenant);
     const login = credentials && {
       email: credentials.email,
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
@@ -221,16 +223,15 @@ export function createAccounts(deps: AccountDeps): Accounts {
   }
 
   return {
-    checkSignUpRate,
+    checkSignUpRate: (address) => refuseTooManyAccounts(limits.peek, address),
 
     async signUp(request, address) {
       if (request.tier !== "free" && request.password === undefined) throw requiredOnPaidTiers("password");
       const webhooks = await check(request);
       if (settings.signup === "closed") throw signUpClosed();
-      // Checked again: concurrent requests all passed the first check before their bodies were read.
-      checkSignUpRate(address);
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
-      newAccounts?.take(clientKey(address));
+      // Counted now: concurrent requests all passed the first check before their bodies were read.
+      await refuseTooManyAccounts(limits.take, address);
       return create(request, webhooks, { address, isVerifiedFirst: request.tier !== "free" });
     },
 
@@ -238,24 +239,21 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async upgrade(tenant, request, address) {
       const asked = JSON.stringify([request.tier, request.email, request.password]);
-      const running = upgrades.get(tenant.key);
+      const running = upgradesUnderWay.get(tenant.key);
       if (running?.asked === asked) return running.result;
       const result = (running?.result ?? Promise.resolve())
         .catch(() => {})
         .then(() => upgradeNow(tenant.id, request, address));
       const entry = { asked, result };
-      upgrades.set(tenant.key, entry);
+      upgradesUnderWay.set(tenant.key, entry);
       try {
         return await result;
       } finally {
-        if (upgrades.get(tenant.key) === entry) upgrades.delete(tenant.key);
+        if (upgradesUnderWay.get(tenant.key) === entry) upgradesUnderWay.delete(tenant.key);
       }
     },
 
-    checkUpgradeRate(tenant) {
-      const turn = upgradeTurns.peek(tenant.id);
-      if (!turn.ok) throw tooManyUpgrades(turn.retryAfterSeconds);
-    },
+    checkUpgradeRate: (tenant) => refuseTooManyUpgrades(limits.peek, tenant),
 
     async find(tenantId) {
       const tenant = await store.findTenant(tenantId);
@@ -275,7 +273,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
       // The same address in another case is still the account's own; the store decides whether it is a login.
       const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
       if (isOther) await loginEmails.refuseTaken(email);
-      const turn = emailTurns.take(tenant.id);
+      const turn = await limits.take([{ limit: emailChanges, key: tenant.id }]);
       if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
       if (isOther) await loginEmails.release(email);
       announceStanding(await store.changeEmail(tenant.key, email), "account.email_changed");
@@ -333,21 +331,21 @@ const signUpClosed = () =>
 
 const tooManyAccounts = (retryAfterSeconds: number) =>
   rateLimited(
-    `At most ${newAccountsPerHour} accounts an hour can be created from one address; retry after the number of seconds in Retry-After.`,
+    `At most ${newAccounts.most} accounts an hour can be created from one address; retry after the number of seconds in Retry-After.`,
     "too_many_accounts",
     retryAfterSeconds,
   );
 
 const tooManyEmailChanges = (retryAfterSeconds: number) =>
   rateLimited(
-    `An account may change its e-mail address at most ${emailChangesPerHour} times an hour; retry after the number of seconds in Retry-After.`,
+    `An account may change its e-mail address at most ${emailChanges.most} times an hour; retry after the number of seconds in Retry-After.`,
     "too_many_email_changes",
     retryAfterSeconds,
   );
 
 const tooManyUpgrades = (retryAfterSeconds: number) =>
   rateLimited(
-    `An account may attempt at most ${upgradesPerMinute} upgrades a minute; retry after the number of seconds in Retry-After.`,
+    `An account may attempt at most ${upgrades.most} upgrades a minute; retry after the number of seconds in Retry-After.`,
     "too_many_upgrades",
     retryAfterSeconds,
   );

@@ -4,21 +4,37 @@ import type { Tenant } from "../domain/tenant.ts";
 import { clientKey, clientNetwork } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createFairQueue, type FairQueue, QueueFull } from "../lib/fair-queue.ts";
-import { createLimiter, type Limiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
+import type { Count, Limit, Limits, Turn } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import { checkPassword, type Passwords, tooManyHashes } from "./password.ts";
 
+const failures = (by: string, most: number): Limit => ({
+  name: `failed logins by ${by}`,
+  most,
+  windowMs: 15 * 60_000,
+  keys: 20_000,
+});
+
 /** Rules, section 4: failures within the window after which a login is refused. */
-const failureLimits = { ofAccountFromAddress: 10, fromAddress: 50, ofAccount: 100 };
-const windowMs = 15 * 60 * 1000;
+const failureLimits = {
+  ofAccountFromAddress: failures("account and address", 10),
+  fromAddress: failures("address", 50),
+  ofAccount: failures("account", 100),
+};
+
+const successes = (by: string, most: number): Limit => ({
+  name: `right logins by ${by}`,
+  most,
+  windowMs: 60_000,
+  keys: 20_000,
+});
 
 /**
  * Right passwords cost a hash as well. Within the window, of an account from the addresses that it is known from, and of a
  * network; a stranger's login meets the first one never, so it does not tell whether an account is there.
  */
-const successLimits = { ofAccount: 300, ofNetwork: 600 };
-const successWindowMs = 60_000;
+const successLimits = { ofAccount: successes("account", 300), ofNetwork: successes("network", 600) };
 
 /** Logins from one address wait for each other; beyond this, those of the account with the most are turned away. */
 const maxWaitingOfAddress = 1_000;
@@ -34,7 +50,7 @@ export interface Login {
    * is read.
    * @throws rate_limited `too_many_logins`
    */
-  checkAddress(address: string, tenant?: Tenant): void;
+  checkAddress(address: string, tenant?: Tenant): Promise<void>;
   /**
    * The account of these credentials.
    * @param address of the client
@@ -56,6 +72,7 @@ export interface Login {
 
 export interface LoginDeps {
   store: Store;
+  limits: Limits;
   clock: Clock;
   passwords: Passwords;
   log: Log;
@@ -65,16 +82,7 @@ export interface LoginDeps {
   onFailure(): void;
 }
 
-export function createLogin({ store, clock, passwords, log, localMode, onFailure }: LoginDeps): Login {
-  const failures = (limit: number) => createLimiter({ clock, limit, windowMs, maxKeys: 20_000 });
-  const ofAccountFromAddress = failures(failureLimits.ofAccountFromAddress);
-  const fromAddress = failures(failureLimits.fromAddress);
-  const ofAccount = failures(failureLimits.ofAccount);
-
-  const successes = (limit: number) => createLimiter({ clock, limit, windowMs: successWindowMs, maxKeys: 20_000 });
-  const ofKnownAccount = successes(successLimits.ofAccount);
-  const ofNetwork = successes(successLimits.ofNetwork);
-
+export function createLogin({ store, limits, clock, passwords, log, localMode, onFailure }: LoginDeps): Login {
   const turns = new Map<string, FairQueue>();
 
   /** One task of an address at a time, its accounts in turn. */
@@ -105,33 +113,26 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
   async function checkInTurn(tenant: Tenant | null, account: string, password: string, address: string) {
     const from = clientKey(address);
     const isKnown = await store.hasLoggedInSince(tenant?.key ?? -1, from, clock.now() - knownAddressLifetimeMs);
-    const counts: [Limiter, string][] = [
-      [ofAccountFromAddress, failureKey(account, from)],
-      [fromAddress, from],
+    const wrong: Count[] = [
+      { limit: failureLimits.ofAccountFromAddress, key: failureKey(account, from) },
+      { limit: failureLimits.fromAddress, key: from },
     ];
-    if (!isKnown) counts.push([ofAccount, account]);
-    const right: [Limiter, string][] = localMode ? [] : [[ofNetwork, clientNetwork(address)]];
-    if (isKnown && !localMode) right.push([ofKnownAccount, account]);
-    // No await from here to the last `take`, so that no other attempt can slip in between.
-    for (const [limiter, key] of counts) refuseWhenUsedUp(limiter, key);
-    for (const [limiter, key] of right) refuseWhenUsedUp(limiter, key, tooManyRightLogins);
-    for (const [limiter, key] of counts) limiter.take(key);
-    const takeBack = () => {
-      for (const [limiter, key] of counts) limiter.giveBack(key);
-    };
+    if (!isKnown) wrong.push({ limit: failureLimits.ofAccount, key: account });
+    const right: Count[] = localMode ? [] : [{ limit: successLimits.ofNetwork, key: clientNetwork(address) }];
+    if (isKnown && !localMode) right.push({ limit: successLimits.ofAccount, key: account });
+    refuseWhenUsedUp(await limits.take(wrong, right));
     try {
       // Strangers who guess at an account must not delay those who have logged in to it before.
       const whose = { account: isKnown ? `known ${account}` : account, address };
       const matches = await passwords.verify(password, tenant?.passwordHash ?? null, whose);
-      if (matches) {
-        takeBack();
-        for (const [limiter, key] of right) limiter.take(key);
-      }
-      return matches;
+      if (!matches) return false;
     } catch (error) {
-      takeBack();
+      await limits.giveBack(wrong);
       throw error;
     }
+    await limits.giveBack(wrong);
+    for (const count of right) await limits.take([count]);
+    return true;
   }
 
   /** A convenience for the account's owner, so a full disk does not keep anybody from logging in. */
@@ -154,10 +155,11 @@ export function createLogin({ store, clock, passwords, log, localMode, onFailure
   }
 
   return {
-    checkAddress(address, tenant) {
+    async checkAddress(address, tenant) {
       const from = clientKey(address);
-      refuseWhenUsedUp(fromAddress, from);
-      if (tenant) refuseWhenUsedUp(ofAccountFromAddress, failureKey(tenant.id, from));
+      const counts: Count[] = [{ limit: failureLimits.fromAddress, key: from }];
+      if (tenant) counts.push({ limit: failureLimits.ofAccountFromAddress, key: failureKey(tenant.id, from) });
+      refuseWhenUsedUp(await limits.peek(counts));
     },
 
     async logIn({ loginId, password }, address) {
@@ -195,9 +197,10 @@ const tooManyFailures = "Too many failed logins; retry after the number of secon
 const tooManyRightLogins =
   "Too many logins; reuse the session token, which is valid for two hours, or retry after the number of seconds in Retry-After.";
 
-function refuseWhenUsedUp(limiter: Limiter, key: string, message = tooManyFailures): void {
-  const turn = limiter.peek(key);
-  if (!turn.ok) throw rateLimited(message, "too_many_logins", turn.retryAfterSeconds);
+function refuseWhenUsedUp(turn: Turn): void {
+  if (turn.ok) return;
+  const isOfRight = Object.values(successLimits).includes(turn.by);
+  throw rateLimited(isOfRight ? tooManyRightLogins : tooManyFailures, "too_many_logins", turn.retryAfterSeconds);
 }
 
 const wrongPassword = () => invalidField("current_password", "is not the password of this account", "wrong_password");

@@ -46,7 +46,7 @@ const shownCharges = 100;
 /** Paying: the card, the month so far, the hosted page and the processor's callbacks. */
 export function billingRoutes({ store, clock, log, prices, payments }: BillingRouteDeps): ErasedEndpoint[] {
   const visits = createLimiter({ clock, limit: visitsPerMinute, windowMs: 60_000, maxKeys: mostClients });
-  const limitVisits = ({ address }: { address: string }) => {
+  const limitVisits = async ({ address }: { address: string }) => {
     const turn = visits.take(clientKey(address));
     if (!turn.ok)
       throw rateLimited(

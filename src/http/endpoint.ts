@@ -60,7 +60,7 @@ export interface EndpointDescription<
    */
   fromSecretPage?: boolean;
   /** Refuses a caller by rate before the body is read; throws a `rate_limited` DomainError. */
-  limit?: (caller: Caller<Access_>) => void;
+  limit?: (caller: Caller<Access_>) => Promise<void>;
   responses: Readonly<Record<number, ResponseDescription>>;
 }
 

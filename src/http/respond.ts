@@ -99,7 +99,7 @@ export function createResponder(deps: ResponderDeps) {
     trace.address = address;
     const { tenant, session } = await authenticate(endpoint.access, headers, address);
     trace.tenantId = tenant?.id ?? null;
-    endpoint.limit?.({ address, tenant, session } as Parameters<NonNullable<typeof endpoint.limit>>[0]);
+    if (endpoint.limit) await endpoint.limit({ address, tenant, session } as Parameters<typeof endpoint.limit>[0]);
     const place = bodyRoom.enter(tenant?.id);
     try {
       const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place);

@@ -4,19 +4,18 @@ import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { listReply } from "../http/list-reply.ts";
-import type { Clock } from "../lib/clock.ts";
-import { createLimiter } from "../lib/limiter.ts";
+import type { Limit, Limits } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
 import { createReplays, noSuchReplay, type ReplayDeps } from "./replay.ts";
 
 export interface ReplayRouteDeps extends ReplayDeps {
   store: ReplayDeps["store"] & Pick<Store, "replays" | "findReplay" | "previewReplay">;
-  clock: Clock;
+  limits: Pick<Limits, "take">;
 }
 
 /** Rules, section 3. */
-const singleReplaysPerMinute = 600;
+const singles: Limit = { name: "single replays", most: 600, windowMs: 60_000, keys: 10_000 };
 
 /** A label is kept with its replay, however long it is: 600 of 60 KB in a minute would be 50 GB a day. */
 const labelBytesOfOne = 1024;
@@ -24,15 +23,14 @@ const labelBytesOfOne = 1024;
 const tag = "Replays";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
-  const { store, clock } = deps;
+  const { store, limits } = deps;
   const replays = createReplays(deps);
-  const singles = createLimiter({ clock, limit: singleReplaysPerMinute, windowMs: 60_000, maxKeys: 10_000 });
 
-  function takeSingle({ id }: Tenant): void {
-    const turn = singles.take(id);
+  async function takeSingle({ id }: Tenant): Promise<void> {
+    const turn = await limits.take([{ limit: singles, key: id }]);
     if (turn.ok) return;
     throw rateLimited(
-      `An account may replay ${singleReplaysPerMinute} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`,
+      `An account may replay ${singles.most} single events a minute; use a bulk replay, or retry after the number of seconds in Retry-After.`,
       "too_many_single_replays",
       turn.retryAfterSeconds,
     );
@@ -45,7 +43,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/single",
         tag,
         summary: "Replay one event",
-        description: `Delivers it to every currently registered webhook. At most ${singleReplaysPerMinute} a minute; each full KiB of the label counts as one more.`,
+        description: `Delivers it to every currently registered webhook. At most ${singles.most} a minute; each full KiB of the label counts as one more.`,
         access: "session",
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
@@ -54,7 +52,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
       },
       async ({ tenant, body }) => {
         const labelBytes = Buffer.byteLength(body.replayGroupId);
-        for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) takeSingle(tenant);
+        for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) await takeSingle(tenant);
         const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId);
         return accepted({ status: "initiated" }, locationOf(replay));
       },

@@ -1,3 +1,4 @@
+import type { Limits } from "./limits.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
 import type { Store } from "./store.ts";
 
@@ -10,6 +11,7 @@ export interface StorageSizes {
 export interface OpenedStore {
   readonly store: Store;
   readonly sandboxBooks: SandboxBooks;
+  readonly limits: Limits;
   /** How much room the store takes. */
   sizes(): StorageSizes;
 }

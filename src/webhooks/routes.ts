@@ -9,7 +9,7 @@ import { attemptBody, attemptExample, toAttemptBody } from "../events/attempt-mo
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createLimiter, type Turn } from "../lib/limiter.ts";
+import type { Limit, Limits, Turn } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import * as m from "./model.ts";
@@ -17,6 +17,7 @@ import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
   store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks">;
+  limits: Limits;
   clock: Clock;
   /** Deliveries wait for the operator (`POSTRIDER_PAUSED`). */
   isPaused(): boolean;
@@ -29,10 +30,10 @@ export interface WebhookRouteDeps {
 }
 
 /** Rules, section 3. */
-const testsPerMinute = 10;
+const tests: Limit = { name: "webhook tests", most: 10, windowMs: 60_000, keys: 10_000 };
 
 /** A person changes the list now and then, a deployment once; each change of it is a commit and a message on the stream. */
-const changesPerMinute = 300;
+const changes: Limit = { name: "webhook changes", most: 300, windowMs: 60_000, keys: 10_000 };
 
 /**
  * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
@@ -45,6 +46,7 @@ const tag = "Webhooks";
 
 export function webhookRoutes({
   store,
+  limits,
   clock,
   policyOf,
   deliveries,
@@ -52,9 +54,6 @@ export function webhookRoutes({
   sendTest,
   isPaused,
 }: WebhookRouteDeps): ErasedEndpoint[] {
-  const tests = createLimiter({ clock, limit: testsPerMinute, windowMs: 60_000, maxKeys: 10_000 });
-  const changes = createLimiter({ clock, limit: changesPerMinute, windowMs: 60_000, maxKeys: 10_000 });
-
   return [
     endpoint(
       {
@@ -102,11 +101,11 @@ export function webhookRoutes({
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
           "If any entry is invalid, nothing changes. The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
-          `At most ${changesPerMinute} changes a minute.`,
+          `At most ${changes.most} changes a minute.`,
         access: "session",
         body: m.webhookEntries,
         bodyExample: m.webhookEntriesExample,
-        limit: ({ tenant }) => refuseTooMany(changes.peek(tenant.id)),
+        limit: async ({ tenant }) => refuseTooMany(await limits.peek([{ limit: changes, key: tenant.id }])),
         responses: {
           200: { description: "The saved list.", schema: m.savedWebhooks, example: m.webhookEntriesExample },
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
@@ -116,7 +115,7 @@ export function webhookRoutes({
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
         const wanted = await checkWebhooks(policyOf(tenant), body, "", limit);
         // Once more, and counted now: what was refused has changed nothing.
-        refuseTooMany(changes.take(tenant.id));
+        refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
         deliveries.removeWebhooks(removed);
         announceChange(hub, tenant, "webhooks");
@@ -130,14 +129,14 @@ export function webhookRoutes({
         path: "/v1/tenants/webhooks/:id/test",
         tag,
         summary: "Send a signed sample event to one webhook",
-        description: `Returns the attempt once it has finished. At most ${testsPerMinute} a minute.`,
+        description: `Returns the attempt once it has finished. At most ${tests.most} a minute.`,
         access: "session",
         params: m.webhookPath,
-        limit({ tenant }) {
-          const turn = tests.take(tenant.id);
+        async limit({ tenant }) {
+          const turn = await limits.take([{ limit: tests, key: tenant.id }]);
           if (turn.ok) return;
           throw rateLimited(
-            `An account may send ${testsPerMinute} webhook tests a minute; retry after the number of seconds in Retry-After.`,
+            `An account may send ${tests.most} webhook tests a minute; retry after the number of seconds in Retry-After.`,
             "too_many_tests",
             turn.retryAfterSeconds,
           );
@@ -187,7 +186,7 @@ export function webhookRoutes({
 function refuseTooMany(turn: Turn): void {
   if (turn.ok) return;
   throw rateLimited(
-    `An account may change its webhooks ${changesPerMinute} times a minute; retry after the number of seconds in Retry-After.`,
+    `An account may change its webhooks ${changes.most} times a minute; retry after the number of seconds in Retry-After.`,
     "too_many_webhook_changes",
     turn.retryAfterSeconds,
   );

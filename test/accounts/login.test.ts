@@ -4,17 +4,29 @@ import type { HashedFor } from "../../src/accounts/password.ts";
 import { DomainError } from "../../src/domain/errors.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createLog } from "../../src/lib/log.ts";
+import type { Limits } from "../../src/store/limits.ts";
+import { createMemoryLimits } from "../../src/store/memory-limits.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualClock } from "../support/manual-clock.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const tenantOf = (id: string) => ({ key: id.length, id, passwordHash: `hash of ${id}` }) as Tenant;
 
 /** A login whose passwords are words and cost nothing; `known`: the addresses that are known for every account. */
 function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
   const { clock, advance } = createManualClock();
+  const memory = createMemoryLimits(clock);
+  /** They answer later, as those of a database do. */
+  const limits: Limits = {
+    take: (...counts) => turn().then(() => memory.take(...counts)),
+    peek: (...counts) => turn().then(() => memory.peek(...counts)),
+    giveBack: (...counts) => turn().then(() => memory.giveBack(...counts)),
+  };
   const hashed: HashedFor[] = [];
   const login = createLogin({
     clock,
+    limits,
     localMode,
     onFailure: () => {},
     log: createLog({ level: "error", format: "json", now: clock.now, out: () => {} }),
@@ -44,8 +56,26 @@ function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
     }
     return ends;
   }
-  return { tally, advance, hashed };
+  return { login, tally, advance, hashed };
 }
+
+test("guesses at once from many addresses are counted as they begin: those beyond the limit are not even judged", async () => {
+  const { login, hashed } = createTestLogin();
+  const guesses = Array.from({ length: 300 }, (_, n) =>
+    login.logIn({ loginId: "t1", password: "wrong" }, networks(n)).catch((error: DomainError) => error.code),
+  );
+  const ends = await Promise.all(guesses);
+  expect(ends.filter((end) => end === "wrong_credentials").length).toBe(100);
+  expect(ends.filter((end) => end === "too_many_logins").length).toBe(200);
+  expect(hashed.length).toBe(100);
+});
+
+test("right passwords at once from one address do not pass for failures", async () => {
+  const { login } = createTestLogin();
+  const logins = Array.from({ length: 30 }, () => login.logIn({ loginId: "t1", password: "right" }, "192.0.2.1"));
+  expect((await Promise.all(logins)).length).toBe(30);
+  await login.checkAddress("192.0.2.1", tenantOf("t1"));
+});
 
 const networks = (n: number) => `2001:db8:${(n + 1).toString(16)}::1`;
 

@@ -2,6 +2,7 @@ import { booksContract } from "../contract/billing/books.ts";
 import { chargesContract } from "../contract/billing/charges.ts";
 import { sandboxBooksContract } from "../contract/billing/sandbox-books.ts";
 import { verificationsContract } from "../contract/billing/verifications.ts";
+import { limitsContract } from "../contract/limits/limits.ts";
 import { acceptanceContract } from "../contract/store/acceptance.ts";
 import { credentialsContract } from "../contract/store/credentials.ts";
 import { deliveriesContract } from "../contract/store/deliveries.ts";
@@ -41,6 +42,7 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
   chargesContract,
   booksContract,
   sandboxBooksContract,
+  limitsContract,
 ];
 
 for (const backend of backends) for (const suite of suites) suite(backend);

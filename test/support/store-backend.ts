@@ -1,7 +1,7 @@
 import type { OpenedStore } from "../../src/store/opened.ts";
 import type { FakeClock } from "./fake-clock.ts";
 
-/** What the suites of `test/contract/store` and `test/contract/billing` run over. */
+/** What the suites of `test/contract/store`, `test/contract/billing` and `test/contract/limits` run over. */
 export interface StoreBackend {
   readonly name: string;
   /** Opens a store of its own, which is empty. */

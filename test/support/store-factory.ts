@@ -99,7 +99,7 @@ export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
   const opened = await backend.open({ clock, mayGrow: () => growth.isAllowed });
-  let { store, sandboxBooks } = opened;
+  let { store, sandboxBooks, limits } = opened;
 
   const world = {
     clock,
@@ -111,10 +111,13 @@ export async function createWorld(backend: StoreBackend) {
     get sandboxBooks() {
       return sandboxBooks;
     },
+    get limits() {
+      return limits;
+    },
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      ({ store, sandboxBooks } = await opened.reopen());
+      ({ store, sandboxBooks, limits } = await opened.reopen());
     },
     async end() {
       await store.close();

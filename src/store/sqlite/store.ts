@@ -5,6 +5,7 @@ import { nextEventSeq } from "../../lib/id.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { Growth } from "../growth.ts";
 import { withKeyCache } from "../key-cache.ts";
+import { createMemoryLimits } from "../memory-limits.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { billingVerbs } from "./billing.ts";
@@ -126,5 +127,10 @@ export function openSqliteStore({
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
   };
-  return { store, sandboxBooks: createSandboxBooks(connection), sizes: () => databaseSizes(dataDir) };
+  return {
+    store,
+    sandboxBooks: createSandboxBooks(connection),
+    limits: createMemoryLimits(clock),
+    sizes: () => databaseSizes(dataDir),
+  };
 }

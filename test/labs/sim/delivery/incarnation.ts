@@ -104,7 +104,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  const { store: stored } = await openStore({
+  const { store: stored, limits } = await openStore({
     dataDir: deps.dataDir,
     clock: laneClock,
     mayGrow: disk.hasRoom,
@@ -179,6 +179,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   const { dispatcher, deliveries, replayer } = engine;
   const accounts = createAccounts({
     store,
+    limits,
     clock,
     vault,
     policy: anyUrl,
@@ -193,6 +194,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   });
   const routes = webhookRoutes({
     store,
+    limits,
     clock,
     policyOf: () => anyUrl,
     deliveries,
