@@ -142,7 +142,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks, limits, sizes: storageSizes } = await openStoreHere();
+  const { store, sandboxBooks, limits, jobs, sizes: storageSizes } = await openStoreHere();
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -165,7 +165,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
-  const engine = createEngine({ settings: config, store, clock, log, hub, metrics, signers, sender, random });
+  const engine = createEngine({ settings: config, store, jobs, clock, log, hub, metrics, signers, sender, random });
   const { dispatcher, deliveries, replayer, pace } = engine;
 
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
@@ -178,6 +178,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     settings: config,
     store,
     sandboxBooks,
+    jobs,
     clock,
     log,
     vault,

@@ -16,6 +16,7 @@ import { createJanitor } from "./maintenance/janitor.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
+import type { Jobs } from "./store/jobs.ts";
 import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
 
@@ -50,6 +51,7 @@ export interface EngineSettings {
 export interface EngineDeps {
   settings: EngineSettings;
   store: Store;
+  jobs: Jobs;
   clock: Clock;
   log: Log;
   hub: Hub;
@@ -72,7 +74,7 @@ export interface EngineDeps {
  *      └── what they removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
+  const { store, jobs, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
   const { retryScheduleMs, webhookConcurrency, deliveryRates } = deps.settings;
   const stats = createStatRecorder({ store, clock });
   const announcer = createAnnouncer({
@@ -100,9 +102,16 @@ export function createEngine(deps: EngineDeps): Engine {
     hub,
     clock,
     log,
+    mayRun: () => jobs.holds("replayer"),
     ...(replayChunk !== undefined && { chunk: replayChunk }),
   });
-  const janitor = createJanitor({ store, clock, log, onFailed: () => replayer.wake() });
+  const janitor = createJanitor({
+    store,
+    clock,
+    log,
+    mayRun: () => jobs.holds("janitor"),
+    onFailed: () => replayer.wake(),
+  });
 
   return {
     dispatcher,

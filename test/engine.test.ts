@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createEngine } from "../src/engine.ts";
 import { createMetrics } from "../src/http/metrics.ts";
+import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
 import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
 import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
@@ -10,7 +11,7 @@ const log = { enabled: () => false, write() {} };
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** An engine over a store with nothing in it; every webhook acknowledges. */
-function setUp(changes: Partial<Store> = {}) {
+function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
   const clock = createFakeClock();
   const sent: number[] = [];
   const none = {
@@ -34,6 +35,7 @@ function setUp(changes: Partial<Store> = {}) {
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
     },
     store: none as unknown as Store,
+    jobs,
     clock,
     log,
     hub: createHub({ clock, log }),
@@ -104,4 +106,21 @@ test("when a replay has ended, the account's next one begins without anybody's d
   clock.advance(500);
   await turn();
   expect(steps).toBe(before + 1);
+});
+
+test.each<[Job, (begun: () => Promise<void>) => Partial<Store>]>([
+  ["replayer", (begun) => ({ queueReplayBatch: () => begun().then(() => null) })],
+  ["janitor", (begun) => ({ failDeliveriesOfRemoved: () => begun().then(() => false) })],
+])("the %s works where its job is, and where the others are does not matter", async (job, work) => {
+  for (const isHeld of [true, false]) {
+    let begun = 0;
+    const step = work(async () => {
+      begun += 1;
+    });
+    const { engine } = setUp(step, { holds: (asked) => (asked === job) === isHeld });
+    await engine.start();
+    await turn();
+    expect(begun > 0).toBe(isHeld);
+    await engine.stop(0);
+  }
 });

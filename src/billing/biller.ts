@@ -31,6 +31,8 @@ export interface BillerDeps {
   earlierLife: EarlierLife;
   /** One at a time for each account: requests take it too. */
   lock: KeyedLock<number>;
+  /** Whether the job is this node's. */
+  mayRun(): boolean;
   announce(tenant: Tenant): void;
   /** Deletes an account whose verification was given up. */
   removeTenant(tenant: Tenant): Promise<void>;
@@ -69,7 +71,7 @@ const freshChargeMs = 2 * 60 * 60_000;
  */
 export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
-  const { lock, announce, removeTenant } = deps;
+  const { lock, mayRun, announce, removeTenant } = deps;
   const id = processorId(processor);
   let cancelTimer = () => {};
 
@@ -78,6 +80,8 @@ export function createBiller(deps: BillerDeps): Biller {
     lock.run(accountKey, async () => {
       let given = turn;
       for (let step = 0; step < mostSteps; step += 1) {
+        // Turns and news come beside the loop, too. What is left is due in the books, where the job's next holder finds it.
+        if (!mayRun()) return;
         const books = await store.books(accountKey);
         const task = nextTask(books, id, clock.now());
         if (task.kind === "wait") {
@@ -338,7 +342,7 @@ export function createBiller(deps: BillerDeps): Biller {
     log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
   }
 
-  const loop = createLoop({ clock, step, onFailure: tellFailure });
+  const loop = createLoop({ clock, mayStep: mayRun, step, onFailure: tellFailure });
   const hurried = createSemaphore(concurrency);
   const hurrying = new Set<Promise<void>>();
   /** Accounts of which there was news during their turn. */

@@ -7,6 +7,7 @@ import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewVerification } from "../store/billing.ts";
+import type { Jobs } from "../store/jobs.ts";
 import type { Store } from "../store/store.ts";
 import { type Biller, createBiller } from "./biller.ts";
 import type { BillingCalendar } from "./calendar.ts";
@@ -30,6 +31,7 @@ export interface PaymentDeps {
   processor: PaymentProcessor;
   calendar: BillingCalendar;
   prices: Prices;
+  jobs: Jobs;
   /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
   referenceSecret: Uint8Array;
   /** Nothing is charged, and nobody is asked for money (`POSTRIDER_PAUSED`). */
@@ -103,6 +105,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     references,
     earlierLife,
     lock,
+    mayRun: () => deps.jobs.holds("biller"),
     announce,
     removeTenant,
   });

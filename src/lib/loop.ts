@@ -13,6 +13,8 @@ export interface Loop {
 
 export interface LoopOptions {
   clock: Pick<Clock, "after" | "monotonicMs">;
+  /** Asked before each step. False: the work is somebody else's now, so the loop is idle, and asks again each second. */
+  mayStep(): boolean;
   /** What is left: a step soon (after a turn of the event loop, or `pausePerWork`), or nothing until somebody wakes it. */
   step(): Promise<"more" | "idle">;
   /** Told of a step that threw; it is taken again after a pause. */
@@ -23,10 +25,20 @@ export interface LoopOptions {
   pausePerWork?: number;
 }
 
+/** How soon a loop notices that the work is its own. */
+const askAgainMs = 1000;
+
 /** So that a step which had to wait long, as when the disk is slow, does not put off the next one for as long again. */
 const longestPauseMs = 50;
 
-export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, pausePerWork = 0 }: LoopOptions): Loop {
+export function createLoop({
+  clock,
+  mayStep,
+  step,
+  onFailure,
+  failurePauseMs = 1000,
+  pausePerWork = 0,
+}: LoopOptions): Loop {
   let running: Promise<void> | null = null;
   let stopping = false;
   let idle = false;
@@ -49,10 +61,11 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, paus
     interrupt = null;
   }
 
-  async function rest(): Promise<void> {
+  /** Until somebody wakes it, or for so long. */
+  async function rest(longestMs?: number): Promise<void> {
     idle = true;
     settle();
-    await wait(() => undefined);
+    await wait((done) => (longestMs === undefined ? undefined : clock.after(longestMs, done)));
     idle = false;
   }
 
@@ -65,6 +78,10 @@ export function createLoop({ clock, step, onFailure, failurePauseMs = 1000, paus
   async function run(): Promise<void> {
     while (!stopping) {
       woken = false;
+      if (!mayStep()) {
+        await rest(askAgainMs);
+        continue;
+      }
       const startedAt = clock.monotonicMs();
       let outcome: "more" | "idle" | "failed";
       try {

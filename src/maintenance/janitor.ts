@@ -26,6 +26,8 @@ export interface JanitorDeps {
   store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
   clock: Clock;
   log: Log;
+  /** Whether the job is this node's. */
+  mayRun(): boolean;
   /** Records were failed: the replay that they belonged to may have ended with them. */
   onFailed(): void;
 }
@@ -37,13 +39,14 @@ export interface JanitorDeps {
  *
  * `wake` it when a webhook was removed or an account deleted.
  */
-export function createJanitor({ store, clock, log, onFailed }: JanitorDeps): Loop {
+export function createJanitor({ store, clock, log, mayRun, onFailed }: JanitorDeps): Loop {
   let pruneIsDue = true;
   let webhooksAreDue = true;
   let hasFreedSpace = true;
 
   const loop = createLoop({
     clock,
+    mayStep: mayRun,
     failurePauseMs,
     pausePerWork,
     async step() {

@@ -13,6 +13,8 @@ export interface ReplayerDeps {
   hub: Pick<Hub, "publish">;
   clock: Clock;
   log: Log;
+  /** Whether the job is this node's. */
+  mayRun(): boolean;
   /**
    * Events queued in one transaction. The specification's batch of 1,000 goes to the store in parts of this size, with a
    * turn of the event loop between them, so that a commit of live traffic never waits for a whole batch.
@@ -29,11 +31,12 @@ export interface ReplayerDeps {
  *
  * `wake` it when a replay was started or an account may go on (the operator resumed it).
  */
-export function createReplayer({ store, deliveries, hub, clock, log, chunk = 100 }: ReplayerDeps): Loop {
+export function createReplayer({ store, deliveries, hub, clock, log, mayRun, chunk = 100 }: ReplayerDeps): Loop {
   /** What was logged last: a full disk would otherwise write a line a second. */
   let lastFailure = "";
   return createLoop({
     clock,
+    mayStep: mayRun,
     async step() {
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";

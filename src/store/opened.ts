@@ -1,3 +1,4 @@
+import type { Jobs } from "./jobs.ts";
 import type { Limits } from "./limits.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
 import type { Store } from "./store.ts";
@@ -12,6 +13,7 @@ export interface OpenedStore {
   readonly store: Store;
   readonly sandboxBooks: SandboxBooks;
   readonly limits: Limits;
+  readonly jobs: Jobs;
   /** How much room the store takes. */
   sizes(): StorageSizes;
 }

@@ -127,4 +127,31 @@ describe("a month's end of many accounts", () => {
       expect(Math.abs(world.keys.indexOf(key) - place)).toBeLessThanOrEqual(4);
     await world.end();
   }, 120_000);
+
+  test("ends where the job is lost, and goes on where it is: each account is charged once", async () => {
+    const world = await startMonthEnd({ accounts: 30, chargesPerSecond: 30, chargeMs: 20 });
+    let holder = "first";
+    const begun: string[] = [];
+    const begin = (name: string) =>
+      world.begin({
+        jobs: { holds: () => holder === name },
+        onCharge: () => void begun.push(`${name} while ${holder} has the job`),
+      });
+    const first = begin("first");
+    const second = begin("second");
+    first.biller.start();
+    second.biller.start();
+    await charged(world, 5);
+    holder = "second";
+    await charged(world, 30);
+    await Promise.all([first.biller.stop(), second.biller.stop()]);
+
+    expect([...(await world.order())].sort((a, b) => a - b)).toEqual(world.keys);
+    // Four at a time may have been on their way to the processor.
+    const late = begun.filter((charge) => charge === "first while second has the job").length;
+    expect(late).toBeLessThanOrEqual(4);
+    expect(begun.filter((charge) => charge === "second while first has the job")).toEqual([]);
+    expect(begun.filter((charge) => charge === "second while second has the job").length).toBeGreaterThan(15);
+    await world.end();
+  }, 120_000);
 });

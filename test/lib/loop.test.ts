@@ -10,6 +10,7 @@ function createWorld(options: { stepMs: number; pausePerWork?: number }) {
   let begun = Promise.withResolvers<void>();
   const loop = createLoop({
     clock,
+    mayStep: () => true,
     ...rest,
     async step() {
       steps += 1;
@@ -59,5 +60,70 @@ describe("a loop with more to do", () => {
     await turn();
     await loop.stop();
     expect({ steps: steps(), timers: clock.timers }).toEqual({ steps: 1, timers: 0 });
+  });
+});
+
+describe("a loop whose work may be somebody else's", () => {
+  /** It always has more to do. */
+  function createShared() {
+    const clock = createFakeClock();
+    const job = { isOurs: true };
+    let steps = 0;
+    let underWay: PromiseWithResolvers<void> | null = null;
+    const loop = createLoop({
+      clock,
+      mayStep: () => job.isOurs,
+      async step() {
+        steps += 1;
+        await underWay?.promise;
+        return "more";
+      },
+      onFailure(error) {
+        throw error;
+      },
+    });
+    const hold = () => {
+      underWay = Promise.withResolvers();
+      return underWay.resolve;
+    };
+    return { clock, loop, job, steps: () => steps, hold };
+  }
+
+  test("ends the step under way when it loses it, begins no other, and rests", async () => {
+    const { clock, loop, job, steps, hold } = createShared();
+    const end = hold();
+    loop.start();
+    await turn();
+    job.isOurs = false;
+    end();
+    await loop.whenIdle();
+    expect(steps()).toBe(1);
+    for (let second = 0; second < 10; second += 1) {
+      clock.advance(1_000);
+      await turn();
+    }
+    loop.wake();
+    await turn();
+    expect({ steps: steps(), timers: clock.timers }).toEqual({ steps: 1, timers: 1 });
+    await loop.stop();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("goes on within a second of getting it, and at once when it is woken", async () => {
+    for (const notice of ["a second", "a wake"]) {
+      const { clock, loop, job, steps } = createShared();
+      job.isOurs = false;
+      loop.start();
+      await loop.whenIdle();
+      job.isOurs = true;
+      await turn();
+      expect(steps()).toBe(0);
+      if (notice === "a second") clock.advance(1_000);
+      else loop.wake();
+      await turn();
+      await turn();
+      expect(steps()).toBeGreaterThan(0);
+      await loop.stop();
+    }
   });
 });

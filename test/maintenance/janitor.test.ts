@@ -33,6 +33,7 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: n
     },
     clock,
     log: silentLog,
+    mayRun: () => true,
     onFailed() {
       failures += 1;
     },

@@ -52,6 +52,7 @@ function setUp(lineUp: (Batch | Error)[] = []) {
     hub: { publish: (tenantId, event, data) => void published.push({ tenantId, event, ...data() }) },
     clock,
     log: silentLog,
+    mayRun: () => true,
   });
   running.push(replayer);
   const nextCall = () => new Promise<void>((resolve) => (onCall = resolve));

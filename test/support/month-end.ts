@@ -10,6 +10,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { newToken } from "../../src/lib/id.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
+import { everyJob, type Jobs } from "../../src/store/jobs.ts";
 import { openStore } from "../../src/store/open.ts";
 import { newTenant } from "./store-factory.ts";
 
@@ -72,7 +73,8 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
     forgetCard: async () => ({ kind: "forgotten" }),
   };
 
-  const begin = () =>
+  /** A program of its own over the store. `onCharge`: it begins a charge. */
+  const begin = ({ jobs = everyJob, onCharge = () => {} }: { jobs?: Jobs; onCharge?(): void } = {}) =>
     createPayments({
       store: {
         ...store,
@@ -84,7 +86,14 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
       clock,
       log: silentLog,
       vault,
-      processor,
+      processor: {
+        ...processor,
+        chargeSavedCard(order) {
+          onCharge();
+          return processor.chargeSavedCard(order);
+        },
+      },
+      jobs,
       calendar: createBillingCalendar("Africa/Lagos"),
       prices: { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 },
       referenceSecret: new Uint8Array(32).fill(7),

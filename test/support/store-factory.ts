@@ -99,7 +99,7 @@ export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
   const opened = await backend.open({ clock, mayGrow: () => growth.isAllowed });
-  let { store, sandboxBooks, limits } = opened;
+  let { store, sandboxBooks, limits, jobs } = opened;
 
   const world = {
     clock,
@@ -114,10 +114,13 @@ export async function createWorld(backend: StoreBackend) {
     get limits() {
       return limits;
     },
+    get jobs() {
+      return jobs;
+    },
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      ({ store, sandboxBooks, limits } = await opened.reopen());
+      ({ store, sandboxBooks, limits, jobs } = await opened.reopen());
     },
     async end() {
       await store.close();

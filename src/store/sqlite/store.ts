@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { Growth } from "../growth.ts";
+import { everyJob } from "../jobs.ts";
 import { withKeyCache } from "../key-cache.ts";
 import { createMemoryLimits } from "../memory-limits.ts";
 import type { OpenedStore } from "../opened.ts";
@@ -131,6 +132,7 @@ export function openSqliteStore({
     store,
     sandboxBooks: createSandboxBooks(connection),
     limits: createMemoryLimits(clock),
+    jobs: everyJob,
     sizes: () => databaseSizes(dataDir),
   };
 }

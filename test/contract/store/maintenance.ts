@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { Job } from "../../../src/store/jobs.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import {
   bytes,
@@ -23,6 +24,11 @@ export function maintenanceContract(backend: StoreBackend): void {
       world = await createWorld(backend);
     });
     afterEach(() => world.end());
+
+    test("who opens it alone has every job", () => {
+      const all: Record<Job, true> = { replayer: true, biller: true, janitor: true };
+      for (const job of Object.keys(all)) expect(world.jobs.holds(job as Job)).toBe(true);
+    });
 
     describe("maintenance", () => {
       test("prune forgets what has outlived its use, and nothing else", async () => {

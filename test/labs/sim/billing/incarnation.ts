@@ -4,6 +4,7 @@ import type { PaymentProcessor } from "../../../../src/billing/processor.ts";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
+import { everyJob } from "../../../../src/store/jobs.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { createLife } from "../../../support/mortal.ts";
 
@@ -41,6 +42,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
   const store = life.mortal(deps.store);
   const payments = createPayments({
     store,
+    jobs: everyJob,
     clock,
     log: {
       enabled: () => false,

@@ -104,7 +104,11 @@ export async function createIncarnation(deps: IncarnationDeps) {
     },
   };
 
-  const { store: stored, limits } = await openStore({
+  const {
+    store: stored,
+    limits,
+    jobs,
+  } = await openStore({
     dataDir: deps.dataDir,
     clock: laneClock,
     mayGrow: disk.hasRoom,
@@ -167,6 +171,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   const engine = createEngine({
     settings: { retryScheduleMs, webhookConcurrency, deliveryRates },
     store,
+    jobs,
     clock,
     log,
     hub,
