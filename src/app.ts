@@ -142,7 +142,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks, limits, jobs, sizes: storageSizes } = await openStoreHere();
+  const { store, sandboxBooks, limits, jobs, billingLock, sizes: storageSizes } = await openStoreHere();
   const hub = createHub({ clock, log });
   const answers = createAnswers({
     clock,
@@ -179,6 +179,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     store,
     sandboxBooks,
     jobs,
+    lock: billingLock,
     clock,
     log,
     vault,

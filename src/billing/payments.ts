@@ -2,7 +2,7 @@ import type { Charge } from "../domain/books.ts";
 import { chargesPaused } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createKeyedLock } from "../lib/keyed-lock.ts";
+import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
@@ -32,6 +32,8 @@ export interface PaymentDeps {
   calendar: BillingCalendar;
   prices: Prices;
   jobs: Jobs;
+  /** One at a time for each account: requests and the biller. */
+  lock: KeyedLock<number>;
   /** References are worked out with it: the same for as long as the database is (see `references.ts`). */
   referenceSecret: Uint8Array;
   /** Nothing is charged, and nobody is asked for money (`POSTRIDER_PAUSED`). */
@@ -82,11 +84,10 @@ export interface Payments {
 const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
-  const { store, clock, log, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
+  const { store, lock, clock, log, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
   const { changeEmail } = deps;
   const processor = watchLookUps(deps.processor, { clock, log, onUnknown: deps.onUnknownLookUp });
   const cards = createCardVault(deps.vault);
-  const lock = createKeyedLock<number>();
   const returnUrl = () => `${baseUrl()}/pay/return`;
   const cancelUrl = () => `${baseUrl()}/pay/cancelled`;
   const references = createReferences(deps.referenceSecret);

@@ -38,12 +38,16 @@ export function adoptCharge(
   };
 }
 
-/** The processor is about to be asked. Null when the charge is not open any more. */
+/**
+ * The processor is about to be asked. Null when the charge is not open any more, or a request for it may be under way: who
+ * else works on the account may just have sent it, and two at the very same moment might both be paid.
+ */
 export const sendCharge = (
-  { key, state }: Charge,
+  { key, state, resendAt }: Charge,
   times: { readonly lookUpAt: number; readonly resendAt: number },
   now: number,
-): ChargeChange | null => (state === "open" ? { key, sentAt: now, ...times } : null);
+): ChargeChange | null =>
+  state === "open" && (resendAt === null || resendAt <= now) ? { key, sentAt: now, ...times } : null;
 
 /** It was looked up, and is still under way or still watched. */
 export const keepWaiting = (

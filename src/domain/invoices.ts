@@ -38,7 +38,7 @@ export function orderUpgrade(
 
 /**
  * A month has ended: its invoice, or none, and the next month's end. What the last one did not charge, the next one does.
- * Null when the account is being deleted.
+ * Null when the account is being deleted, or this end of a month has been dealt with.
  */
 export function endMonth(
   { account }: Pick<OpenBooks, "account">,
@@ -46,7 +46,7 @@ export function endMonth(
   nextInvoiceAt: number,
   now: number,
 ): BooksChange | null {
-  if (account.state !== "active") return null;
+  if (account.state !== "active" || nextInvoiceAt <= (account.nextInvoiceAt ?? 0)) return null;
   if (!invoice) return { account: { nextInvoiceAt } };
   return {
     account: { nextInvoiceAt, creditKobo: account.creditKobo - invoice.creditUsedKobo },

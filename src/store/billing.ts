@@ -95,7 +95,7 @@ export interface BillingVerbs {
     order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
     now: number,
   ): Promise<Charge | null>;
-  /** Issues the invoice of a month's end, or none, and moves on to the next month's end. */
+  /** Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. */
   endMonth(accountKey: number, invoice: NewInvoice | null, nextInvoiceAt: number, now: number): Promise<void>;
   /** Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. */
   settleUp(
@@ -105,7 +105,7 @@ export interface BillingVerbs {
   ): Promise<void>;
   /** Stores the next charge of an open invoice. Null when one is open already. */
   prepareAttempt(invoiceKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
-  /** Notes that the processor is about to be asked. False when the charge is not open any more. */
+  /** Notes that the processor is about to be asked. False when the charge is not open any more, or `resendAt` is to come. */
   markSent(reference: string, times: { lookUpAt: number; resendAt: number }, now: number): Promise<boolean>;
 
   /** A hosted page was paid with a card that can be charged again. `nextInvoiceAt` counts if it is the first one. */

@@ -1,3 +1,4 @@
+import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Jobs } from "./jobs.ts";
 import type { Limits } from "./limits.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
@@ -14,6 +15,11 @@ export interface OpenedStore {
   readonly sandboxBooks: SandboxBooks;
   readonly limits: Limits;
   readonly jobs: Jobs;
+  /**
+   * One at a time for each billing account, by key: a second upgrade waits for the first and gets its answer. It keeps order
+   * and not the money, which the verbs of the books do: where there are several nodes, a lease may run out.
+   */
+  readonly billingLock: KeyedLock<number>;
   /** How much room the store takes. */
   sizes(): StorageSizes;
 }

@@ -154,4 +154,15 @@ describe("a month's end of many accounts", () => {
     expect(begun.filter((charge) => charge === "second while second has the job").length).toBeGreaterThan(15);
     await world.end();
   }, 120_000);
+
+  test("charges each account once, also where two believe that the job is theirs", async () => {
+    const world = await startMonthEnd({ accounts: 30, chargesPerSecond: Number.POSITIVE_INFINITY, chargeMs: 50 });
+    const nodes = [world.begin(), world.begin()];
+    for (const { biller } of nodes) biller.start();
+    await charged(world, 30);
+    await Promise.all(nodes.map(({ biller }) => biller.whenIdle()));
+    await Promise.all(nodes.map(({ biller }) => biller.stop()));
+    expect([...(await world.order())].sort((a, b) => a - b)).toEqual(world.keys);
+    await world.end();
+  }, 120_000);
 });

@@ -24,6 +24,14 @@ describe("a charge", () => {
     expect(sendCharge(chargeOf({ state }), { lookUpAt: 1, resendAt: 2 }, now)).toBeNull();
   });
 
+  test.each([
+    ["is under way for a moment more", now + 1, false],
+    ["has had its time", now, true],
+  ])("whose last request %s is sent again: %p", (_, resendAt, isSent) => {
+    const sent = sendCharge(chargeOf({ sentAt: 1, resendAt }), { lookUpAt: 1, resendAt: 2 }, now);
+    expect(sent !== null).toBe(isSent);
+  });
+
   test("that is open is noted as sent, with the times to look it up and to send it again", () => {
     const change = { key: 1, sentAt: now, lookUpAt: 1, resendAt: 2 };
     expect(sendCharge(chargeOf(), { lookUpAt: 1, resendAt: 2 }, now)).toEqual(change);

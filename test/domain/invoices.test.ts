@@ -60,6 +60,13 @@ describe("a month's end", () => {
     expect(endMonth(openBooks(), null, 99_000, now)).toEqual({ account: { nextInvoiceAt: 99_000 } });
   });
 
+  test("that was dealt with is not dealt with again", () => {
+    const books = openBooks({ account: { nextInvoiceAt: 99_000 } });
+    expect(endMonth(books, invoice("subscription"), 99_000, now)).toBeNull();
+    expect(endMonth(books, null, 98_000, now)).toBeNull();
+    expect(endMonth(books, null, 99_001, now)).toEqual({ account: { nextInvoiceAt: 99_001 } });
+  });
+
   test.each(["closing", "closed"] as const)("of an account that is %s is none", (state) => {
     expect(endMonth(openBooks({ account: { state } }), invoice("subscription"), 99_000, now)).toBeNull();
   });

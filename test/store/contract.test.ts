@@ -1,3 +1,4 @@
+import { billingLockContract } from "../contract/billing/billing-lock.ts";
 import { booksContract } from "../contract/billing/books.ts";
 import { chargesContract } from "../contract/billing/charges.ts";
 import { sandboxBooksContract } from "../contract/billing/sandbox-books.ts";
@@ -43,6 +44,7 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
   booksContract,
   sandboxBooksContract,
   limitsContract,
+  billingLockContract,
 ];
 
 for (const backend of backends) for (const suite of suites) suite(backend);

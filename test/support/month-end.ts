@@ -8,6 +8,7 @@ import { createPayments } from "../../src/billing/payments.ts";
 import type { ChargeableCard, PaymentProcessor, Succeeded } from "../../src/billing/processor.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newToken } from "../../src/lib/id.ts";
+import { createKeyedLock } from "../../src/lib/keyed-lock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { everyJob, type Jobs } from "../../src/store/jobs.ts";
@@ -94,6 +95,7 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
         },
       },
       jobs,
+      lock: createKeyedLock(),
       calendar: createBillingCalendar("Africa/Lagos"),
       prices: { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 },
       referenceSecret: new Uint8Array(32).fill(7),

@@ -99,7 +99,7 @@ export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
   const opened = await backend.open({ clock, mayGrow: () => growth.isAllowed });
-  let { store, sandboxBooks, limits, jobs } = opened;
+  let { store, sandboxBooks, limits, jobs, billingLock } = opened;
 
   const world = {
     clock,
@@ -117,10 +117,13 @@ export async function createWorld(backend: StoreBackend) {
     get jobs() {
       return jobs;
     },
+    get billingLock() {
+      return billingLock;
+    },
     /** Closes the store and opens it again, as a restart does. */
     async reopen() {
       await store.close();
-      ({ store, sandboxBooks, limits, jobs } = await opened.reopen());
+      ({ store, sandboxBooks, limits, jobs, billingLock } = await opened.reopen());
     },
     async end() {
       await store.close();

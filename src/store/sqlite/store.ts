@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
+import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
@@ -133,6 +134,7 @@ export function openSqliteStore({
     sandboxBooks: createSandboxBooks(connection),
     limits: createMemoryLimits(clock),
     jobs: everyJob,
+    billingLock: createKeyedLock(),
     sizes: () => databaseSizes(dataDir),
   };
 }

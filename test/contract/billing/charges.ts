@@ -76,6 +76,27 @@ export function chargesContract(backend: StoreBackend): void {
         expect(await books(accountKey)).toEqual(before);
       });
 
+      test("is dealt with once, whoever else finds it due at the same time", async () => {
+        const { accountKey } = await verified();
+        await world.store.endMonth(accountKey, newInvoice("subscription", [1, 2]), monthEnd + 1, now());
+        const before = await books(accountKey);
+        await world.store.endMonth(accountKey, newInvoice("subscription", [1, 2]), monthEnd + 1, now());
+        await world.store.endMonth(accountKey, null, monthEnd + 1, now());
+        expect(await books(accountKey)).toEqual(before);
+      });
+
+      test("is asked for once at a time: of two who find its charge to be sent, one sends it", async () => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        const mark = () =>
+          world.store.markSent(charge.reference, { lookUpAt: now() + 60_000, resendAt: now() + 120_000 }, now());
+        expect((await Promise.all([mark(), mark()])).toSorted()).toEqual([false, true]);
+        world.clock.advance(119_999);
+        expect(await mark()).toBe(false);
+        world.clock.advance(1);
+        expect(await mark()).toBe(true);
+      });
+
       test("has one open charge at a time", async () => {
         const { accountKey } = await verified();
         const { invoice, charge } = await charged(accountKey);

@@ -78,7 +78,8 @@ export function payingIn(world: () => World) {
 
   /** A month's end whose charge is open. */
   async function charged(accountKey: number, days = [20_500]) {
-    await world().store.endMonth(accountKey, newInvoice("subscription", days), monthEnd + 30 * 24 * hourMs, now());
+    const endedAt = (await books(accountKey)).account.nextInvoiceAt ?? monthEnd;
+    await world().store.endMonth(accountKey, newInvoice("subscription", days), endedAt + 30 * 24 * hourMs, now());
     const { invoices, card } = await books(accountKey);
     const invoice = invoices.at(-1);
     const charge = await world().store.prepareAttempt(

@@ -3,6 +3,7 @@ import { createPayments, type Payments } from "../../../../src/billing/payments.
 import type { PaymentProcessor } from "../../../../src/billing/processor.ts";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
+import { createKeyedLock } from "../../../../src/lib/keyed-lock.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
 import { everyJob } from "../../../../src/store/jobs.ts";
 import type { Store } from "../../../../src/store/store.ts";
@@ -43,6 +44,7 @@ export function createIncarnation(deps: IncarnationDeps): Incarnation {
   const payments = createPayments({
     store,
     jobs: everyJob,
+    lock: createKeyedLock(),
     clock,
     log: {
       enabled: () => false,
