@@ -345,6 +345,12 @@ describe("an upgrade that was paid", () => {
   test.each<[string, Partial<Tenant>, Charge[], object]>([
     ["is over", {}, [], { key: 3, chargeKey: null, state: "succeeded" }],
     [
+      "is over when the plan was still to come",
+      { tier: "business" },
+      [],
+      { key: 3, chargeKey: null, state: "succeeded" },
+    ],
+    [
       "leads to the next charge that is to be confirmed",
       {},
       [chargeOf({ key: 6, pageUrl: "https://bank.example/6" })],
