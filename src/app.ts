@@ -54,6 +54,7 @@ import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
 import { createHub } from "./stream/hub.ts";
+import { createMemoryLog } from "./stream/memory-log.ts";
 import { streamRoutes } from "./stream/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
@@ -143,7 +144,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     descriptors: machine.descriptors.count,
   });
   const { store, sandboxBooks, limits, jobs, billingLock, sizes: storageSizes } = await openStoreHere();
-  const hub = createHub({ clock, log });
+  const hub = createHub({ clock, log, messages: createMemoryLog(clock) });
   const answers = createAnswers({
     clock,
     log,

@@ -4,6 +4,7 @@ import { createMetrics } from "../src/http/metrics.ts";
 import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
 import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
+import { createMemoryLog } from "../src/stream/memory-log.ts";
 import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
 
@@ -38,7 +39,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     jobs,
     clock,
     log,
-    hub: createHub({ clock, log }),
+    hub: createHub({ clock, log, messages: createMemoryLog(clock) }),
     metrics: createMetrics({
       queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
       now: clock.now,

@@ -1,14 +1,7 @@
 import { rateLimited } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { allChannelsBytes, type Channel, createChannel } from "./channel.ts";
-
-export type StreamEventKind =
-  | "event.accepted"
-  | "delivery.attempted"
-  | "delivery.finished"
-  | "replay.progressed"
-  | "account.changed";
+import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "./stream-log.ts";
 
 export interface Subscription {
   /** Id of the last message that the client has; it gets what came after. */
@@ -43,7 +36,7 @@ export const heartbeatMs = 15_000;
 export const resumableMs = 2 * 60_000;
 
 /**
- * What may wait in a stream for its reader; beyond, the reader's place in the channel waits instead, which costs nothing.
+ * What may wait in a stream for its reader; beyond, the reader's place in the log waits instead, which costs nothing.
  * Bun 1.4.5 takes the next chunk of a response's stream only when the socket has taken the last one.
  */
 const readerBufferBytes = 128 * 1024;
@@ -53,7 +46,7 @@ const heartbeatComment = encoder.encode(": keep-alive\n\n");
 
 interface Reader {
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Position in the channel of the next message to send. */
+  /** Position in the log of the next message to send. */
   position: number;
   cancelTimer(): void;
   /** Ends the stream if its session token would be refused by now. */
@@ -61,7 +54,7 @@ interface Reader {
 }
 
 interface Audience {
-  readonly channel: Channel;
+  readonly tail: Tail;
   readonly readers: Set<Reader>;
   /** Messages below this position have been offered to all readers. */
   offered: number;
@@ -69,75 +62,51 @@ interface Audience {
   cancelExpiry: (() => void) | null;
 }
 
-/** Messages offered together, in one chunk. More at once could overrun the channel before anyone reads. */
+/** Messages offered together, in one chunk. More at once could overrun the log before anyone reads. */
 const flushEvery = 100;
 
-export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
-  const processStart = clock.now();
+export interface HubDeps {
+  clock: Clock;
+  log: Log;
+  messages: StreamLog;
+}
+
+export function createHub({ clock, log, messages }: HubDeps): Hub {
   const audiences = new Map<string, Audience>();
-  let lastNumber = 0;
   let openStreams = 0;
-  /** What the channels of all audiences take. */
-  let heldBytes = 0;
 
-  /** Numbers are shared by all tenants, so an id is never given twice. */
-  const nextNumber = () => ++lastNumber;
-
-  const encode = (kind: StreamEventKind | "resync", number: number, data: Record<string, unknown>) =>
-    encoder.encode(`event: ${kind}\nid: ${processStart}-${number}\ndata: ${JSON.stringify(data)}\n\n`);
+  const resync = (tail: Tail) => encodeMessage("resync", tail.endId(), {});
 
   /**
    * A comment, so that proxies pass the head on; and for those who begin, the id from which they resume when the stream is
    * cut before its first message. An id without data is no message (HTML Standard, section 9.2.6).
    */
-  const opening = (lastEventId: string | undefined) =>
-    `: open\n${lastEventId === undefined ? `id: ${processStart}-${lastNumber}\n` : ""}\n`;
+  const opening = (tail: Tail, lastEventId: string | undefined) =>
+    encoder.encode(`: open\n${lastEventId === undefined ? `id: ${tail.endId()}\n` : ""}\n`);
 
   function audienceOf(tenantId: string): Audience {
-    let audience = audiences.get(tenantId);
-    if (!audience) {
-      // A number of its own: what was not recorded before lies below it, so nobody resumes across that gap.
-      const channel = createChannel(nextNumber());
-      audience = { channel, readers: new Set(), offered: 0, flushScheduled: false, cancelExpiry: null };
-      audiences.set(tenantId, audience);
-    }
+    const present = audiences.get(tenantId);
+    if (present) return present;
+    const tail = messages.watch(tenantId, () => offer(audience));
+    const audience: Audience = { tail, readers: new Set(), offered: 0, flushScheduled: false, cancelExpiry: null };
+    audiences.set(tenantId, audience);
     return audience;
   }
 
-  function forget(tenantId: string, { channel }: Audience): void {
+  function forget(tenantId: string, { tail }: Audience): void {
     audiences.delete(tenantId);
-    heldBytes -= channel.heldBytes;
+    tail.forget();
   }
 
-  function push({ channel }: Audience, number: number, message: Uint8Array<ArrayBuffer>): void {
-    const before = channel.heldBytes;
-    channel.push(number, message);
-    heldBytes += channel.heldBytes - before;
-    while (heldBytes > allChannelsBytes && halveLargest()) {}
-  }
-
-  /** The tenant that keeps most gives way, so that a few with long messages cost the others nothing. @returns false when nothing is kept */
-  function halveLargest(): boolean {
-    let largest: Channel | undefined;
-    for (const { channel } of audiences.values()) {
-      if (channel.heldBytes > (largest?.heldBytes ?? 0)) largest = channel;
-    }
-    if (!largest) return false;
-    heldBytes -= largest.heldBytes;
-    largest.halve();
-    heldBytes += largest.heldBytes;
-    return true;
-  }
-
-  /** Hands a reader what it has room for. One that has been overtaken by the channel is told so and goes on at its end. */
-  function feed({ channel }: Audience, reader: Reader): void {
+  /** Hands a reader what it has room for. One that has been overtaken by the log is told so and goes on at its end. */
+  function feed({ tail }: Audience, reader: Reader): void {
     const { controller } = reader;
     while ((controller.desiredSize ?? 0) > 0) {
-      if (reader.position < channel.first) {
-        reader.position = channel.end;
-        controller.enqueue(encode("resync", nextNumber(), {}));
-      } else if (reader.position < channel.end) {
-        const { bytes, next } = channel.chunkFrom(reader.position);
+      if (reader.position < tail.first) {
+        reader.position = tail.end;
+        controller.enqueue(resync(tail));
+      } else if (reader.position < tail.end) {
+        const { bytes, next } = tail.chunkFrom(reader.position);
         reader.position = next;
         controller.enqueue(bytes);
       } else {
@@ -147,21 +116,13 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
   }
 
   function flush(audience: Audience): void {
-    audience.offered = audience.channel.end;
+    audience.offered = audience.tail.end;
     for (const reader of audience.readers) feed(audience, reader);
   }
 
-  function publish(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void {
-    const audience = audiences.get(tenantId);
-    if (!audience) return;
-    try {
-      const number = nextNumber();
-      push(audience, number, encode(kind, number, data()));
-    } catch (error) {
-      log.write("error", "stream.message_failed", { tenant: tenantId, kind, error: String(error) });
-      return;
-    }
-    if (audience.channel.end - audience.offered >= flushEvery) {
+  /** There are more messages: they go out together with what else comes in this turn of the event loop. */
+  function offer(audience: Audience): void {
+    if (audience.tail.end - audience.offered >= flushEvery) {
       flush(audience);
     } else if (!audience.flushScheduled && audience.readers.size > 0) {
       audience.flushScheduled = true;
@@ -172,16 +133,17 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     }
   }
 
-  /** Where a client goes on: after the message that it names, or nowhere if messages after that are lost. */
-  function resumePosition({ channel }: Audience, lastEventId: string): number | null {
-    const [, start, number] = /^(\d{1,15})-(\d{1,15})$/.exec(lastEventId) ?? [];
-    if (Number(start) !== processStart || Number(number) > lastNumber) return null;
-    return channel.positionAfter(Number(number));
+  function publish(tenantId: string, kind: StreamEventKind, data: () => Record<string, unknown>): void {
+    try {
+      messages.append(tenantId, kind, data);
+    } catch (error) {
+      log.write("error", "stream.message_failed", { tenant: tenantId, kind, error: String(error) });
+    }
   }
 
   function subscribe(tenantId: string, { lastEventId, endsAt, stillValid }: Subscription) {
     const audience = audienceOf(tenantId);
-    const { channel, readers } = audience;
+    const { tail, readers } = audience;
     if (readers.size >= maxStreamsPerTenant) {
       throw rateLimited(
         `The account has ${maxStreamsPerTenant} open streams, which is the limit; close one.`,
@@ -196,15 +158,15 @@ export function createHub({ clock, log }: { clock: Clock; log: Log }): Hub {
     const stream = new ReadableStream<Uint8Array>(
       {
         start(controller) {
-          const resumed = lastEventId === undefined ? channel.end : resumePosition(audience, lastEventId);
-          controller.enqueue(encoder.encode(opening(lastEventId)));
+          const resumed = lastEventId === undefined ? tail.end : tail.positionAfter(lastEventId);
+          controller.enqueue(opening(tail, lastEventId));
           const opened: Reader = {
             controller,
-            position: resumed ?? channel.end,
+            position: resumed ?? tail.end,
             cancelTimer() {},
             recheck: () => void checkSession(opened),
           };
-          if (resumed === null) controller.enqueue(encode("resync", nextNumber(), {}));
+          if (resumed === null) controller.enqueue(resync(tail));
           readers.add(opened);
           openStreams += 1;
           reader = opened;

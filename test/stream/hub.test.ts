@@ -2,13 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { DomainError } from "../../src/domain/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createHub, heartbeatMs, maxStreamsPerTenant, resumableMs, type Subscription } from "../../src/stream/hub.ts";
+import { createMemoryLog } from "../../src/stream/memory-log.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const hour = 3_600_000;
 
 function setUp() {
   const clock = createFakeClock();
-  const hub = createHub({ clock, log: silentLog });
+  const hub = createHub({ clock, log: silentLog, messages: createMemoryLog(clock) });
   const open = (tenantId = "t1", options: Partial<Subscription> = {}) =>
     listen(hub.subscribe(tenantId, { endsAt: clock.now() + 2 * hour, stillValid: async () => true, ...options }));
   const publish = (n: number, tenantId = "t1", padding = "") =>

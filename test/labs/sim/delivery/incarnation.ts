@@ -16,6 +16,7 @@ import { createReplays } from "../../../../src/replays/replay.ts";
 import { openStore } from "../../../../src/store/open.ts";
 import type { Settled, Settlement, Store } from "../../../../src/store/store.ts";
 import { createHub, type Hub } from "../../../../src/stream/hub.ts";
+import { createMemoryLog } from "../../../../src/stream/memory-log.ts";
 import { webhookRoutes } from "../../../../src/webhooks/routes.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 import { createLife, type LifeDeps, never } from "../../../support/mortal.ts";
@@ -136,7 +137,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
       if (level === "error" && !life.isDead) watch.failed(event, String(fields?.error));
     },
   };
-  const ownHub = createHub({ clock, log });
+  const ownHub = createHub({ clock, log, messages: createMemoryLog(clock) });
   const hub: Hub = {
     ...ownHub,
     publish(tenantId, kind, data) {
