@@ -24,6 +24,7 @@ export type Turn = { ok: true } | { ok: false; retryAfterSeconds: number; by: Li
  * node itself, such as the room for bodies, is a `Limiter` of its own.
  *
  * A window slides: a fixed one would let twice the limit pass around its edge. What is counted need not outlive a restart.
+ * A verb that fails is a `DomainError` of kind `unavailable`, as of `store.ts`: the caller is refused, and nothing counts.
  * Each verb is one step: no other comes between its look and its count, so who has to do both calls `take`.
  *
  * `test/contract/limits/` is this text as a suite.
