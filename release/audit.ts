@@ -51,8 +51,9 @@ export function problemsOfLicences(shipped: readonly LockedPackage[]): string[] 
 
 /** The direct dependencies as package.json has them, which the lock file must have alike. */
 function problemsOfManifest({ asked }: Lock): string[] {
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const wanted = Object.entries<string>({ ...dependencies, ...devDependencies });
+  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { dependencies, devDependencies, optionalDependencies } = manifest;
+  const wanted = Object.entries<string>({ ...dependencies, ...devDependencies, ...optionalDependencies });
   const isSame = wanted.length === asked.size && wanted.every(([name, version]) => asked.get(name) === version);
   return isSame ? [] : ["bun.lock does not belong to package.json; run bun install"];
 }

@@ -19,8 +19,15 @@ export interface LockedPackage {
 }
 
 interface LockFile {
-  workspaces: { "": { dependencies: Record<string, string>; devDependencies: Record<string, string> } };
+  workspaces: { "": Asked };
   packages: Record<string, [id: string, source: string, meta: PackageMeta, integrity: string]>;
+}
+
+/** What package.json asks for, as the lock file repeats it. */
+interface Asked {
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+  optionalDependencies: Record<string, string>;
 }
 
 interface PackageMeta {
@@ -38,9 +45,9 @@ export interface Lock {
 
 export function readLock(text = readFileSync(join(root, "bun.lock"), "utf8")): Lock {
   const { workspaces, packages } = Bun.JSONC.parse(text) as LockFile;
-  const { dependencies, devDependencies } = workspaces[""];
+  const { dependencies, devDependencies, optionalDependencies } = workspaces[""];
   return {
-    asked: new Map(Object.entries({ ...dependencies, ...devDependencies })),
+    asked: new Map(Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })),
     packages: Object.entries(packages).map(([path, [id, source, meta, integrity]]) => ({
       name: id.slice(0, id.lastIndexOf("@")),
       version: id.slice(id.lastIndexOf("@") + 1),

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
 import { executableVariable } from "./labs/crash/program.ts";
+import { databaseVariable, hasOwnServer, startFastServer } from "./support/postgres-server.ts";
 
 /**
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
@@ -67,9 +68,11 @@ async function runInTurn(): Promise<Outcome[]> {
     await stage("web types", () => succeeds("tsc", "--noEmit", "-p", "web")),
     await stage("dashboard", () => succeeds("bun", "web/build.ts")),
     await stage("tests", () =>
-      runTests(
-        [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
-        { options: [`--parallel=${workers}`] },
+      withDatabase((env) =>
+        runTests(
+          [browserTests, crashTests].map((tests) => `--path-ignore-patterns=${tests}/**`),
+          { env, options: [`--parallel=${workers}`] },
+        ),
       ),
     ),
   ];
@@ -111,7 +114,7 @@ async function runTool(
   const command = name === "bun" ? process.execPath : join(root, "node_modules", ".bin", name);
   const child = Bun.spawn([command, ...args], {
     cwd: root,
-    env: { ...process.env, ...env },
+    env: { ...environment, ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -121,6 +124,23 @@ async function runTool(
   const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const text = said.join("\n").trim();
   return { succeeded: (await child.exited) === 0, text };
+}
+
+/** Not handed on under the name of a setting: programs that tests start would refuse it. */
+const { POSTRIDER_TEST_DATABASE_URL: givenDatabase, ...environment } = process.env;
+
+/**
+ * One server for all tests: run side by side, each file has a world of its own and would start one. What keeps it from
+ * starting is told by the tests that need it.
+ */
+async function withDatabase<T>(run: (env: Readonly<Record<string, string>>) => Promise<T>): Promise<T> {
+  if (givenDatabase) return run({ [databaseVariable]: givenDatabase });
+  const server = hasOwnServer ? await startFastServer().catch(() => null) : null;
+  try {
+    return await run(server ? { [databaseVariable]: server.url("postgres") } : {});
+  } finally {
+    await server?.remove();
+  }
 }
 
 interface ToolOptions {

@@ -112,8 +112,8 @@ describe.each(everyDocument)("%s", (path) => {
     const known: readonly string[] = [...Object.values(settings), ...Object.values(clientSettings)].map(
       ({ env }) => env,
     );
-    // What a container platform sets for a service of our name.
-    const foreign = ["POSTRIDER_SERVICE_HOST"];
+    // What a container platform sets for a service of our name, and what `npm test` takes.
+    const foreign = ["POSTRIDER_SERVICE_HOST", "POSTRIDER_TEST_DATABASE_URL"];
     const named = textsIn(text, /\b(POSTRIDER_[A-Z_]+[A-Z])\b/g);
     expect(named.filter((name) => !known.includes(name) && !foreign.includes(name))).toEqual([]);
   });
