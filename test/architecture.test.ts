@@ -46,7 +46,7 @@ describe("imports point one way", () => {
     expect(importsOf(file).filter((path) => path === "elysia" || path.startsWith("@elysiajs/"))).toEqual([]);
   });
 
-  test.each(everywhereBut(/^store\/sqlite\//))("%s does not know drizzle", (file) => {
+  test.each(everywhereBut(/^store\/(sqlite|postgres)\//))("%s does not know drizzle", (file) => {
     expect(importsOf(file).filter((path) => path.startsWith("drizzle-orm"))).toEqual([]);
   });
 
@@ -64,6 +64,16 @@ describe("imports point one way", () => {
 
   test.each(everywhereBut("data-dir.ts", /^cli\//))("%s does not know who keeps the secrets", (file) => {
     expect(typesAndImportsOf(file)).not.toContain("data-dir.ts");
+  });
+
+  test.each(everywhereBut(/^store\/postgres\//))("%s does not know PostgreSQL", (file) => {
+    expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/postgres/"))).toEqual([]);
+    expect(readFileSync(join(src, file), "utf8")).not.toMatch(/\bnew (Bun\.)?SQL\(|\bBun\.sql\b/);
+  });
+
+  test("only these open connections to PostgreSQL", () => {
+    const opening = files.filter((file) => /\bnew SQL\(/.test(readFileSync(join(src, file), "utf8")));
+    expect(opening).toEqual(["store/postgres/listener.ts", "store/postgres/pool.ts"]);
   });
 
   const outbound = [

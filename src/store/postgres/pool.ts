@@ -1,0 +1,155 @@
+import { SQL } from "bun";
+import { shuttingDown } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable } from "./faults.ts";
+
+/**
+ * Connections to PostgreSQL, by Bun's own client. That has no deadline: a server that stands still, or a network that
+ * swallows packets, would hold a call for good. So each call gets ours, a little longer than the server's for a statement;
+ * when it passes the connections are given up, all of them, and the next call makes new ones.
+ *
+ * The client's rules: `bigint` arrives as text (cast it to `float8`), arrays go as text with a cast and many byte strings
+ * as one (`parameters.ts`), prepared statements are kept by their text, so a text must never be made from values.
+ */
+export interface Pool {
+  /** A statement that writes nothing. @throws DomainError `unavailable` whatever became of the connection */
+  read<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
+  /**
+   * A statement that is a transaction by itself. One that was in another's way is repeated.
+   * @throws DomainError `unavailable` when nothing was written; OutcomeUnknown when that cannot be said
+   */
+  write<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
+  /**
+   * Several statements in one transaction (READ COMMITTED: each sees what was committed before it began). It may run more
+   * than once, and rolls back when it throws. A connection that is lost before the commit has written nothing.
+   * @throws as `write`
+   */
+  transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Ends every connection, whatever is under way; later calls are refused. */
+  close(): Promise<void>;
+}
+
+export interface Transaction {
+  run<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
+}
+
+export type Value = string | number | boolean | null | Uint8Array;
+
+export interface PoolOptions {
+  url: string;
+  /** Most connections. One: statements go in the order of their calls (a lane). */
+  size: number;
+  clock: Pick<Clock, "after">;
+  /** Told of every failure as it came from the client or the server, whatever became of it. */
+  onFailure?(error: unknown): void;
+  /** How long the server works on a statement; 0: as long as it takes, and then no deadline of ours either. @default 10 s */
+  statementTimeoutMs?: number;
+}
+
+export const statementTimeoutMs = 10_000;
+/** What the server's answer may take beyond its own deadline, until it is taken for lost. */
+const answerGraceMs = 2_000;
+const connectionTimeoutSeconds = 5;
+
+/** How often a transaction goes, in all, that others were in the way of. */
+const mostTries = 4;
+
+export function createPool(options: PoolOptions): Pool {
+  const { url, size, clock, onFailure, statementTimeoutMs: timeoutMs = statementTimeoutMs } = options;
+  const deadlineMs = timeoutMs === 0 ? null : timeoutMs + answerGraceMs;
+  let current: SQL | null = null;
+  let closed = false;
+
+  function open(): SQL {
+    if (closed) throw shuttingDown();
+    current ??= new SQL(url, {
+      adapter: "postgres",
+      max: size,
+      connectionTimeout: connectionTimeoutSeconds,
+      connection: {
+        application_name: "postrider",
+        statement_timeout: timeoutMs,
+        idle_in_transaction_session_timeout: timeoutMs,
+      },
+    });
+    return current;
+  }
+
+  function giveUp(sql: SQL): void {
+    if (current === sql) current = null;
+    sql.close({ timeout: 0 }).catch(() => {});
+  }
+
+  /** @param run is given what begins the time anew */
+  function withDeadline<T>(sql: SQL, run: (extend: () => void) => PromiseLike<T>): Promise<T> {
+    const { promise: passed, reject } = Promise.withResolvers<never>();
+    let cancel = () => {};
+    function extend(): void {
+      cancel();
+      if (deadlineMs === null) return;
+      cancel = clock.after(deadlineMs, () => {
+        reject(new DeadlinePassed(`The database has not answered for ${deadlineMs} ms`));
+        giveUp(sql);
+      });
+    }
+    extend();
+    return Promise.race([run(extend), passed]).finally(() => cancel());
+  }
+
+  async function attempt<T>(run: (sql: SQL) => Promise<T>, judge: (error: unknown) => Fault): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      const sql = open();
+      try {
+        return await run(sql);
+      } catch (error) {
+        const fault = judge(error);
+        if (fault === "defect") throw error;
+        onFailure?.(error);
+        if (fault === "standby") giveUp(sql);
+        if (fault === "lost") throw new OutcomeUnknown(error);
+        if (fault !== "conflict" || tries === mostTries) throw storageUnavailable(fault);
+      }
+    }
+  }
+
+  const query =
+    <Row>(text: string, values: readonly Value[]) =>
+    (sql: SQL): Promise<Row[]> =>
+      withDeadline(sql, () => sql.unsafe<Row[]>(text, [...values]));
+
+  /** What has no effect can always be repeated. */
+  const harmless = (error: unknown): Fault => {
+    const fault = faultOf(error);
+    return fault === "lost" ? "passing" : fault;
+  };
+
+  return {
+    read: (text, values = []) => attempt(query(text, values), harmless),
+    write: (text, values = []) => attempt(query(text, values), faultOf),
+    transact<T>(work: (tx: Transaction) => Promise<T>) {
+      let isCommitting = false;
+      const begin = (sql: SQL) => {
+        isCommitting = false;
+        return withDeadline(sql, (extend) =>
+          sql.begin(async (tx): Promise<T> => {
+            const result = await work({
+              async run<Row>(text: string, values: readonly Value[] = []) {
+                const rows = await tx.unsafe<Row[]>(text, [...values]);
+                extend();
+                return rows;
+              },
+            });
+            isCommitting = true;
+            return result;
+          }),
+        );
+      };
+      return attempt(begin, (error) => (isCommitting ? faultOf(error) : harmless(error))) as Promise<T>;
+    },
+    async close() {
+      closed = true;
+      await current?.close({ timeout: 0 });
+      current = null;
+    },
+  };
+}

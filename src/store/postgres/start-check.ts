@@ -1,0 +1,136 @@
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sqlStateOf } from "./faults.ts";
+import { createPool, statementTimeoutMs } from "./pool.ts";
+
+/** What a server says of itself and of the way to it. */
+export interface ServerFacts {
+  /** As `server_version_num`: 170010 is 17.10. */
+  readonly version: number;
+  readonly inRecovery: boolean;
+  readonly readOnly: boolean;
+  readonly fsync: boolean;
+  /** Anything but `off` is on this server's disk when a commit is answered. */
+  readonly synchronousCommit: string;
+  readonly encoding: string;
+  /** Whether what a connection sets is still set while others are in a transaction. */
+  readonly settingsLast: boolean;
+  /** Whether the deadline that the client asks for as it connects is in force. */
+  readonly deadlineHolds: boolean;
+}
+
+const oldestVersion = 150_000;
+const variable = "POSTRIDER_DATABASE_URL";
+
+/** What keeps the program from relying on such a server, and what to do; null: nothing. */
+export function problemOf(facts: ServerFacts, durability: "required" | "waived" = "required"): string | null {
+  const isDurable = durability === "waived" || facts.fsync;
+  if (facts.version < oldestVersion) {
+    const major = Math.floor(facts.version / 10_000);
+    return `is PostgreSQL ${major}, and 15 is the oldest that holds what is needed. Try: upgrade it.`;
+  }
+  if (facts.inRecovery) return `is a standby, which only reads. Try: name the primary in ${variable}.`;
+  if (facts.readOnly) {
+    return `only reads. Try: set default_transaction_read_only = off for this database and user.`;
+  }
+  if (!isDurable) {
+    return "has fsync = off, so a crash loses what was acknowledged. Try: set fsync = on in postgresql.conf.";
+  }
+  if (durability === "required" && facts.synchronousCommit === "off") {
+    return "has synchronous_commit = off, so a crash loses what was acknowledged. Try: set it to on for this database.";
+  }
+  if (facts.encoding !== "UTF8") {
+    return `has a database in ${facts.encoding}. Try: create database postrider encoding 'UTF8' template template0.`;
+  }
+  if (!facts.settingsLast) {
+    return "is behind a pooler that shares connections by transaction. Try: connect directly, or pool by session.";
+  }
+  if (!facts.deadlineHolds) {
+    return "does not take statement_timeout from a connection. Try: connect directly, or let the pooler pass it on.";
+  }
+  return null;
+}
+
+export interface StartCheckOptions {
+  url: string;
+  clock: Pick<Clock, "after">;
+  /** `waived`: fsync and synchronous_commit may be off. Only tests do without what they promise. @default "required" */
+  durability?: "required" | "waived";
+}
+
+/** @throws StartupError when the server cannot be reached or not be relied on, with what to do */
+export async function checkServer({ url, clock, durability }: StartCheckOptions): Promise<void> {
+  const server = addressOf(url);
+  let failure: unknown;
+  const onFailure = (error: unknown) => {
+    failure ??= error;
+  };
+  let facts: ServerFacts;
+  try {
+    facts = await factsOf({ url, clock, onFailure });
+  } catch (error) {
+    throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error)}`);
+  }
+  const problem = problemOf(facts, durability);
+  if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
+}
+
+/** Host, port and database; never the password. */
+function addressOf(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (parsed === null || !/^postgres(ql)?:$/.test(parsed.protocol)) {
+    throw new StartupError(
+      `${variable} is not the URL of a PostgreSQL database. Try: ${variable}=postgres://user:password@host:5432/postrider`,
+    );
+  }
+  return `${parsed.searchParams.get("path") ?? parsed.host}${parsed.pathname}`;
+}
+
+interface ConnectOptions {
+  url: string;
+  clock: Pick<Clock, "after">;
+  onFailure(error: unknown): void;
+}
+
+/** Two connections, so that a pooler that gives them to whoever has a transaction shows it. */
+async function factsOf(options: ConnectOptions): Promise<ServerFacts> {
+  const one = createPool({ ...options, size: 1 });
+  const other = createPool({ ...options, size: 1 });
+  try {
+    const [facts] = await one.read<Omit<ServerFacts, "settingsLast">>(
+      `select current_setting('server_version_num')::int as "version",
+              pg_is_in_recovery() as "inRecovery",
+              current_setting('transaction_read_only')::bool as "readOnly",
+              current_setting('fsync')::bool as "fsync",
+              current_setting('synchronous_commit') as "synchronousCommit",
+              current_setting('server_encoding') as "encoding",
+              extract(epoch from current_setting('statement_timeout')::interval)::float8 * 1000 = $1::float8
+                as "deadlineHolds",
+              set_config('postrider.start_check', 'set', false)`,
+      [statementTimeoutMs],
+    );
+    const settingsLast = await other.transact(async (tx) => {
+      await tx.run("select 1");
+      const [row] = await one.read<{ found: string | null }>(
+        "select current_setting('postrider.start_check', true) as found",
+      );
+      return row?.found === "set";
+    });
+    if (!facts) throw new Error("The database answered without a row");
+    return { ...facts, settingsLast };
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+  }
+}
+
+/** What the server, or the way to it, says against a connection. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const state = sqlStateOf(error);
+  if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${variable}.`;
+  if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${variable}.`;
+  if (state === "08P01") return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
+  if (state === "57P03") return `is not ready (${message}). Try: start again in a moment.`;
+  if (state?.startsWith("53")) return `has no connection left (${message}). Try: raise its max_connections.`;
+  return `does not answer as it should (${message}). Try: check ${variable}, and that the server runs.`;
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { checkServer, problemOf, type ServerFacts } from "../../../src/store/postgres/start-check.ts";
+import { describeWithOwnServer, describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { administer, sharedServer, startFastServer } from "../../support/postgres-server.ts";
+import { createTransactionPooler } from "../../support/transaction-pooler.ts";
+
+const sound: ServerFacts = {
+  version: 170_010,
+  inRecovery: false,
+  readOnly: false,
+  fsync: true,
+  synchronousCommit: "on",
+  encoding: "UTF8",
+  settingsLast: true,
+  deadlineHolds: true,
+};
+
+describe("a server is refused at the start that", () => {
+  test("has nothing against it: it is taken", () => {
+    expect(problemOf(sound)).toBeNull();
+    expect(problemOf({ ...sound, synchronousCommit: "remote_apply" })).toBeNull();
+  });
+
+  test.each([
+    ["is too old", { version: 140_011 }, /is PostgreSQL 14.*Try: upgrade/],
+    ["is a standby", { inRecovery: true, readOnly: true }, /standby.*Try: name the primary/],
+    ["only reads", { readOnly: true }, /only reads.*Try: set default_transaction_read_only/],
+    ["does not sync", { fsync: false }, /fsync = off.*Try:/],
+    ["answers before it syncs", { synchronousCommit: "off" }, /synchronous_commit = off.*Try:/],
+    ["has another encoding", { encoding: "SQL_ASCII" }, /SQL_ASCII.*Try: create database/],
+    ["pools by transaction", { settingsLast: false }, /pooler that shares connections by transaction.*Try:/],
+    ["drops the deadline", { deadlineHolds: false }, /statement_timeout.*Try:/],
+  ])("%s", (_, change, problem) => {
+    expect(problemOf({ ...sound, ...change })).toMatch(problem);
+  });
+
+  test("loses what it acknowledged, unless a test says that it may", () => {
+    expect(problemOf({ ...sound, fsync: false, synchronousCommit: "off" }, "waived")).toBeNull();
+  });
+});
+
+describeWithOwnServer("a pooler that shares connections by transaction", () => {
+  test("is refused at the start, with what to do", async () => {
+    const server = await startFastServer();
+    const pooler = await createTransactionPooler(server.url("postgres"));
+    const check = checkServer({ url: pooler.url, clock: systemClock, durability: "waived" });
+    await expect(check).rejects.toThrow(/pooler that shares connections by transaction\. Try: connect directly/);
+    pooler.close();
+    await server.remove();
+  });
+});
+
+describeWithPostgres("the check at the start", () => {
+  const postgres = usePostgres();
+  const check = (url: string, durability: "required" | "waived" = "waived") =>
+    checkServer({ url, clock: systemClock, durability });
+  const nameOf = (url: string) => new URL(url).pathname.slice(1);
+  /** The sentence for the operator. */
+  const refusal = (url: string, durability?: "required" | "waived") =>
+    check(url, durability).then(
+      () => null,
+      (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : error),
+    );
+
+  test("takes a sound server", async () => {
+    await check(await postgres.database());
+  });
+
+  test.each([
+    ["default_transaction_read_only = on", /only reads/],
+    ["synchronous_commit = off", /(fsync|synchronous_commit) = off/],
+  ])("reads %s from the database itself", async (setting, problem) => {
+    const url = await postgres.database();
+    await administer(await sharedServer(), `alter database ${nameOf(url)} set ${setting}`);
+    expect(await refusal(url, "required")).toMatch(problem);
+  });
+
+  test("sees another encoding", async () => {
+    const server = await sharedServer();
+    const url = await postgres.database();
+    const latin = `${nameOf(url)}_latin`;
+    await administer(
+      server,
+      `create database ${latin} encoding 'LATIN1' template template0 lc_collate 'C' lc_ctype 'C'`,
+    );
+    postgres.cleanUpFirst(() => administer(server, `drop database ${latin} with (force)`).then(() => {}));
+    expect(await refusal(server.url(latin))).toMatch(/LATIN1.*Try: create database/);
+  });
+
+  test("says which database there is not", async () => {
+    const server = await sharedServer();
+    const said = await refusal(server.url("not_there"));
+    expect(said).toMatch(/^StartupError: .*not_there does not exist .*Try: create it/);
+  });
+
+  test("says that a user is refused, and never shows the password", async () => {
+    const url = new URL(await postgres.database());
+    url.username = "stranger";
+    url.password = "a-secret-password";
+    const said = await refusal(url.href);
+    expect(said).toMatch(/refuses the user.*Try: correct user and password in POSTRIDER_DATABASE_URL/);
+    expect(said).not.toContain("a-secret");
+  });
+
+  test("says that nobody answers", async () => {
+    expect(await refusal("postgres://127.0.0.1:1/postrider")).toMatch(
+      /127\.0\.0\.1:1\/postrider does not answer.*Try:/,
+    );
+  });
+
+  test.each(["mysql://localhost/a", "localhost:5432", ""])("takes %j for no URL of a database", async (url) => {
+    expect(await refusal(url)).toMatch(/POSTRIDER_DATABASE_URL is not the URL.*Try: POSTRIDER_DATABASE_URL=postgres:/);
+  });
+});
