@@ -1,11 +1,37 @@
 import { afterEach, describe } from "bun:test";
+import { createHash } from "node:crypto";
+import { systemClock } from "../../src/lib/clock.ts";
 import { newToken } from "../../src/lib/id.ts";
-import { administer, hasOwnServer, hasServer, type PostgresServer, sharedServer } from "./postgres-server.ts";
+import { migrate, migrations } from "../../src/store/postgres/migrations.ts";
+import { createPool, type Pool, type PoolOptions } from "../../src/store/postgres/pool.ts";
+import { administer, hasOwnServer, hasServer, sharedServer } from "./postgres-server.ts";
 
 /** Skipped only where there is no PostgreSQL to be had; where its package is not installed, its tests fail. */
 export const describeWithPostgres = hasServer ? describe : describe.skip;
 /** For tests that stop a server. */
 export const describeWithOwnServer = hasOwnServer ? describe : describe.skip;
+
+let template: Promise<string> | null = null;
+
+/**
+ * A database with the schema of today, to be copied in 20 ms. It is named for what is in it, as on a given server it stays;
+ * until it is whole it has another name, so that another process does not copy half of it.
+ */
+async function makeTemplate(): Promise<string> {
+  const server = await sharedServer();
+  const digest = createHash("sha256").update(migrations.map(({ sql }) => sql).join("\n"));
+  const name = `postrider_template_${digest.digest("hex").slice(0, 16)}`;
+  const find = `select 1 from pg_database where datname = '${name}'`;
+  if ((await administer(server, find)).length > 0) return name;
+  const unfinished = `postrider_unfinished_${newToken(60)}`;
+  await administer(server, `create database ${unfinished}`);
+  await migrate({ url: server.url(unfinished), clock: systemClock });
+  await administer(server, `alter database ${unfinished} rename to ${name}`).catch(async (error: unknown) => {
+    await administer(server, `drop database ${unfinished}`);
+    if ((await administer(server, find)).length === 0) throw error;
+  });
+  return name;
+}
 
 /** Databases of a test's own, which are gone after it. */
 export function usePostgres() {
@@ -13,14 +39,29 @@ export function usePostgres() {
   afterEach(async () => {
     for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   });
+
+  async function create(text: (name: string) => string): Promise<string> {
+    const server = await sharedServer();
+    const name = `postrider_test_${newToken(60)}`;
+    await administer(server, text(name));
+    cleanUps.push(() => administer(server, `drop database ${name} with (force)`).then(() => {}));
+    return server.url(name);
+  }
+
   return {
     /** An empty database. @returns its connection URL */
-    async database(server?: PostgresServer): Promise<string> {
-      const where = server ?? (await sharedServer());
-      const name = `postrider_test_${newToken(60)}`;
-      await administer(where, `create database ${name}`);
-      cleanUps.push(() => administer(where, `drop database ${name} with (force)`).then(() => {}));
-      return where.url(name);
+    database: () => create((name) => `create database ${name}`),
+    /** One with the schema of today. */
+    async migrated(): Promise<string> {
+      template ??= makeTemplate();
+      const source = await template;
+      return create((name) => `create database ${name} template ${source} strategy file_copy`);
+    },
+    /** Connections to one of them, which end with the test. */
+    pool(url: string, options: Partial<PoolOptions> = {}): Pool {
+      const pool = createPool({ url, size: 2, clock: systemClock, ...options });
+      cleanUps.unshift(() => pool.close());
+      return pool;
     },
     /** Before the databases are removed. */
     cleanUpFirst: (cleanUp: () => Promise<void> | void) => void cleanUps.unshift(cleanUp),

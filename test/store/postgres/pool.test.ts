@@ -28,8 +28,7 @@ describeWithPostgres("a pool of connections", () => {
 
   async function open(options: Partial<PoolOptions> = {}) {
     const url = options.url ?? (await postgres.database());
-    const pool = createPool({ url, size: 2, clock: systemClock, ...options });
-    postgres.cleanUpFirst(() => pool.close());
+    const pool = postgres.pool(url, options);
     return { pool, url, server: await sharedServer() };
   }
 

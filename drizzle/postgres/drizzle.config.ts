@@ -1,0 +1,14 @@
+import { defineConfig } from "drizzle-kit";
+
+export default defineConfig({
+  dialect: "postgresql",
+  schema: [
+    "./src/store/postgres/schema.ts",
+    "./src/store/postgres/event-schema.ts",
+    "./src/store/postgres/billing-schema.ts",
+    "./src/store/postgres/sandbox-schema.ts",
+    "./src/store/postgres/inbox-schema.ts",
+  ],
+  out: "./drizzle/postgres/migrations",
+  breakpoints: true,
+});

@@ -1,0 +1,174 @@
+import { sql } from "drizzle-orm";
+import {
+  check,
+  index,
+  integer,
+  pgSequence,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+import type { FailureCode } from "../../domain/failure.ts";
+import { bytes, whole } from "./columns.ts";
+
+/**
+ * The tables that every event touches, and those that say which node may touch them. No foreign key leads out of them or
+ * into them: a node writes them in batches, for many tenants at once.
+ */
+
+/** Nodes at most, on one database. Sequence numbers and keys have room for as many. */
+export const nodeSlots = 32;
+/** Lanes at most, of a node. */
+export const laneSlots = 4;
+
+/** Never the same number twice: what names a node that is gone means none that is there. */
+export const nodeIncarnation = pgSequence("node_incarnation", { maxValue: 2 ** 31 - 1 });
+
+/** The nodes that live, or of which nobody knows yet that they do not. The lease goes by the clock of the database. */
+export const node = pgTable(
+  "node",
+  {
+    slot: smallint("slot").primaryKey(),
+    incarnation: integer("incarnation").notNull(),
+    leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
+    /** For people. */
+    name: text("name").notNull(),
+    /** Where it listens, which no delivery may go to. */
+    listener: text("listener").notNull(),
+    /** Migrations that its program knows. */
+    schema: integer("schema").notNull(),
+  },
+  (t) => [
+    uniqueIndex("node_by_incarnation").on(t.incarnation),
+    check("node_slot", sql`${t.slot} between 0 and ${sql.raw(String(nodeSlots - 1))}`),
+  ],
+);
+
+/**
+ * What a lane knows of itself: whose it is, and the number of its last batch. Each batch takes its number from here in the
+ * statement that writes it, so the row tells a batch that happened from one that did not, and stops those of a node that
+ * was declared dead.
+ */
+export const lane = pgTable("lane", {
+  /** Slot of the node × `laneSlots` + which of its lanes. */
+  slot: smallint("slot").primaryKey(),
+  incarnation: integer("incarnation"),
+  batch: whole("batch").notNull(),
+});
+
+/**
+ * Counters of a tenant, of each lane its own, so that none waits for another. A tenant's are their sum; by itself one may
+ * be negative, as what one lane accepted another settles.
+ */
+export const usage = pgTable(
+  "usage",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    /** Of the lane. */
+    slot: smallint("slot").notNull(),
+    /** The UTC month that `used` and `granted` belong to, as 202611. */
+    month: integer("month").notNull(),
+    used: whole("used").notNull(),
+    /** Events of the month's quota that this lane may spend. */
+    granted: whole("granted").notNull(),
+    events: whole("events").notNull(),
+    pending: whole("pending").notNull(),
+    delivered: whole("delivered").notNull(),
+    failed: whole("failed").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.tenantKey, t.slot] }),
+    check("usage_within_grant", sql`${t.used} between 0 and ${t.granted}`),
+  ],
+);
+
+/** Immutable once accepted; partitioned by `seq`, in which the time is. The id is `seq` and `idTail`, as in SQLite. */
+export const event = pgTable(
+  "event",
+  {
+    seq: whole("seq").notNull(),
+    tenantKey: whole("tenant_key").notNull(),
+    idTail: bytes("id_tail").notNull(),
+    payload: bytes("payload").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.seq, t.tenantKey] })],
+);
+
+/** What a record is, pending or not. */
+const recordColumns = () => ({
+  tenantKey: whole("tenant_key").notNull(),
+  eventSeq: whole("event_seq").notNull(),
+  key: whole("key").notNull(),
+  run: integer("run").notNull(),
+  attemptsInRun: integer("attempts_in_run").notNull(),
+  attempts: integer("attempts").notNull(),
+  lastAttemptAt: whole("last_attempt_at"),
+  errorReason: text("error_reason"),
+  /** The replay that began the current run. */
+  replayKey: whole("replay_key"),
+  /** Its attempts that the log no longer has; `attempts` counts them too. */
+  attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
+  errorCode: text("error_code").$type<FailureCode>(),
+  statusCode: integer("status_code"),
+});
+
+/**
+ * The queue: records that are pending, each until it has ended. `owner` is the incarnation of the node that may attempt it;
+ * null: whoever claims it. There is no index on it: it doubled the price of everything, and only a rescue asks.
+ */
+export const pending = pgTable(
+  "pending",
+  {
+    ...recordColumns(),
+    webhookKey: whole("webhook_key").notNull(),
+    owner: integer("owner"),
+    nextAttemptAt: whole("next_attempt_at").notNull(),
+  },
+  (t) => [
+    uniqueIndex("pending_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
+    index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
+    index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
+  ],
+);
+
+/** History: records that have ended, partitioned as their events. It is only added to, but for replays. State 1: delivered; 2: failed. */
+export const delivery = pgTable(
+  "delivery",
+  {
+    ...recordColumns(),
+    /** Null for the record of an event that found no webhook. */
+    webhookKey: whole("webhook_key"),
+    state: smallint("state").notNull(),
+    finishedAt: whole("finished_at").notNull(),
+  },
+  (t) => [
+    // With `include (state, webhook_key)`, so that a filtered walk stays inside the index.
+    uniqueIndex("delivery_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
+    index("delivery_failed").on(t.tenantKey, t.eventSeq).where(sql`${t.state} = 2`),
+    check("delivery_state", sql`${t.state} in (1, 2)`),
+    check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
+  ],
+);
+
+/** The log of attempts, of each record the latest ones, partitioned as their events. */
+export const attempt = pgTable(
+  "attempt",
+  {
+    eventSeq: whole("event_seq").notNull(),
+    tenantKey: whole("tenant_key").notNull(),
+    key: whole("key").notNull(),
+    webhookKey: whole("webhook_key").notNull(),
+    number: integer("number").notNull(),
+    startedAt: whole("started_at").notNull(),
+    durationMs: integer("duration_ms").notNull(),
+    statusCode: integer("status_code"),
+    error: text("error"),
+    responseBody: bytes("response_body"),
+    replayKey: whole("replay_key"),
+    errorCode: text("error_code").$type<FailureCode>(),
+  },
+  (t) => [primaryKey({ columns: [t.eventSeq, t.tenantKey, t.key] })],
+);

@@ -1,0 +1,46 @@
+import { sql } from "drizzle-orm";
+import { boolean, check, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { bytes, whole } from "./columns.ts";
+import { tenant } from "./schema.ts";
+
+/** The tables of the inboxes. Which inbox is whose stands nowhere: its address is worked out from the tenant's id. */
+
+/** How an inbox answers, if it was told. */
+export const inboxSetting = pgTable(
+  "inbox_setting",
+  {
+    tenantKey: whole("tenant_key")
+      .primaryKey()
+      .references(() => tenant.key),
+    status: integer("status").notNull(),
+    delayMs: integer("delay_ms").notNull(),
+    silent: boolean("silent").notNull(),
+  },
+  (t) => [
+    check("inbox_setting_status", sql`${t.status} between 200 and 599`),
+    check("inbox_setting_delay", sql`${t.delayMs} >= 0`),
+  ],
+);
+
+/** The newest deliveries of each inbox, in the order of their keys. They are copies: a test has no event to refer to. */
+export const inboxDelivery = pgTable(
+  "inbox_delivery",
+  {
+    key: whole("key").generatedByDefaultAsIdentity(),
+    id: text("id").notNull(),
+    tenantKey: whole("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    receivedAt: whole("received_at").notNull(),
+    eventId: text("event_id").notNull(),
+    /** Null: it is not answered. */
+    answeredStatus: integer("answered_status"),
+    isTest: boolean("is_test").notNull(),
+    headers: json("headers").$type<Readonly<Record<string, string>>>().notNull(),
+    body: bytes("body").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.tenantKey, t.key] }),
+    check("inbox_delivery_status", sql`${t.answeredStatus} between 200 and 599`),
+  ],
+);

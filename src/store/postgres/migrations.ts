@@ -1,0 +1,88 @@
+import initial from "../../../drizzle/postgres/migrations/0000_initial.sql" with { type: "text" };
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sqlStateOf } from "./faults.ts";
+import { createPool, type Pool } from "./pool.ts";
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Every migration, oldest first, as drizzle-kit generated it, with what it has no words for added by hand. */
+export const migrations: readonly Migration[] = [{ name: "0000_initial", sql: initial }];
+
+/** The statements of a migration as drizzle-kit marks them. */
+const statementsOf = (sql: string): string[] =>
+  sql
+    .split("--> statement-breakpoint")
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== "");
+
+/** What two nodes that make the same table at once hear: "already exists", of the table, of its type, or in the catalogue. */
+const madeByAnother: ReadonlySet<string | undefined> = new Set(["42P07", "42710", "23505"]);
+
+export interface MigrateOptions {
+  url: string;
+  clock: Pick<Clock, "after">;
+  list?: readonly Migration[];
+}
+
+/**
+ * Brings the schema to that of this program, forward only, each migration in a transaction of its own. Nodes that start at
+ * once take turns by the lock of the table that counts them; whoever comes second finds nothing to do.
+ *
+ * A migration only adds: nodes of the release before run beside this one until they are replaced.
+ *
+ * @throws StartupError when the database has seen more migrations than this program knows, or one fails
+ */
+export async function migrate({ url, clock, list = migrations }: MigrateOptions): Promise<void> {
+  // As long as it takes: an index of many rows, or another node that makes it.
+  const pool = createPool({ url, clock, size: 1, statementTimeoutMs: 0 });
+  try {
+    await makeTable(pool);
+    while (await migrateOnce(pool, list));
+  } finally {
+    await pool.close();
+  }
+}
+
+async function makeTable(pool: Pool): Promise<void> {
+  try {
+    await pool.write(
+      `create table if not exists migration
+        (version int primary key, name text not null, applied_at timestamptz not null default clock_timestamp())`,
+    );
+  } catch (error) {
+    if (!madeByAnother.has(sqlStateOf(error))) throw error;
+  }
+}
+
+/** @returns whether there was one to run */
+function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
+  return pool.transact(async (tx) => {
+    await tx.run("lock table migration in access exclusive mode");
+    const [row] = await tx.run<{ version: number }>("select count(*)::int as version from migration");
+    const done = row?.version ?? 0;
+    if (done > list.length) throw newerSchema(done, list.length);
+    const next = list[done];
+    if (next === undefined) return false;
+    try {
+      for (const statement of statementsOf(next.sql)) await tx.run(statement);
+    } catch (error) {
+      if (sqlStateOf(error) === undefined) throw error;
+      throw new StartupError(
+        `The database could not be upgraded (${next.name}: ${error instanceof Error ? error.message : error}); ` +
+          "it is unchanged. Try: run the earlier version, and report this message.",
+      );
+    }
+    await tx.run("insert into migration (version, name) values ($1, $2)", [done + 1, next.name]);
+    return true;
+  });
+}
+
+const newerSchema = (found: number, known: number) =>
+  new StartupError(
+    `The database was written by a newer Postrider (schema ${found}, this program knows ${known}). ` +
+      "Try: run that version or a later one.",
+  );
