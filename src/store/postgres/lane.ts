@@ -1,0 +1,236 @@
+import { DomainError, shuttingDown } from "../../domain/errors.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { OutcomeUnknown, storageUnavailable } from "./faults.ts";
+import type { LaneMark } from "./nodes.ts";
+import type { Pool } from "./pool.ts";
+
+/**
+ * A lane: one connection that writes one statement at a time. What arrives meanwhile is the next batch, so a commit is
+ * shared by all who wait for it.
+ *
+ *   submit ─▶ queue ─▶ one statement, which takes the next number of the lane's row ─▶ every waiter gets its answer
+ *                        │ it fails                  each job in a statement of its own: a bad one fails alone
+ *                        │ the number was not to be had   fenced: the node was declared dead, and nothing was written
+ *                        └ its connection is lost    the row says whether it happened, and ends its chance
+ */
+export interface Lane<Job, Result> {
+  /** @param heavy it writes for milliseconds: it goes alone, in turn with all the others */
+  submit(job: Job, heavy?: boolean): Promise<Result>;
+  /** Age of the oldest job that waits, in ms. */
+  lagMs(): number;
+  /** Writes what waits; later jobs are refused. */
+  close(): Promise<void>;
+}
+
+/**
+ * How each batch begins: `with m as (…)`, with the first three parameters of the statement. All else that it does is taken
+ * from `m`, which is empty when this lane may not write. No other statement may write for the lane.
+ */
+export const markText =
+  "update lane set batch = $3::bigint where slot = $1::smallint and incarnation = $2::int and batch = $3::bigint - 1 returning 1";
+
+export type MarkValues = readonly [slot: number, incarnation: number, batch: number];
+
+/** What became of a job: a rule may refuse it, at no price to its neighbours. */
+export type JobOutcome<Result> = { readonly result: Result } | { readonly error: DomainError };
+
+export interface LaneOptions<Job, Result> {
+  /** Of one connection, and this lane's alone. */
+  pool: Pool;
+  mark: LaneMark;
+  incarnation: number;
+  clock: Clock;
+  /** Writes a batch, in one statement that begins with `markText`. @returns null when that found no row */
+  write(jobs: readonly Job[], mark: MarkValues): Promise<readonly JobOutcome<Result>[] | null>;
+  /** What a batch answered that did happen, and whose answer was lost. */
+  recall(jobs: readonly Job[], batch: number): Promise<readonly JobOutcome<Result>[]>;
+  /** The node was declared dead. */
+  onFenced(): void;
+  /** False: no rest between batches. @default true */
+  rests?: boolean;
+}
+
+/** Most jobs in one statement. */
+const batchLimit = 256;
+/** As in the writer of SQLite: a rest makes batches larger, and is part of everybody's wait. */
+const restPerWork = 2;
+const longestRestMs = 4;
+/** A rest ends as soon as so many wait. */
+const enoughJobs = 64;
+/** Between two attempts to find out what became of a batch. */
+const recoveryPauseMs = 500;
+
+interface Waiting<Job, Result> {
+  job: Job;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+  since: number;
+}
+
+export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane<Job, Result> {
+  const { pool, mark, incarnation, clock, write, recall, onFenced, rests = true } = options;
+  type Waiter = Waiting<Job, Result>;
+  let { batch } = mark;
+  let queue: Waiter[] = [];
+  const heavyQueue: Waiter[] = [];
+  let lastWasHeavy = false;
+  let running: Promise<void> | null = null;
+  let state: "open" | "closed" | "fenced" = "open";
+  /** Since when the outcome of a batch is not known: nothing else may be written. */
+  let recoveringSince: number | null = null;
+  let endRest = () => {};
+
+  const isWaiting = () => queue.length > 0 || heavyQueue.length > 0;
+
+  function takeJobs(): Waiter[] {
+    const heavy = queue.length === 0 || !lastWasHeavy ? heavyQueue.shift() : undefined;
+    lastWasHeavy = heavy !== undefined;
+    if (heavy) return [heavy];
+    const jobs = queue.slice(0, batchLimit);
+    queue = queue.slice(batchLimit);
+    return jobs;
+  }
+
+  /** Until nothing waits. */
+  async function work(): Promise<void> {
+    // What is submitted in this turn of the event loop goes together.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    while (isWaiting()) {
+      const startedAt = clock.monotonicMs();
+      await writeBatch(takeJobs());
+      if (rests) await rest((clock.monotonicMs() - startedAt) * restPerWork);
+    }
+    running = null;
+  }
+
+  async function rest(ms: number): Promise<void> {
+    if (queue.length >= enoughJobs) return;
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(Math.min(ms, longestRestMs), resolve);
+      endRest = () => {
+        cancel();
+        resolve();
+      };
+    });
+    endRest = () => {};
+  }
+
+  async function writeBatch(jobs: readonly Waiter[]): Promise<void> {
+    if (state === "fenced") {
+      rejectAll(jobs, storageUnavailable("passing"));
+      return;
+    }
+    try {
+      const outcomes = await write(bare(jobs), [mark.slot, incarnation, batch + 1]);
+      if (outcomes === null) {
+        rejectAll(jobs, storageUnavailable("passing"));
+        fence();
+        return;
+      }
+      batch += 1;
+      answer(jobs, outcomes);
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) await recover(jobs, error);
+      else if (error instanceof DomainError || jobs.length === 1) rejectAll(jobs, error);
+      else for (const job of jobs) await writeBatch([job]);
+    }
+  }
+
+  const bare = (jobs: readonly Waiter[]) => jobs.map(({ job }) => job);
+
+  function rejectAll(jobs: readonly Waiter[], error: unknown): void {
+    for (const { reject } of jobs) reject(error);
+  }
+
+  function answer(jobs: readonly Waiter[], outcomes: readonly JobOutcome<Result>[]): void {
+    jobs.forEach(({ resolve, reject }, i) => {
+      const outcome = outcomes[i];
+      if (outcome && "result" in outcome) resolve(outcome.result);
+      else reject(outcome?.error ?? new Error("A batch answered fewer jobs than it was given"));
+    });
+  }
+
+  /** This lane writes no more. */
+  function fence(): void {
+    if (state !== "fenced") onFenced();
+    state = "fenced";
+  }
+
+  /**
+   * The batch may have happened, may still be under way, or may be on its way to the server yet. The row is locked while it
+   * is under way, so this waits for it; the number that it wants is passed over, so that it cannot happen any more. That is
+   * itself a statement whose answer may be lost, and may be repeated: each time it finds what it left.
+   */
+  async function recover(jobs: readonly Waiter[], failure: OutcomeUnknown): Promise<void> {
+    const doubtful = batch + 1;
+    recoveringSince = clock.monotonicMs();
+    try {
+      const found = await persist(() => settle(doubtful));
+      if (found === "unknown") {
+        rejectAll(jobs, failure);
+        fence();
+        return;
+      }
+      batch = found.batch;
+      if (!found.isOurs) fence();
+      if (found.batch < doubtful || found.batch === doubtful + 1) rejectAll(jobs, storageUnavailable("passing"));
+      else answer(jobs, await persist(() => recall(bare(jobs), doubtful)));
+    } catch (error) {
+      // The pool is closed, or the statement is wrong: nobody will ever know.
+      rejectAll(jobs, error instanceof DomainError ? failure : error);
+    } finally {
+      recoveringSince = null;
+    }
+  }
+
+  /** @returns where the lane stands, or that another node has taken it over, and nobody can say any more */
+  async function settle(doubtful: number): Promise<{ batch: number; isOurs: boolean } | "unknown"> {
+    const [ours] = await pool.write<{ batch: number }>(
+      `update lane set batch = case when batch < $3::bigint then $3::bigint + 1 else batch end
+        where slot = $1::smallint and incarnation = $2::int returning batch::float8 as batch`,
+      [mark.slot, incarnation, doubtful],
+    );
+    if (ours) return { batch: ours.batch, isOurs: true };
+    const [row] = await pool.read<{ batch: number; incarnation: number | null }>(
+      "select batch::float8 as batch, incarnation from lane where slot = $1::smallint",
+      [mark.slot],
+    );
+    return row?.incarnation === null ? { batch: row.batch, isOurs: false } : "unknown";
+  }
+
+  /** Until the database answers. @throws what is no failure of the connection, and that the pool is closed */
+  async function persist<T>(run: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await run();
+      } catch (error) {
+        const isPassing =
+          error instanceof OutcomeUnknown || (error instanceof DomainError && error.code !== "shutting_down");
+        if (!isPassing) throw error;
+        await sleep(clock, recoveryPauseMs);
+      }
+    }
+  }
+
+  return {
+    submit(job, heavy = false) {
+      if (state === "closed") return Promise.reject(shuttingDown());
+      if (state === "fenced" || recoveringSince !== null) return Promise.reject(storageUnavailable("passing"));
+      return new Promise<Result>((resolve, reject) => {
+        (heavy ? heavyQueue : queue).push({ job, resolve, reject, since: clock.monotonicMs() });
+        if (queue.length >= enoughJobs) endRest();
+        running ??= work();
+      });
+    },
+    lagMs() {
+      const waiting = [recoveringSince, queue[0]?.since, heavyQueue[0]?.since].filter(
+        (since) => typeof since === "number",
+      );
+      return waiting.length === 0 ? 0 : clock.monotonicMs() - Math.min(...waiting);
+    },
+    async close() {
+      if (state === "open") state = "closed";
+      await running;
+    },
+  };
+}

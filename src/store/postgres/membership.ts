@@ -1,0 +1,175 @@
+import { StartupError } from "../../domain/errors.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { nodeSlots } from "./event-schema.ts";
+import { beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
+import type { Pool } from "./pool.ts";
+
+/**
+ * This process as a node: it keeps its lease, knows until when it may act on it, and rescues what dead nodes owned.
+ *
+ * It counts its time from when it *sent* a heartbeat, by its own monotonic clock, and the database counts from when it
+ * *heard* it: so this node always gives up first.
+ */
+export interface Membership {
+  /** Takes a slot. @throws StartupError when none becomes free */
+  start(): Promise<Node>;
+  /** The node that this process is; null while it has to find out whether it still is one. */
+  current(): Node | null;
+  /** Whether an attempt may start: it will have ended before the lease has. */
+  mayStart(): boolean;
+  /** Gives back what it owns, if the database can be reached. */
+  stop(): Promise<void>;
+}
+
+export const heartbeatMs = 3_000;
+/** An attempt takes 10 s at most, and a second for what comes before and after. */
+const longestAttemptMs = 11_000;
+/** So long after its last confirmed heartbeat was sent a node starts attempts. */
+export const startsForMs = leaseMs - longestAttemptMs;
+const rescueEveryMs = 1_000;
+/** Pause after a heartbeat that failed, or a join that found no slot. */
+const retryMs = 1_000;
+
+export interface MembershipOptions {
+  /** Used by nothing that may hold it up for seconds. */
+  pool: Pool;
+  clock: Clock;
+  description: NodeDescription;
+  /** It was declared dead: attempts are to be aborted, and what is held in memory is to be forgotten. It joins anew. */
+  onLost(): void;
+  /** It is a node again, under another incarnation. */
+  onJoined(node: Node): void;
+  /** Told of nodes that it rescued: what they owned is due. */
+  onRescued(incarnations: readonly number[]): void;
+  onFailure(error: unknown): void;
+}
+
+export function createMembership(options: MembershipOptions): Membership {
+  const { pool, clock, description, onLost, onJoined, onRescued, onFailure } = options;
+  let node: Node | null = null;
+  let stopping = false;
+  /** By the monotonic clock: when the last confirmed heartbeat was sent. */
+  let confirmedAt = Number.NEGATIVE_INFINITY;
+  /** Since when every call to the database was answered; null: the last one was not. */
+  let inTouchSince: number | null = null;
+  let cancelBeat = () => {};
+  let cancelRescue = () => {};
+  const underWay = new Set<Promise<void>>();
+
+  /** Calls the database, and keeps account of whether it answers. */
+  async function call<T>(run: () => Promise<T>): Promise<T> {
+    const sentAt = clock.monotonicMs();
+    try {
+      const result = await run();
+      inTouchSince ??= sentAt;
+      return result;
+    } catch (error) {
+      inTouchSince = null;
+      throw error;
+    }
+  }
+
+  const mayRescue = () => inTouchSince !== null && clock.monotonicMs() - inTouchSince >= leaseMs;
+
+  /** One try; a full house is cleared only by who has watched it for the whole of a lease. */
+  async function tryToJoin(): Promise<Node | "full" | "crowded"> {
+    const sentAt = clock.monotonicMs();
+    let joined = await call(() => join(pool, description));
+    if (joined === null && !mayRescue()) return "full";
+    if (joined === null) {
+      await call(() => rescueExpired(pool));
+      joined = await call(() => join(pool, description));
+    }
+    if (joined === null) return "crowded";
+    node = joined;
+    confirmedAt = sentAt;
+    return joined;
+  }
+
+  async function joinAnew(): Promise<void> {
+    while (!stopping) {
+      try {
+        const joined = await tryToJoin();
+        if (typeof joined !== "string") {
+          onJoined(joined);
+          return;
+        }
+      } catch (error) {
+        onFailure(error);
+      }
+      await pause(retryMs);
+    }
+  }
+
+  const pause = (ms: number) => sleep(clock, ms);
+
+  async function heartbeat(): Promise<void> {
+    const held = node;
+    if (held === null) return;
+    const sentAt = clock.monotonicMs();
+    let nextMs = retryMs;
+    try {
+      const isHeld = await call(() => beat(pool, held));
+      if (isHeld) {
+        confirmedAt = sentAt;
+        nextMs = Math.max(0, heartbeatMs - (clock.monotonicMs() - sentAt));
+      } else if (!stopping) {
+        node = null;
+        onLost();
+        await joinAnew();
+        nextMs = heartbeatMs;
+      }
+    } catch (error) {
+      onFailure(error);
+    }
+    if (!stopping) cancelBeat = clock.after(nextMs, () => run(heartbeat));
+  }
+
+  async function lookForDead(): Promise<void> {
+    if (node !== null && mayRescue()) {
+      try {
+        const rescued = await call(() => rescueExpired(pool));
+        if (rescued.length > 0) onRescued(rescued);
+      } catch (error) {
+        onFailure(error);
+      }
+    }
+    if (!stopping) cancelRescue = clock.after(rescueEveryMs, () => run(lookForDead));
+  }
+
+  function run(step: () => Promise<void>): void {
+    const done = step().finally(() => underWay.delete(done));
+    underWay.add(done);
+  }
+
+  return {
+    async start() {
+      for (;;) {
+        const joined = await tryToJoin();
+        if (joined === "crowded") {
+          throw new StartupError(
+            `All ${nodeSlots} places for nodes on this database are taken. Try: stop one of them, or wait until the lease ` +
+              "of one that was killed has run out.",
+          );
+        }
+        if (joined !== "full") {
+          cancelBeat = clock.after(heartbeatMs, () => run(heartbeat));
+          cancelRescue = clock.after(rescueEveryMs, () => run(lookForDead));
+          return joined;
+        }
+        await pause(retryMs);
+      }
+    },
+    current: () => node,
+    mayStart: () => node !== null && !stopping && clock.monotonicMs() - confirmedAt < startsForMs,
+    async stop() {
+      stopping = true;
+      cancelBeat();
+      cancelRescue();
+      await Promise.all(underWay);
+      const held = node;
+      node = null;
+      if (held !== null) await retire(pool, held.incarnation).catch(onFailure);
+    },
+  };
+}

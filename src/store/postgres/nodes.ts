@@ -1,0 +1,121 @@
+import { laneSlots, nodeSlots } from "./event-schema.ts";
+import { arrayText } from "./parameters.ts";
+import type { Pool, Transaction } from "./pool.ts";
+
+/**
+ * The nodes that share a database. Each holds a slot under an incarnation, a number that is never given twice, for as long
+ * as its lease goes on; leases go by the clock of the database alone. What it owns in the queue bears its incarnation.
+ *
+ *   free ─ join ─▶ held ─ heartbeat ─▶ held …
+ *                   │ the lease runs out, and another node sees it; or the node leaves
+ *                   ▼
+ *                 rescued: its lanes are fenced, then what it owned is unowned, then the slot is free
+ */
+export interface Node {
+  readonly slot: number;
+  readonly incarnation: number;
+  readonly lanes: readonly LaneMark[];
+}
+
+/** Where a lane of a node stands. */
+export interface LaneMark {
+  readonly slot: number;
+  /** Number of the last batch that it wrote, whoever had it then. */
+  readonly batch: number;
+}
+
+export interface NodeDescription {
+  /** For people. */
+  name: string;
+  /** Where it listens. */
+  listener: string;
+  /** Migrations that its program knows. */
+  schema: number;
+  /** How many lanes it writes by, up to `laneSlots`. */
+  lanes: number;
+}
+
+/** So long after its last heartbeat a node is taken for dead. */
+export const leaseMs = 20_000;
+
+const leaseText = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
+
+/** Another node may take the same free slot at the same moment; then the next one is tried. */
+const mostTries = nodeSlots;
+
+/** Takes the lowest free slot. @returns null when none is free */
+export async function join(pool: Pool, description: NodeDescription): Promise<Node | null> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    const outcome = await pool.transact((tx) => take(tx, description));
+    if (outcome !== "taken") return outcome === "full" ? null : outcome;
+  }
+  return null;
+}
+
+async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDescription) {
+  const [free] = await tx.run<{ slot: number }>(
+    `select s.slot from generate_series(0, ${nodeSlots - 1}) as s(slot)
+      where not exists (select 1 from node where node.slot = s.slot) order by s.slot limit 1`,
+  );
+  if (!free) return "full";
+  const [taken] = await tx.run<{ incarnation: number }>(
+    `insert into node (slot, incarnation, lease_until, name, listener, schema)
+     values ($1, nextval('node_incarnation'), ${leaseText}, $2, $3, $4)
+     on conflict (slot) do nothing returning incarnation`,
+    [free.slot, name, listener, schema],
+  );
+  if (!taken) return "taken";
+  const marks = await tx.run<LaneMark>(
+    `insert into lane (slot, incarnation, batch)
+     select $1::int * ${laneSlots} + i, $2, 0 from generate_series(0, $3::int - 1) i
+     on conflict (slot) do update set incarnation = excluded.incarnation
+     returning slot, batch::float8 as batch`,
+    [free.slot, taken.incarnation, lanes],
+  );
+  return { slot: free.slot, incarnation: taken.incarnation, lanes: [...marks].sort((a, b) => a.slot - b.slot) };
+}
+
+/** Extends the lease. @returns false: the node was declared dead, and what it owned is somebody else's */
+export async function beat(pool: Pool, { slot, incarnation }: Node): Promise<boolean> {
+  const rows = await pool.write(
+    `update node set lease_until = ${leaseText} where slot = $1 and incarnation = $2 returning 1`,
+    [slot, incarnation],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Ends the nodes whose leases have run out. Only a node that was itself in touch with the database for the whole of a lease
+ * may do this: after a failover, or a pause of the server, all leases have run out, and nobody is dead.
+ *
+ * @returns their incarnations
+ */
+export const rescueExpired = (pool: Pool): Promise<number[]> =>
+  rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
+
+/** Ends one node, whatever its lease: one that leaves, or the earlier life of one that is known to have ended. */
+export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
+  rescue(pool, "incarnation = $1 for update", [incarnation]);
+
+/**
+ * One transaction, in this order, and each step a statement of its own, which sees all that was committed before it began:
+ *
+ * 1. the nodes, locked: a late heartbeat waits, and finds nothing;
+ * 2. their lanes lose their incarnation: that waits for the statement that a lane has under way, and fences later ones;
+ * 3. what they own is unowned, with what that last statement added. In one statement with 2, what a late accept commits
+ *    meanwhile would be missed, and stay owned by nobody who lives. Without an index on the owner it reads the whole queue:
+ *    half a second for a million rows;
+ * 4. their slots are free.
+ */
+function rescue(pool: Pool, which: string, values: readonly number[] = []): Promise<number[]> {
+  return pool.transact(async (tx) => {
+    const dead = await tx.run<{ incarnation: number }>(`select incarnation from node where ${which}`, values);
+    if (dead.length === 0) return [];
+    const incarnations = dead.map(({ incarnation }) => incarnation);
+    const listed = [arrayText(incarnations)];
+    await tx.run("update lane set incarnation = null where incarnation = any($1::int[])", listed);
+    await tx.run("update pending set owner = null where owner = any($1::int[])", listed);
+    await tx.run("delete from node where incarnation = any($1::int[])", listed);
+    return incarnations;
+  });
+}

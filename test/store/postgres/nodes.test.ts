@@ -1,0 +1,277 @@
+import { expect, test } from "bun:test";
+import { createMembership, type MembershipOptions } from "../../../src/store/postgres/membership.ts";
+import { beat, join, type Node, rescueExpired, retire } from "../../../src/store/postgres/nodes.ts";
+import { arrayText } from "../../../src/store/postgres/parameters.ts";
+import type { Pool } from "../../../src/store/postgres/pool.ts";
+import { createManualClock } from "../../support/manual-clock.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { accept, acceptText, description, expire, markOf, queueOf, whenWaiting } from "./event-lane.ts";
+
+describeWithPostgres("nodes", () => {
+  const postgres = usePostgres();
+  const open = async (size = 4) => postgres.pool(await postgres.migrated(), { size });
+  const joined = async (pool: Pool): Promise<Node> => {
+    const node = await join(pool, description);
+    if (!node) throw new Error("No slot is free");
+    return node;
+  };
+
+  test("that join at once hold each a slot of its own, until none is left", async () => {
+    const pool = await open(8);
+    const nodes = await Promise.all(Array.from({ length: 40 }, () => join(pool, description)));
+    const held = nodes.filter((node) => node !== null);
+    expect(held.map(({ slot }) => slot).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 32 }, (_, i) => i));
+    expect(new Set(held.map(({ incarnation }) => incarnation)).size).toBe(32);
+    const lanes = held.flatMap((node) => node.lanes.map(({ slot }) => slot));
+    expect(lanes.every((slot, i) => Math.floor(slot / 4) === held[Math.floor(i / 2)]?.slot)).toBe(true);
+    expect(new Set(lanes).size).toBe(64);
+  });
+
+  test("take the lowest slot that is free, under a number that nobody had", async () => {
+    const pool = await open();
+    const [first, second] = [await joined(pool), await joined(pool)];
+    await retire(pool, first.incarnation);
+    const third = await joined(pool);
+    expect([first.slot, second.slot, third.slot]).toEqual([0, 1, 0]);
+    expect(third.incarnation).toBeGreaterThan(second.incarnation);
+  });
+
+  test("go on with the numbers of the lanes that they take over", async () => {
+    const pool = await open();
+    const first = await joined(pool);
+    const { slot } = markOf(first);
+    await accept(pool, [1], [slot, first.incarnation, 1]);
+    await retire(pool, first.incarnation);
+    expect((await joined(pool)).lanes).toEqual([
+      { slot, batch: 1 },
+      { slot: slot + 1, batch: 0 },
+    ]);
+  });
+
+  test("that beat are not rescued, and those whose lease has run out are", async () => {
+    const pool = await open();
+    const [living, dead] = [await joined(pool), await joined(pool)];
+    await expire(pool, dead);
+    expect(await beat(pool, living)).toBe(true);
+    expect(await rescueExpired(pool)).toEqual([dead.incarnation]);
+    expect(await rescueExpired(pool)).toEqual([]);
+    expect([await beat(pool, living), await beat(pool, dead)]).toEqual([true, false]);
+  });
+
+  test("that are late, and were not missed, go on", async () => {
+    const pool = await open();
+    const node = await joined(pool);
+    await expire(pool, node);
+    expect(await beat(pool, node)).toBe(true);
+    expect(await rescueExpired(pool)).toEqual([]);
+  });
+
+  test("leave what they owned to whoever claims it, and their late statements do nothing", async () => {
+    const pool = await open();
+    const [living, dead] = [await joined(pool), await joined(pool)];
+    await accept(pool, [1, 2], [markOf(dead).slot, dead.incarnation, 1]);
+    await accept(pool, [3], [markOf(living).slot, living.incarnation, 1]);
+    await expire(pool, dead);
+    await rescueExpired(pool);
+    expect(await accept(pool, [4], [markOf(dead).slot, dead.incarnation, 2])).toEqual([]);
+    expect(await accept(pool, [5], [markOf(dead, 1).slot, dead.incarnation, 1])).toEqual([]);
+    expect(await queueOf(pool)).toEqual([
+      { seq: 1, owner: null },
+      { seq: 2, owner: null },
+      { seq: 3, owner: living.incarnation },
+    ]);
+  });
+
+  test("are rescued by one of many who look at once", async () => {
+    const pool = await open(6);
+    const dead = await joined(pool);
+    await expire(pool, dead);
+    const rescued = await Promise.all(Array.from({ length: 6 }, () => rescueExpired(pool)));
+    expect(rescued.flat()).toEqual([dead.incarnation]);
+  });
+
+  /** An accept that has written and not committed when the rescue begins, and commits while that waits for it. */
+  async function lateAccept(rescue: (pool: Pool) => Promise<unknown>) {
+    const pool = await open();
+    const dead = await joined(pool);
+    await expire(pool, dead);
+    const written = Promise.withResolvers<void>();
+    const mayCommit = Promise.withResolvers<void>();
+    const late = pool.transact(async (tx) => {
+      await tx.run(acceptText, [markOf(dead).slot, dead.incarnation, 1, arrayText([1])]);
+      written.resolve();
+      await mayCommit.promise;
+    });
+    await written.promise;
+    const rescued = rescue(pool);
+    await whenWaiting(pool, 1);
+    mayCommit.resolve();
+    await Promise.all([late, rescued]);
+    return { owners: (await queueOf(pool)).map(({ owner }) => owner), dead };
+  }
+
+  test("that commit while they are rescued leave no orphan", async () => {
+    expect((await lateAccept(rescueExpired)).owners).toEqual([null]);
+  });
+
+  test("would leave one if they were rescued in one statement", async () => {
+    const inOne = (pool: Pool) =>
+      pool.write(`with dead as (select incarnation from node where lease_until < clock_timestamp() for update),
+        fenced as (update lane set incarnation = null from dead where lane.incarnation = dead.incarnation returning 1)
+        update pending set owner = null from dead where owner = dead.incarnation and (select count(*) from fenced) >= 0`);
+    const { owners, dead } = await lateAccept(inOne);
+    expect(owners).toEqual([dead.incarnation]);
+  });
+
+  test("that race with their rescue either wrote, and own nothing any more, or did not write", async () => {
+    const pool = await open(4);
+    let wrote = 0;
+    const races = 300;
+    for (let race = 0; race < races; race++) {
+      const dead = await joined(pool);
+      const { slot, batch } = markOf(dead);
+      const second = markOf(dead, 1);
+      await expire(pool, dead);
+      const seqs = [race * 2 + 1, race * 2 + 2] as const;
+      const [, ...answers] = await Promise.all([
+        rescueExpired(pool),
+        accept(pool, [seqs[0]], [slot, dead.incarnation, batch + 1]),
+        accept(pool, [seqs[1]], [second.slot, dead.incarnation, second.batch + 1]),
+      ]);
+      wrote += answers.flat().length;
+    }
+    const queue = await queueOf(pool);
+    expect(queue.filter(({ owner }) => owner !== null)).toEqual([]);
+    expect(queue).toHaveLength(wrote);
+    expect(await pool.read("select 1 from event")).toHaveLength(wrote);
+  });
+
+  /** A node whose time passes when the test says so. */
+  async function member(pool: Pool, options: Partial<MembershipOptions> = {}) {
+    const time = createManualClock();
+    const told: string[] = [];
+    let joinedAnew = Promise.withResolvers<Node>();
+    let rescued = Promise.withResolvers<readonly number[]>();
+    let failed = Promise.withResolvers<unknown>();
+    const membership = createMembership({
+      pool,
+      clock: time.clock,
+      description,
+      onLost: () => told.push("lost"),
+      onJoined: (node) => joinedAnew.resolve(node),
+      onRescued: (incarnations) => rescued.resolve(incarnations),
+      onFailure: (error) => failed.resolve(error),
+      ...options,
+    });
+    postgres.cleanUpFirst(() => membership.stop());
+    const node = await membership.start();
+    return {
+      membership,
+      node,
+      told,
+      time,
+      whenJoined: () => joinedAnew.promise.finally(() => (joinedAnew = Promise.withResolvers())),
+      whenRescued: () => rescued.promise.finally(() => (rescued = Promise.withResolvers())),
+      whenFailed: () => failed.promise.finally(() => (failed = Promise.withResolvers())),
+      /** Lets time pass up to the next heartbeat, and waits until that is answered. */
+      async beat() {
+        const next = time.whenSet(3_000);
+        time.advance(3_000);
+        await next;
+      },
+    };
+  }
+
+  test("whose row is gone learn it at their next heartbeat, and join anew", async () => {
+    const pool = await open();
+    const { membership, node, told, time, whenJoined } = await member(pool);
+    await retire(pool, node.incarnation);
+    expect(membership.current()).toEqual(node);
+    time.advance(3_000);
+    const next = await whenJoined();
+    expect(told).toEqual(["lost"]);
+    expect(next.incarnation).toBeGreaterThan(node.incarnation);
+    expect(membership.current()).toEqual(next);
+    expect(await beat(pool, next)).toBe(true);
+  });
+
+  test("start attempts for 9 s after the last heartbeat that was confirmed, counted from when it was sent", async () => {
+    const url = await postgres.migrated();
+    const pool = postgres.pool(url, { size: 2 });
+    const { membership, time, beat: next, whenFailed } = await member(pool);
+    time.advance(2_999);
+    expect(membership.mayStart()).toBe(true);
+    const set = time.whenSet(3_000);
+    time.advance(1);
+    await set;
+    time.advance(2_000);
+    await next();
+    expect(membership.mayStart()).toBe(true);
+    // From here on nothing is confirmed.
+    await pool.close();
+    time.advance(3_000);
+    await whenFailed();
+    time.advance(5_999);
+    expect(membership.mayStart()).toBe(true);
+    time.advance(1);
+    expect(membership.mayStart()).toBe(false);
+  });
+
+  test("rescue only after they were in touch with the database for a whole lease", async () => {
+    const pool = await open();
+    const { time, beat: next, whenRescued } = await member(pool);
+    const dead = await joined(pool);
+    await accept(pool, [1], [markOf(dead).slot, dead.incarnation, 1]);
+    await expire(pool, dead);
+    for (let i = 0; i < 6; i++) await next();
+    expect(await queueOf(pool)).toEqual([{ seq: 1, owner: dead.incarnation }]);
+    const look = time.whenSet(1_000);
+    time.advance(2_000);
+    await look;
+    time.advance(1_000);
+    expect(await whenRescued()).toEqual([dead.incarnation]);
+    expect(await queueOf(pool)).toEqual([{ seq: 1, owner: null }]);
+  });
+
+  test("that stop give everything back at once", async () => {
+    const pool = await open();
+    const { membership, node } = await member(pool);
+    await accept(pool, [1], [markOf(node).slot, node.incarnation, 1]);
+    await membership.stop();
+    expect(await queueOf(pool)).toEqual([{ seq: 1, owner: null }]);
+    expect(await pool.read("select 1 from node")).toHaveLength(0);
+    expect([membership.current(), membership.mayStart()]).toEqual([null, false]);
+  });
+
+  test("that find every slot taken say so, unless those who hold them are dead", async () => {
+    const pool = await open();
+    const nodes = await Promise.all(Array.from({ length: 32 }, () => joined(pool)));
+    const time = createManualClock();
+    const membership = createMembership({
+      pool,
+      clock: time.clock,
+      description,
+      onLost() {},
+      onJoined() {},
+      onRescued() {},
+      onFailure() {},
+    });
+    const watch = async (starting: Promise<unknown>) => {
+      let isDone = false;
+      const done = starting.finally(() => (isDone = true)).catch(() => {});
+      while (!isDone) {
+        await Promise.race([time.whenSet(1_000), done]);
+        time.advance(1_000);
+      }
+    };
+    const refused = membership.start();
+    await watch(refused);
+    await expect(refused).rejects.toThrow(/All 32 places .* Try: stop one of them/);
+    const dead = nodes[7];
+    if (dead) await expire(pool, dead);
+    const started = membership.start();
+    await watch(started);
+    expect((await started).slot).toBe(dead?.slot ?? -1);
+    await membership.stop();
+  });
+});
