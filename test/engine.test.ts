@@ -17,7 +17,8 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
   const sent: number[] = [];
   const none = {
     dueLanes: async () => [],
-    dueDeliveries: async () => ({ due: [], nextDueAt: null }),
+    claim: async () => ({ due: [], nextDueAt: null }),
+    release: async () => {},
     queueReplayBatch: async () => null,
     failDeliveriesOfRemoved: async () => false,
     eraseDeleted: async () => false,

@@ -200,7 +200,7 @@ export interface AcceptedEvents {
   readonly repeated: boolean;
   /** Of the first event. */
   readonly ingestedAt: number;
-  /** The deliveries to make, in order; empty when `repeated`. */
+  /** The deliveries to make, in order, which the caller owns; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
   /** Records that have failed as they were accepted, for want of a webhook; 0 when `repeated`. */
   readonly failed: number;
@@ -255,10 +255,20 @@ export interface EventVerbs {
 
 // ---------------------------------------------------------------- deliveries
 
-export interface DueLane {
-  readonly webhookKey: number;
+/** What a webhook is found by. */
+export interface WebhookRef {
   readonly tenantKey: number;
+  readonly webhookKey: number;
+}
+
+export interface DueLane extends WebhookRef {
   readonly firstDueAt: number;
+}
+
+/** `nextDueAt`: when the next delivery of the webhook is due that nobody owns; null: there is none. */
+export interface Claimed {
+  readonly due: readonly DueDelivery[];
+  readonly nextDueAt: number | null;
 }
 
 export interface Settlement {
@@ -287,6 +297,11 @@ export interface Settled {
  */
 export const keptAttempts = 100;
 
+/**
+ * A pending delivery is owned from the moment in which it is accepted or claimed until it is settled or released; meanwhile
+ * `claim` gives it to nobody. Nothing else ends that: not the end of its webhook or its account, and not a replay, whose run
+ * can be claimed once the attempt of the one before has been settled. After a restart nothing is owned.
+ */
 export interface DeliveryVerbs {
   /**
    * Every registered webhook with pending deliveries, whenever they are due, without a walk through them. Those of an
@@ -294,16 +309,15 @@ export interface DeliveryVerbs {
    */
   dueLanes(): Promise<DueLane[]>;
   /**
-   * The deliveries of one webhook that are due, the longest waiting first, and when the next one after them is. A removed
-   * webhook, a deleted account and one that the operator has suspended have none, and null.
+   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed webhook, a deleted
+   * account and one that the operator has suspended have none, and null.
    */
-  dueDeliveries(
-    webhookKey: number,
-    now: number,
-    limit: number,
-  ): Promise<{ due: DueDelivery[]; nextDueAt: number | null }>;
+  claim(webhook: WebhookRef, now: number, limit: number): Promise<Claimed>;
+  /** Gives back what no attempt will be made for: it can be claimed as it stands. What is not owned is passed over. */
+  release(deliveries: readonly DueDelivery[]): Promise<void>;
   /**
-   * Logs the attempt and moves the record on, if the run is still the current one. A retry for a removed webhook fails.
+   * Logs the attempt and moves the record on, if the run is still the current one; whatever it says, the delivery is not
+   * owned any more. A retry for a removed webhook fails.
    * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. When the store may not
    * grow, the body of the answer is left out.
    */

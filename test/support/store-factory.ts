@@ -133,8 +133,15 @@ export async function createWorld(backend: StoreBackend) {
     tenant: (given?: Parameters<typeof newTenant>[0]) => store.createTenant(newTenant(given), clock.now()),
     setUrls: (tenant: Tenant, ...urls: string[]) =>
       store.replaceWebhooks(tenant.key, newWebhooks(...urls), 10, clock.now()),
-    accept: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
+    /** Accepts events and owns their deliveries. */
+    acceptOwned: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
       store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")], ...given }),
+    /** Accepts events whose deliveries are nobody's. */
+    async accept(tenant: Tenant, given: Partial<AcceptRequest> = {}) {
+      const accepted = await world.acceptOwned(tenant, given);
+      await store.release(accepted.deliveries);
+      return accepted;
+    },
     /** Many events, whose payload nobody looks at. */
     async acceptMany(tenant: Tenant, count: number) {
       const eventIds: string[] = [];
@@ -144,29 +151,34 @@ export async function createWorld(backend: StoreBackend) {
       }
       return eventIds;
     },
-    /** One event and its only delivery. */
+    /** The only delivery of an event, which is owned. */
     async delivery(tenant: Tenant): Promise<DueDelivery> {
-      const [delivery] = (await world.accept(tenant)).deliveries;
+      const [delivery] = (await world.acceptOwned(tenant)).deliveries;
       if (!delivery) throw new Error("The tenant has no webhook");
       return delivery;
     },
     settle: (delivery: DueDelivery, outcome: Outcome) => store.settle(settlementOf(delivery, outcome, clock.now())),
     /** Accepts an event and ends the run of each of its deliveries. */
     async event(tenant: Tenant, ...outcomes: Outcome[]) {
-      const { eventIds, deliveries } = await world.accept(tenant);
+      const { eventIds, deliveries } = await world.acceptOwned(tenant);
       for (const [i, outcome] of outcomes.entries()) {
         const delivery = deliveries[i];
         if (delivery) await world.settle(delivery, outcome);
       }
+      await store.release(deliveries.slice(outcomes.length));
       return eventIds[0] ?? "";
     },
-    /** All deliveries of the tenant that are due. */
-    async due(tenant: Tenant): Promise<DueDelivery[]> {
+    /** Claims all deliveries of the tenant that are due. */
+    async claim(tenant: Tenant): Promise<DueDelivery[]> {
       const lanes = (await store.dueLanes()).filter(({ tenantKey }) => tenantKey === tenant.key);
-      const pages = await Promise.all(
-        lanes.map(({ webhookKey }) => store.dueDeliveries(webhookKey, clock.now(), 10_000)),
-      );
+      const pages = await Promise.all(lanes.map((lane) => store.claim(lane, clock.now(), 10_000)));
       return pages.flatMap(({ due }) => due);
+    },
+    /** All that could be claimed now. */
+    async due(tenant: Tenant): Promise<DueDelivery[]> {
+      const due = await world.claim(tenant);
+      await store.release(due);
+      return due;
     },
     async page(tenant: Tenant, given: Partial<Parameters<Store["page"]>[0]> = {}) {
       const { records, ...rest } = await store.page({ tenantKey: tenant.key, page: 0, size: 1000, ...given });

@@ -10,6 +10,7 @@ import { createAlarm } from "./alarm.ts";
 import type { DeliveryControl } from "./control.ts";
 import { createHindsight } from "./hindsight.ts";
 import { createReadyWebhooks } from "./ready-webhooks.ts";
+import { already, createReturns } from "./returns.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
 import { createWindow, withoutRequest } from "./window.ts";
 
@@ -18,18 +19,18 @@ import { createWindow, withoutRequest } from "./window.ts";
  *
  *   commit ──offer──▶ fresh ─┐
  *                            ├─▶ one queue a webhook ─▶ served in turn ─▶ deliver ─▶ settle
- *   table ───load───▶ stored ┘         ▲                                                │
+ *   table ───claim──▶ stored ┘         ▲                                                │
  *     ▲                                └── dueAt: when the table has something for it ◀─┘
- *     └── what found no room in the window stays there and is loaded when its turn comes
+ *     └─release── what finds no room in the window, or nothing more goes out for
  *
- * Claiming writes nothing: what is in flight is in memory, and after a crash every pending row is due again.
+ * What is here is owned here: the store gives it to nobody else until its attempt is settled, or it is released.
  */
 export interface Dispatcher extends DeliveryControl {
   /** Finds out what is pending and begins. */
   start(): Promise<void>;
-  /** Fresh deliveries, straight from their commit. */
+  /** Fresh deliveries, straight from their commit, and owned. */
   offer(deliveries: readonly DueDelivery[]): void;
-  /** Starts nothing more, waits for what is in flight, at most `graceMs`. Resolves with what was left. */
+  /** Starts nothing more, gives back what waits, and lets what is in flight end, at most `graceMs`. Resolves with what was left. */
   stop(graceMs: number): Promise<number>;
   /** The store takes no writes: nothing starts whose outcome could not be recorded. */
   stall(stalled: boolean): void;
@@ -44,17 +45,15 @@ export interface Dispatcher extends DeliveryControl {
 
 /** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
 const windowPerWebhook = 256;
-/** Deliveries loaded at once for a webhook that answers. */
+/** Deliveries claimed at once for a webhook that answers. */
 const loadBatch = 64;
 /** And for any other, or while memory is short: a crowd's backlogs would fill it. */
 const leastLoadBatch = 2;
-/** Reads under way of which the window does not know yet how much they bring. */
+/** Claims under way of which the window does not know yet how much they bring. */
 const maxLargeLoads = 4;
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
-/** Of what is due by now: not the time of now, or it would wait for that again when the clock is set back. */
-const already = 0;
-/** Pause after a failed read of the table. */
+/** Pause after the table could not be asked. */
 const loadRetryMs = 1000;
 
 export interface DispatcherDeps {
@@ -80,6 +79,15 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   let stopping = false;
   let started = false;
   const window = createWindow();
+  const returns = createReturns({
+    store,
+    clock,
+    log,
+    onReturned(delivery, dueAt) {
+      if (!hindsight.isOutdated(delivery)) expect(queueOf(delivery.webhookKey, delivery.tenantKey), dueAt);
+    },
+    onEnd: pump,
+  });
   const idleWaiters: (() => void)[] = [];
 
   function queueOf(webhookKey: number, tenantKey: number): WebhookQueue {
@@ -161,8 +169,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
             eventId: delivery.eventId,
             error: describe(error),
           });
-          queue.release(delivery.deliveryKey);
-          if (!stopping) expect(queue, clock.now() + loadRetryMs);
+          returns.giveBack([delivery], clock.now() + loadRetryMs);
           return null;
         },
       )
@@ -178,11 +185,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
-    const isOvertaken = queue.release(delivery.deliveryKey);
-    if (result.kind === "aborted") return null;
-    hindsight.attemptSettled(delivery);
+    if (result.kind === "aborted") {
+      returns.giveBack([delivery]);
+      return null;
+    }
     ready.learn(queue, result.answered);
-    if (isOvertaken || result.kind === "superseded") expect(queue, already);
+    if (result.kind === "superseded") expect(queue, already);
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
     return result.connectionFree;
   }
@@ -197,12 +205,16 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     // What could not go out would wait in memory, where it takes the place of others.
     const batch = Math.max(1, Math.min(most, pace.tokens(queue)));
     store
-      .dueDeliveries(queue.webhookKey, now, queue.heldCount + batch)
+      .claim(queue, now, batch)
       .then(
         (found) => {
-          for (const delivery of found.due) {
-            queue.tier = delivery.tier;
-            if (!hindsight.isOutdated(delivery) && queue.addStored(delivery)) window.hold(delivery);
+          if (isClosed(queue)) returns.giveBack(found.due);
+          else {
+            for (const delivery of found.due) {
+              queue.tier = delivery.tier;
+              queue.addStored(delivery);
+              window.hold(delivery);
+            }
           }
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
         },
@@ -221,17 +233,28 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   const isIdle = () =>
-    started && loads === 0 && admission.inFlight === 0 && window.deliveries === 0 && ready.isEmpty() && pace.isEmpty();
+    started &&
+    loads === 0 &&
+    !returns.areUnderWay &&
+    admission.inFlight === 0 &&
+    window.deliveries === 0 &&
+    ready.isEmpty() &&
+    pace.isEmpty();
 
-  /** Drops what waits in memory for a webhook; the records stay in the table. */
-  function drop(queue: WebhookQueue): void {
-    for (const delivery of queue.clear()) window.letGo(delivery);
+  /** Nothing goes out to it from here, for the time being or ever. */
+  const isClosed = (queue: WebhookQueue) => queue.removed || paused.has(queue.tenantKey) || stopping;
+
+  /** Gives back what waits for these webhooks. */
+  function drop(dropped: readonly WebhookQueue[]): void {
+    const waiting = dropped.flatMap((queue) => queue.clear());
+    for (const delivery of waiting) window.letGo(delivery);
+    returns.giveBack(waiting);
   }
 
   /** Starts nothing more there. It is known until what is in flight has ended: a deletion may still have to abort that. */
   function close(queue: WebhookQueue): void {
     queue.removed = true;
-    drop(queue);
+    drop([queue]);
     if (queue.inFlight === 0) queues.delete(queue.webhookKey);
   }
 
@@ -264,23 +287,27 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
 
     offer(deliveries) {
+      const homeless: DueDelivery[] = [];
       for (const offered of deliveries) {
-        if (hindsight.isOutdated(offered)) continue;
+        if (hindsight.isOutdated(offered)) {
+          homeless.push(offered);
+          continue;
+        }
         const delivery = withoutRequest(offered);
         const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
         queue.tier = delivery.tier;
-        const waiting = queue.heldCount - queue.inFlight;
         // What finds no token waits in the table; here it would take the place of others.
-        const mayHold = queue.heldCount < windowPerWebhook && waiting < pace.tokens(queue);
+        const mayHold = queue.waiting + queue.inFlight < windowPerWebhook && queue.waiting < pace.tokens(queue);
         // On hold, the window would keep what came last, and send it before what has waited longer.
-        const hasRoom = !onHold && mayHold && window.hasRoomFor(delivery);
-        if (hasRoom && queue.addFresh(delivery)) {
-          window.hold(delivery);
-          makeReady(queue);
-        } else {
-          expect(queue, already);
+        if (onHold || isClosed(queue) || !mayHold || !window.hasRoomFor(delivery)) {
+          homeless.push(offered);
+          continue;
         }
+        queue.addFresh(delivery);
+        window.hold(delivery);
+        makeReady(queue);
       }
+      returns.giveBack(homeless);
       pump();
     },
 
@@ -316,7 +343,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     pauseTenant(tenantKey) {
       paused.add(tenantKey);
-      for (const queue of queuesOf(tenantKey)) drop(queue);
+      drop(queuesOf(tenantKey));
       pump();
     },
 
@@ -344,6 +371,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     async stop(graceMs) {
       stopping = true;
       alarm.stop();
+      drop([...queues.values()]);
       if (admission.inFlight > 0) {
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);
@@ -353,6 +381,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
           };
         });
       }
+      await returns.stop();
       return admission.inFlight;
     },
 

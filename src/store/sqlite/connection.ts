@@ -4,6 +4,7 @@ import type { BillingRows } from "./billing-rows.ts";
 import type { DamageReport } from "./damage.ts";
 import type { HoldTenant } from "./held-tenants.ts";
 import type { BooksFile } from "./open-books.ts";
+import type { Ownership } from "./ownership.ts";
 import type { Queries } from "./queries.ts";
 import type { Reader } from "./reader.ts";
 import type { RowKeys } from "./row-keys.ts";
@@ -16,6 +17,7 @@ export interface Connection {
   readonly writer: Writer;
   readonly hold: HoldTenant;
   readonly rowKeys: RowKeys;
+  readonly ownership: Ownership;
   readonly billing: BillingRows;
   readonly books: BooksFile;
   /** Reads that are quick enough for the event loop. */

@@ -1,72 +1,27 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import { type Failure, type FailureCode, unreadable, webhookRemoved } from "../../domain/failure.ts";
-import { asQueued, type FoundRecord, giveUp, type RecordChange, settle } from "../../domain/settlement.ts";
-import type { Tier } from "../../domain/tenant.ts";
+import { type FailureCode, webhookRemoved } from "../../domain/failure.ts";
+import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
-import { encodeEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import { type DeliveryVerbs, type DueLane, keptAttempts, type Settled, type Settlement } from "../store.ts";
+import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
+import { isStorageDamaged } from "./damage.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames, stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
-import { wholeLabel } from "./replay-rows.ts";
+import type { WaitingRecord, WaitingRecords } from "./waiting-records.ts";
 import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
 
-/** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
-const pendingWebhooks = `
-  select min(webhook_key) from delivery where state = 0
-  union all
-  select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
-  from lane where lane.webhook_key is not null`;
-
-/** The queue. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
-export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): DeliveryVerbs {
-  const { client, writer, hold, rowKeys, reportDamage } = connection;
-
-  const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
-    with recursive lane (webhook_key) as (${pendingWebhooks})
-    select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
-           (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
-    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-    where webhook.removed_at is null and tenant.deleted_at is null`);
-
-  // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
-  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; tier: Tier; url: string }, [number]>(`
-    select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
-    from webhook join tenant on tenant.key = webhook.tenant_key
-    where webhook.key = ?1
-      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
-
-  const dueColumns = `
-    select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
-    from delivery d
-    join event on event.seq = d.event_seq
-    left join replay on replay.key = d.replay_key`;
-  const selectDue = client.prepare<DueRow, [number, number, number]>(`${dueColumns}
-    where d.state = 0 and d.webhook_key = ?1 and d.next_attempt_at <= ?2
-    order by d.next_attempt_at, d.key
-    limit ?3`);
-
-  // Inside the index, which the damage of a row leaves whole.
-  const selectDueKeys = client.prepare<{ key: number }, [number, number, number, number]>(
-    `select key from delivery where state = 0 and webhook_key = ?1 and next_attempt_at <= ?2
-     order by next_attempt_at, key limit ?3 offset ?4`,
-  );
-  const selectDueByKey = client.prepare<DueRow, [number]>(`${dueColumns} where d.key = ?1`);
-  const selectPending = client.prepare<{ tenantKey: number; eventSeq: number; replayKey: number | null }, [number]>(
-    "select tenant_key as tenantKey, event_seq as eventSeq, replay_key as replayKey from delivery where key = ?1 and state = 0",
-  );
-
-  const selectNextDue = client.prepare<{ at: number | null }, [number, number]>(
-    "select min(next_attempt_at) as at from delivery where state = 0 and webhook_key = ?1 and next_attempt_at > ?2",
-  );
-
+/** How deliveries end. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
+export function deliveryVerbs(
+  { client, writer, hold, rowKeys, ownership, reportDamage }: Connection,
+  ledger: ReplayLedger,
+  waiting: WaitingRecords,
+  { mayGrow }: Growth,
+): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failDeliveriesOfRemoved"> {
   /** Only a record that is in the state and the run that were decided about. */
   const updateRecord = client.prepare(
     `update delivery
@@ -116,27 +71,9 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
        and key not in (select value from json_each(?1)) order by removed_at limit 1`,
   );
   const markDrained = client.prepare("update webhook set drained = 1 where key = ?1");
-  const selectWaiting = client.prepare<{ key: number; tenantKey: number; replayKey: number | null }, [number, number]>(
+  const selectWaiting = client.prepare<WaitingRecord, [number, number]>(
     "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
   );
-  const updateWaiting = client.prepare(
-    `update delivery
-     set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6
-     where key = ?1`,
-  );
-
-  // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
-  const selectDepth = client.prepare<{ pending: number | null; oldestDueAt: number | null }, []>(`
-    with recursive lane (webhook_key) as (${pendingWebhooks}),
-    active (tenant_key, first_due_at) as (
-      select tenant.key,
-             (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
-      from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-      where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
-    )
-    select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
-           (select min(first_due_at) from active) as oldestDueAt`);
-
   /** @param countedBy key of the record whose count of attempts is the attempt's number */
   function log({ delivery, attempt }: Settlement, countedBy: number): number {
     const key = rowKeys.nextAttempt();
@@ -211,26 +148,6 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
     return late;
   }
 
-  /** A record that waits ends without an attempt. */
-  function failWaiting(
-    tx: WriteTransaction,
-    { key, tenantKey, replayKey }: { key: number; tenantKey: number; replayKey: number | null },
-    failure: Failure,
-  ): void {
-    const held = hold(tx, tenantKey);
-    const failed = giveUp(failure, tx.orderedNow);
-    updateWaiting.run(
-      key,
-      stateNumber[failed.state],
-      failed.finishedAt,
-      failed.errorReason,
-      failed.errorCode,
-      failed.statusCode,
-    );
-    held.counters = moveState(held.counters, "PENDING", failed.state);
-    if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
-  }
-
   /** Of the record that goes on for the URL of a removed webhook, registered again; it has counted the attempt by then. */
   function countForSuccessor({ tenantKey, eventSeq, url }: DueDelivery): number | null {
     const successor = selectSuccessor.get(tenantKey, eventSeq, url);
@@ -238,78 +155,25 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
     return successor?.key ?? null;
   }
 
-  /** Deliveries that are due, and whose rows cannot be read or written: nothing is sent whose outcome has no place. */
-  const setAside = new Set<number>();
-  /** Removed webhooks with such a delivery. */
+  /** Removed webhooks of which something that waits cannot be written. */
   const undrainable = new Set<number>();
 
-  /** As `selectDue`, row by row, without those that are damaged. */
-  function readableDue(webhookKey: number, now: number, limit: number): { rows: DueRow[]; damaged: number[] } {
-    const rows: DueRow[] = [];
-    const damaged: number[] = [];
-    for (let offset = 0; rows.length < limit; offset += limit) {
-      const keys = selectDueKeys.all(webhookKey, now, limit, offset);
-      for (const { key } of keys) {
-        const row = setAside.has(key) ? null : unlessDamaged(() => selectDueByKey.get(key));
-        if (row && isWhole(row.payload, row.checksum)) rows.push(row);
-        else if (!setAside.has(key)) damaged.push(key);
-      }
-      if (keys.length < limit) break;
-    }
-    return { rows: rows.slice(0, limit), damaged };
-  }
-
-  /** An event that cannot be read is never delivered: its record fails, and its webhook goes on with the others. */
-  async function failDamaged(keys: readonly number[]): Promise<void> {
-    for (const deliveryKey of keys) {
-      try {
-        await writer.submit<void>((tx) => {
-          const found = selectPending.get(deliveryKey);
-          if (!found) return;
-          failWaiting(tx, { key: deliveryKey, ...found }, unreadable);
-          reportDamage(damagedEvent(found.eventSeq));
-        });
-      } catch (error) {
-        if (!isStorageDamaged(error)) throw error;
-        setAside.add(deliveryKey);
-        reportDamage(`The delivery with the key ${deliveryKey}`);
-      }
-    }
-  }
-
   return {
-    dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
-
-    async dueDeliveries(webhookKey, now, limit) {
-      const receiver = selectReceiver.get(webhookKey);
-      if (!receiver) return { due: [], nextDueAt: null };
-      let rows = unlessDamaged(() => selectDue.all(webhookKey, now, limit));
-      if (!rows?.every(({ payload, checksum }) => isWhole(payload, checksum))) {
-        const found = readableDue(webhookKey, now, limit);
-        rows = found.rows;
-        await failDamaged(found.damaged);
-      }
-      const due = rows.map(({ key, idTail, checksum: _, ...row }): DueDelivery => {
-        return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row };
-      });
-      const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now)?.at ?? null);
-      return { due, nextDueAt };
-    },
-
     async settle(settlement) {
       const { delivery } = settlement;
       try {
-        return await writer.submit<Settled>((tx) => {
+        const settled = await writer.submit<Settled>((tx) => {
           const held = hold(tx, delivery.tenantKey);
           if (held.gone) return { kind: "gone", attemptKey: null };
           const { kind, isLate } = settleRecord(tx, held, settlement);
           const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
           return { kind, attemptKey: log(settlement, countedBy) };
         });
+        ownership.end([delivery]);
+        return settled;
       } catch (error) {
         if (!isStorageDamaged(error)) throw error;
-        // Tried again, it would be sent again, and again without a trace.
-        setAside.add(delivery.deliveryKey);
+        // It stays owned for good: claimed again, it would be sent again, and again without a trace.
         reportDamage(`The delivery of ${delivery.eventId}`);
         return { kind: "gone", attemptKey: null };
       }
@@ -327,9 +191,9 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
         return await writer.submit<boolean>((tx) => {
           key = draining();
           if (key === null) return false;
-          const waiting = selectWaiting.all(key, limit);
-          for (const record of waiting) failWaiting(tx, record, webhookRemoved);
-          if (waiting.length < limit) markDrained.run(key);
+          const records = selectWaiting.all(key, limit);
+          for (const record of records) waiting.fail(tx, record, webhookRemoved);
+          if (records.length < limit) markDrained.run(key);
           return draining() !== null;
         });
       } catch (error) {
@@ -339,23 +203,5 @@ export function deliveryVerbs(connection: Connection, ledger: ReplayLedger, { ma
         return true;
       }
     },
-
-    async queueDepth() {
-      const depth = selectDepth.get();
-      return { pending: depth?.pending ?? 0, oldestDueAt: depth?.oldestDueAt ?? null };
-    },
   };
-}
-
-interface DueRow {
-  key: number;
-  eventSeq: number;
-  run: number;
-  attemptsInRun: number;
-  attempts: number;
-  replayKey: number | null;
-  replayGroupId: string | null;
-  idTail: Uint8Array;
-  payload: Uint8Array;
-  checksum: number | null;
 }

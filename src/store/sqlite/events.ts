@@ -20,7 +20,7 @@ import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 import { cursorOver, type StepList } from "./step-cursor.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import { refuse, type WriteTransaction } from "./writer.ts";
+import { type Refusal, refuse, type WriteTransaction } from "./writer.ts";
 
 /** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowRows = 2_000;
@@ -31,7 +31,7 @@ const heavyEvents = 50;
 const utf8 = new TextDecoder();
 
 export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVerbs {
-  const { client, db, writer, hold, rowKeys, queries, reader, reportDamage } = connection;
+  const { client, db, writer, hold, rowKeys, ownership, queries, reader, reportDamage } = connection;
 
   const insertEvent = client.prepare(
     "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
@@ -148,8 +148,15 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
   }
 
   return {
-    acceptEvents: ({ tenantKey, payloads, idempotency, isAbandoned }) =>
-      writer.submit<AcceptedEvents>((tx) => {
+    async acceptEvents({ tenantKey, payloads, idempotency, isAbandoned }) {
+      // From within the transaction on, also while its outcome is in doubt; the job may run once more, with other keys.
+      let owned: readonly DueDelivery[] = [];
+      const own = (deliveries: readonly DueDelivery[]) => {
+        ownership.end(owned);
+        ownership.take(deliveries);
+        owned = deliveries;
+      };
+      const job = (tx: WriteTransaction): AcceptedEvents | Refusal => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
@@ -165,11 +172,19 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
           return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [], failed: 0 };
         }
         const accepted = store(tx, held, payloads, acceptance.records);
+        own(accepted.deliveries);
         if (idempotency) {
           remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
         }
         return accepted;
-      }, payloads.length >= heavyEvents),
+      };
+      try {
+        return await writer.submit(job, payloads.length >= heavyEvents);
+      } catch (error) {
+        own([]);
+        throw error;
+      }
+    },
 
     page: (query) =>
       readOrRefuse(listDamaged(query.tenantKey), async () => {

@@ -25,7 +25,9 @@ import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
 import { createBooksFile } from "./open-books.ts";
+import { createOwnership } from "./ownership.ts";
 import { createQueries } from "./queries.ts";
+import { queueVerbs } from "./queue.ts";
 import { createReader, createSameThreadReader } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
 import { replayVerbs } from "./replays.ts";
@@ -34,6 +36,7 @@ import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { statVerbs } from "./stats.ts";
 import { tenantVerbs } from "./tenants.ts";
+import { createWaitingRecords } from "./waiting-records.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
 import { createWriter, type WriterOptions } from "./writer.ts";
@@ -105,6 +108,7 @@ export function openSqliteStore({
     writer,
     hold,
     rowKeys: createRowKeys(client),
+    ownership: createOwnership(),
     billing,
     books: createBooksFile(client, hold, billing),
     queries,
@@ -112,6 +116,7 @@ export function openSqliteStore({
     reportDamage,
   };
   const ledger = createReplayLedger(client);
+  const waiting = createWaitingRecords(connection, ledger);
   const store: Store = {
     ...withKeyCache({
       ...tenantVerbs(connection),
@@ -122,7 +127,8 @@ export function openSqliteStore({
     }),
     ...webhookVerbs(connection),
     ...eventVerbs(connection, { mayGrow }),
-    ...deliveryVerbs(connection, ledger, { mayGrow }),
+    ...queueVerbs(connection, waiting),
+    ...deliveryVerbs(connection, ledger, waiting, { mayGrow }),
     ...replayVerbs(connection, ledger, { mayGrow }),
     ...statVerbs(connection),
     ...inboxVerbs(connection),

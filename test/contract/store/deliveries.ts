@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 
@@ -24,7 +26,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const delivery = await world.delivery(tenant);
         await world.settle(delivery, "retry");
         world.clock.advance(60_000);
-        const [again] = await world.due(tenant);
+        const [again] = await world.claim(tenant);
         expect(again).toMatchObject({ attempts: 1, attemptsInRun: 1, run: 1 });
         expect(again && (await world.settle(again, "delivered"))).toMatchObject({ kind: "settled" });
         expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
@@ -60,10 +62,10 @@ export function deliveriesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
         await world.replayEvent(tenant, delivery.eventId);
-        const [newer] = await world.due(tenant);
-        expect(newer).toMatchObject({ run: 2, attemptsInRun: 0 });
         expect(await world.settle(delivery, "failed")).toMatchObject({ kind: "superseded" });
         expect(await world.records(tenant, delivery.eventId)).toEqual([`PENDING ${a}`]);
+        const [newer] = await world.claim(tenant);
+        expect(newer).toMatchObject({ run: 2, attemptsInRun: 0, attempts: 1 });
         expect(newer && (await world.settle(newer, "delivered"))).toMatchObject({ kind: "settled" });
         expect(await world.settle(delivery, "delivered")).toMatchObject({ kind: "superseded" });
         const attempts = await world.attemptsOf(tenant.key, delivery.eventId);
@@ -96,11 +98,11 @@ export function deliveriesContract(backend: StoreBackend): void {
         await world.store.failDeliveriesOfRemoved(100);
         await world.setUrls(tenant, a);
         await world.replayEvent(tenant, delivery.eventId);
-        const [newer] = await world.due(tenant);
+        const [newer] = await world.claim(tenant);
         if (newer) await world.settle(newer, "retry");
         await world.settle(delivery, "delivered");
         world.clock.advance(60_000);
-        const [again] = await world.due(tenant);
+        const [again] = await world.claim(tenant);
         if (again) await world.settle(again, "delivered");
         const attempts = await world.attemptsOf(tenant.key, delivery.eventId);
         expect(attempts?.map(({ number }) => number)).toEqual([1, 2, 3]);
@@ -154,8 +156,12 @@ export function deliveriesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const [webhook] = await world.store.webhooks(tenant.key);
         const start = world.clock.now();
-        const due = (limit: number, now = world.clock.now()) =>
-          world.store.dueDeliveries(webhook?.key ?? 0, now, limit);
+        const due = async (limit: number, now = world.clock.now()) => {
+          const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+          const claimed = await world.store.claim(ref, now, limit);
+          await world.store.release(claimed.due);
+          return claimed;
+        };
         expect(await due(10)).toEqual({ due: [], nextDueAt: null });
         const retried = await world.event(tenant, "retry");
         expect(await due(10)).toEqual({ due: [], nextDueAt: start + 60_000 });
@@ -188,11 +194,115 @@ export function deliveriesContract(backend: StoreBackend): void {
 
       test("of a deleted tenant is empty", async () => {
         const tenant = await world.tenant({ urls: [a] });
-        const { webhookKey } = await world.delivery(tenant);
+        await world.accept(tenant);
+        const [lane] = await world.store.dueLanes();
         await world.store.deleteTenant(tenant.key, 1);
         const empty = { due: [], nextDueAt: null };
-        expect(await world.store.dueDeliveries(webhookKey, world.clock.now(), 10)).toEqual(empty);
+        expect(lane && (await world.store.claim(lane, world.clock.now(), 10))).toEqual(empty);
         expect(await world.store.queueDepth()).toEqual({ pending: 0, oldestDueAt: null });
+      });
+    });
+
+    describe("a delivery that is owned", () => {
+      /** What is done with a delivery that somebody owns; whether it can be claimed afterwards, and as which run. */
+      const deeds: readonly [string, (delivery: DueDelivery, tenant: Tenant) => Promise<unknown>, number | null][] = [
+        ["nothing", async () => {}, null],
+        ["it is released", (delivery) => world.store.release([delivery]), 1],
+        ["it is settled", (delivery) => world.settle(delivery, "delivered"), null],
+        [
+          "it is settled, and the time of its retry has come",
+          async (delivery) => {
+            await world.settle(delivery, "retry");
+            world.clock.advance(60_000);
+          },
+          1,
+        ],
+        ["its event is replayed", ({ eventId }, tenant) => world.replayEvent(tenant, eventId), null],
+        [
+          "its event is replayed, and it is settled then",
+          async (delivery, tenant) => {
+            await world.replayEvent(tenant, delivery.eventId);
+            await world.settle(delivery, "delivered");
+          },
+          2,
+        ],
+        [
+          "its event is replayed, and it is released then",
+          async (delivery, tenant) => {
+            await world.replayEvent(tenant, delivery.eventId);
+            await world.store.release([delivery]);
+          },
+          2,
+        ],
+        [
+          "it is settled, and its event is replayed in the same breath",
+          (delivery, tenant) =>
+            Promise.all([world.settle(delivery, "failed"), world.replayEvent(tenant, delivery.eventId)]),
+          2,
+        ],
+        [
+          "its account pauses and goes on",
+          async (_, tenant) => {
+            await world.store.suspend(tenant.key, "operator", 1);
+            await world.store.resume(tenant.key, "operator");
+          },
+          null,
+        ],
+        ["the store is closed and opened again", () => world.reopen(), 1],
+      ];
+      test.each(deeds)("%s: who claims it then gets the run %p", async (_, deed, run) => {
+        const tenant = await world.tenant({ urls: [a] });
+        await world.accept(tenant);
+        const [claimed] = await world.claim(tenant);
+        if (!claimed) throw new Error("it is due");
+        await deed(claimed, tenant);
+        expect((await world.claim(tenant)).map((delivery) => delivery.run)).toEqual(run === null ? [] : [run]);
+      });
+
+      test("is so from the moment in which its event was accepted", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const delivery = await world.delivery(tenant);
+        expect(await world.claim(tenant)).toEqual([]);
+        await world.store.release([delivery]);
+        expect(await world.claim(tenant)).toMatchObject([{ eventId: delivery.eventId }]);
+      });
+
+      test("is claimed once, however many claim at the same time", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids = await world.acceptMany(tenant, 20);
+        const claims = await Promise.all(Array.from({ length: 6 }, () => world.claim(tenant)));
+        expect(claims.flatMap((due) => due.map(({ eventId }) => eventId)).sort()).toEqual([...ids].sort());
+      });
+
+      test("takes no room of those that are not, and is not waited for", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const [webhook] = await world.store.webhooks(tenant.key);
+        const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+        const start = world.clock.now();
+        const ids = await world.acceptMany(tenant, 5);
+        const claim = async (limit: number, now = start) => {
+          const { due, nextDueAt } = await world.store.claim(ref, now, limit);
+          return { ids: due.map(({ eventId }) => eventId), nextDueAt };
+        };
+        expect(await claim(2)).toEqual({ ids: ids.slice(0, 2), nextDueAt: start });
+        expect(await claim(2)).toEqual({ ids: ids.slice(2, 4), nextDueAt: start });
+        expect(await claim(2)).toEqual({ ids: ids.slice(4), nextDueAt: null });
+        // By a clock that was set back all of them lie ahead.
+        expect(await claim(2, start - 1_000)).toEqual({ ids: [], nextDueAt: null });
+      });
+
+      test("of a removed webhook ends with the attempt, and of an erased account with its rows", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const { deliveries } = await world.acceptOwned(tenant);
+        await world.setUrls(tenant, b);
+        while (await world.store.failDeliveriesOfRemoved(10));
+        const [forA, forB] = deliveries as [DueDelivery, DueDelivery];
+        expect(await world.settle(forA, "failed")).toMatchObject({ kind: "settled" });
+        await world.store.deleteTenant(tenant.key, 1);
+        while (await world.store.eraseDeleted(100));
+        expect(await world.settle(forB, "delivered")).toEqual({ kind: "gone", attemptKey: null });
+        await world.store.release([forA, forB]);
+        expect(await world.store.dueLanes()).toEqual([]);
       });
     });
 
@@ -254,7 +364,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "failed");
         const { replay } = await world.replayEvent(tenant, id);
-        const [delivery] = await world.due(tenant);
+        const [delivery] = await world.claim(tenant);
         await world.setUrls(tenant);
         await world.store.failDeliveriesOfRemoved(10);
         expect(await world.replay(tenant, replay.id)).toMatchObject({ status: "completed", failed: 1, delivered: 0 });

@@ -56,7 +56,7 @@ export function erasureContract(backend: StoreBackend): void {
             latency: new Map([[3, 1]]),
           },
         ]);
-        const [delivery] = await world.due(tenant);
+        const [delivery] = await world.claim(tenant);
         if (!delivery) throw new Error("something is due");
         return { tenant, delivery };
       }

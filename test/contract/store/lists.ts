@@ -68,7 +68,7 @@ export function listsContract(backend: StoreBackend): void {
       for (let n = 0; n < 4; n++) {
         world.clock.advance(1_000);
         await world.replayEvent(tenant, id);
-        for (const delivery of await world.due(tenant)) await world.settle(delivery, "failed");
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "failed");
       }
       const numbers = async (offset: number) =>
         (await world.attemptsOf(tenant.key, id, { offset, limit: 2 }))?.map(({ number }) => number);
@@ -92,7 +92,7 @@ export function listsContract(backend: StoreBackend): void {
       const id = await world.event(tenant, "failed");
       const order = newReplay("single", { eventId: id, label });
       expect((await world.store.replayEvent(tenant.key, order, world.clock.now())).replay.replayGroupId).toBe(label);
-      const [delivery] = await world.due(tenant);
+      const [delivery] = await world.claim(tenant);
       if (!delivery) throw new Error("The replay is due");
       expect(delivery.replayGroupId).toBe(label);
       await world.settle(delivery, "delivered");

@@ -114,7 +114,9 @@ export function maintenanceContract(backend: StoreBackend): void {
         const action = random(9);
         if (action <= 2) ids.push((await world.accept(tenant)).eventIds[0] ?? "");
         else if (action <= 4) {
-          held.push(...(await world.due(tenant)).slice(0, 3));
+          const due = await world.claim(tenant);
+          held.push(...due.slice(0, 3));
+          await world.store.release(due.slice(3));
           const [delivery] = held.splice(random(held.length || 1), 1);
           const outcome = (["delivered", "failed", "retry"] as const)[random(3)] ?? "failed";
           if (delivery) await world.store.settle(settlementOf(delivery, outcome, world.clock.now()));

@@ -37,7 +37,7 @@ export function meteringContract(backend: StoreBackend): void {
       for (let time = 0; time < times; time++) {
         world.clock.advance(1_000);
         await world.replayEvent(tenant, eventId);
-        for (const delivery of await world.due(tenant)) await world.settle(delivery, "delivered");
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
       }
     }
 

@@ -23,7 +23,7 @@ export function replaysContract(backend: StoreBackend): void {
         const { replay, webhookKeys } = await world.replayEvent(tenant, id);
         expect(webhookKeys).toEqual((await world.store.webhooks(tenant.key)).map(({ key }) => key));
         expect(replay).toMatchObject({ kind: "single", status: "running", selected: 1, queued: 3, skipped: 0 });
-        const due = await world.due(tenant);
+        const due = await world.claim(tenant);
         expect(
           due.map(({ url, run, attempts, attemptsInRun, replayGroupId }) => [
             url,
@@ -51,7 +51,7 @@ export function replaysContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "failed");
         const first = (await world.replayEvent(tenant, id)).replay;
-        const [overtaken] = await world.due(tenant);
+        const [overtaken] = await world.claim(tenant);
         const second = (await world.replayEvent(tenant, id)).replay;
         expect(await world.replay(tenant, first.id)).toMatchObject({ status: "completed", superseded: 1 });
         if (overtaken) await world.settle(overtaken, "delivered");
@@ -98,7 +98,7 @@ export function replaysContract(backend: StoreBackend): void {
         await world.setUrls(tenant);
         await world.setUrls(tenant, a);
         await world.replayEvent(tenant, id);
-        const [delivery] = await world.due(tenant);
+        const [delivery] = await world.claim(tenant);
         if (delivery) await world.settle(delivery, "delivered");
         const attempts = await world.attemptsOf(tenant.key, id);
         expect(attempts?.map(({ number }) => number)).toEqual([1, 2]);
@@ -115,7 +115,7 @@ export function replaysContract(backend: StoreBackend): void {
 
     describe("a bulk replay", () => {
       const settleAll = async (tenant: Tenant) => {
-        for (const delivery of await world.due(tenant)) await world.settle(delivery, "delivered");
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
       };
 
       test("of all takes every event that was there when it was asked for", async () => {
@@ -168,7 +168,7 @@ export function replaysContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const failed = await world.event(tenant, "retry");
         world.clock.advance(60_000);
-        const [delivery] = await world.due(tenant);
+        const [delivery] = await world.claim(tenant);
         if (delivery) await world.settle(delivery, "failed");
         world.clock.advance(-3_600_000);
         await world.reopen();
@@ -228,7 +228,7 @@ export function replaysContract(backend: StoreBackend): void {
         expect(turns.indexOf(2)).toBe(1);
         expect(await world.replay(one, replays[0]?.id ?? "")).toMatchObject({ status: "running", queued: 4 });
         expect(await world.replay(one, replays[1]?.id ?? "")).toMatchObject({ status: "waiting", queued: 0 });
-        for (const delivery of await world.due(one)) await world.settle(delivery, "delivered");
+        for (const delivery of await world.claim(one)) await world.settle(delivery, "delivered");
         await queueAll();
         expect(turns.filter((turn) => turn < 2)).toEqual([0, 0, 1, 1]);
         const [first] = replays;
@@ -273,7 +273,7 @@ export function replaysContract(backend: StoreBackend): void {
         const next = await world.startReplay(tenant, "all");
         expect(await world.queueAll()).toEqual([]);
         expect(await world.store.cancelReplay(tenant.key, id, 1)).toMatchObject({ status: "cancelled", queued: 1 });
-        const [delivery] = await world.due(tenant);
+        const [delivery] = await world.claim(tenant);
         if (delivery) await world.settle(delivery, "delivered");
         expect(await world.replay(tenant, id)).toMatchObject({ status: "cancelled", delivered: 1 });
         await world.queueAll();

@@ -121,7 +121,7 @@ export function webhookHealthContract(backend: StoreBackend): void {
       await event(tenant, "delivered");
       world.clock.advance(1_000);
       await world.replayEvent(tenant, id);
-      const [delivery] = await world.due(tenant);
+      const [delivery] = await world.claim(tenant);
       if (!delivery) throw new Error("the replay is due");
       await world.settle(delivery, "retry");
       const [[, health] = []] = await healthOf(tenant);
@@ -132,7 +132,8 @@ export function webhookHealthContract(backend: StoreBackend): void {
       const tenant = await world.tenant({ urls: [a] });
       const overtaken = await world.delivery(tenant);
       await world.replayEvent(tenant, overtaken.eventId);
-      const [delivery] = await world.due(tenant);
+      await world.store.release([overtaken]);
+      const [delivery] = await world.claim(tenant);
       if (!delivery) throw new Error("the replay is due");
       await world.settle(delivery, "delivered");
       world.clock.advance(1_000);

@@ -5,7 +5,7 @@ import { createDispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store, WebhookRef } from "../../../src/store/store.ts";
 import { dueDelivery } from "../../support/due-delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
@@ -17,6 +17,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 function setUp() {
   const clock = createFakeClock();
   const table = new Map<number, DueDelivery>();
+  const owned = new Set<number>();
   const tiers = new Map<number, Tier>();
   const started: { webhookKey: number; deliveryKey: number; at: number }[] = [];
   let loads = 0;
@@ -29,11 +30,17 @@ function setUp() {
       const keys = new Set([...table.values()].map(({ webhookKey }) => webhookKey));
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: accountOf(webhookKey), firstDueAt: 0 }));
     },
-    async dueDeliveries(webhookKey: number, now: number, limit: number) {
+    async claim({ webhookKey }: WebhookRef, now: number, limit: number) {
       loads += 1;
-      const all = [...table.values()].filter((delivery) => delivery.webhookKey === webhookKey);
+      const all = [...table.values()].filter(
+        (delivery) => delivery.webhookKey === webhookKey && !owned.has(delivery.deliveryKey),
+      );
       const due = all.slice(0, limit).map((delivery) => ({ ...delivery, tier: tierOf(delivery.tenantKey) }));
+      for (const { deliveryKey } of due) owned.add(deliveryKey);
       return { due, nextDueAt: all.length > limit ? now : null };
+    },
+    async release(deliveries: readonly DueDelivery[]) {
+      for (const { deliveryKey } of deliveries) owned.delete(deliveryKey);
     },
   } as unknown as Store;
   const pace = createAccountPace(clock, rates);
@@ -69,7 +76,10 @@ function setUp() {
         const tenantKey = accountOf(webhookKey);
         return dueDelivery({ deliveryKey: lastKey, webhookKey, tenantKey, tier: tierOf(tenantKey) });
       });
-      for (const delivery of deliveries) table.set(delivery.deliveryKey, delivery);
+      for (const delivery of deliveries) {
+        table.set(delivery.deliveryKey, delivery);
+        owned.add(delivery.deliveryKey);
+      }
       return deliveries;
     },
     offer: (webhookKey: number, count: number) => dispatcher.offer(world.accept(webhookKey, count)),

@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import type { Delivered, Route } from "../../../src/delivery/deliver.ts";
 import { createAccountPace } from "../../../src/delivery/queue/account-pace.ts";
 import { silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
-import { createDispatcher } from "../../../src/delivery/queue/dispatcher.ts";
+import { createDispatcher, type Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { Store, WebhookRef } from "../../../src/store/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const settled: Delivered = { kind: "settled", answered: true, next: { kind: "delivered" }, connectionFree: null };
@@ -28,20 +28,26 @@ const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): Due
   replayGroupId: null,
 });
 
-/** A table of pending deliveries, and attempts that end when the test says so. */
+/** A table of pending deliveries, each of which is somebody's or nobody's, and attempts that end when the test says so. */
 function setUp({
   concurrency = 16,
   table = [] as DueDelivery[],
   onLoad = () => {},
+  onRelease = () => {},
   clock = systemClock,
 }: {
   concurrency?: number;
   table?: DueDelivery[];
   onLoad?: () => void;
+  onRelease?: () => void;
   clock?: Clock;
 } = {}) {
   const pending = new Map(table.map((delivery) => [delivery.deliveryKey, delivery]));
-  const inFlight = new Map<number, { delivery: DueDelivery; route: Route; end(result?: Delivered): void }>();
+  const owned = new Set<number>();
+  const inFlight = new Map<
+    number,
+    { delivery: DueDelivery; route: Route; end(result?: Delivered): void; fail(): void }
+  >();
   const startedKeys: number[] = [];
   let onStart = () => {};
   let isTableHidden = false;
@@ -51,29 +57,38 @@ function setUp({
       const keys = new Set([...pending.values()].map(({ webhookKey }) => webhookKey));
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: webhookKey, firstDueAt: 0 }));
     },
-    async dueDeliveries(webhookKey: number, now: number, limit: number) {
+    async claim({ webhookKey }: WebhookRef, now: number, limit: number) {
       onLoad();
       const due: DueDelivery[] = [];
       if (isTableHidden) return { due, nextDueAt: null };
       for (const delivery of pending.values()) {
         if (due.length === limit) break;
-        if (delivery.webhookKey === webhookKey) due.push(delivery);
+        if (delivery.webhookKey === webhookKey && !owned.has(delivery.deliveryKey)) due.push(delivery);
       }
+      for (const { deliveryKey } of due) owned.add(deliveryKey);
       return { due, nextDueAt: due.length === limit ? now : null };
     },
+    async release(deliveries: readonly DueDelivery[]) {
+      onRelease();
+      for (const { deliveryKey } of deliveries) owned.delete(deliveryKey);
+    },
   } as unknown as Store;
-  const dispatcher = createDispatcher({
+  const created = createDispatcher({
     store,
     clock,
     log: silentLog,
     webhookConcurrency: concurrency,
     pace: createAccountPace(clock, { free: null, pro: null, business: null, enterprise: null }),
     deliver: (delivery, route) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         startedKeys.push(delivery.deliveryKey);
         inFlight.set(delivery.deliveryKey, {
           delivery,
           route,
+          fail() {
+            inFlight.delete(delivery.deliveryKey);
+            reject(new Error("a defect"));
+          },
           end(result = settled) {
             inFlight.delete(delivery.deliveryKey);
             if (result.next?.kind === "retry") {
@@ -81,11 +96,24 @@ function setUp({
             } else if (result.kind === "settled") {
               pending.delete(delivery.deliveryKey);
             }
+            if (result.kind !== "aborted") owned.delete(delivery.deliveryKey);
             resolve(result);
           },
         });
         onStart();
       }),
+  });
+  /** As ingestion does it: what is offered is owned. */
+  const dispatcher: Dispatcher = Object.create(created, {
+    offer: {
+      value(deliveries: readonly DueDelivery[]) {
+        for (const delivery of deliveries) {
+          pending.set(delivery.deliveryKey, delivery);
+          owned.add(delivery.deliveryKey);
+        }
+        created.offer(deliveries);
+      },
+    },
   });
   /** Resolves when this many attempts are in flight. */
   const whenInFlight = (count: number) =>
@@ -110,7 +138,7 @@ function setUp({
     isTableHidden = false;
     dispatcher.wake(answering);
   }
-  return { dispatcher, start, inFlight, startedKeys, pending, whenInFlight, endAll };
+  return { dispatcher, start, inFlight, startedKeys, pending, owned, whenInFlight, endAll };
 }
 
 const range = (count: number, webhookKey = 1) =>
@@ -236,11 +264,15 @@ describe("the dispatcher", () => {
     expect(dispatcher.held).toBeLessThan(4 * crowd.length);
   });
 
-  test("a delivery that is held is not loaded a second time", async () => {
+  test("a delivery that is owned is not claimed a second time", async () => {
     const table = range(40);
-    const { dispatcher, start, startedKeys, endAll, whenInFlight } = setUp({ concurrency: 100, table });
+    const { dispatcher, start, startedKeys, endAll, whenInFlight } = setUp({
+      concurrency: 100,
+      table: table.slice(10),
+    });
     await start(1);
     dispatcher.offer(table.slice(0, 10));
+    dispatcher.wake([1]);
     await whenInFlight(40);
     expect(new Set(startedKeys).size).toBe(startedKeys.length);
     endAll();
@@ -248,21 +280,20 @@ describe("the dispatcher", () => {
     expect(startedKeys).toHaveLength(40);
   });
 
-  test("what is offered, or read, after its attempt was settled is not sent again", async () => {
-    const late: DueDelivery[] = [];
-    const { dispatcher, startedKeys, endAll, pending } = setUp({
-      onLoad: () => late.map((d) => pending.set(d.deliveryKey, d)),
-    });
+  test("a newer run is sent once the attempt of the one before has ended", async () => {
+    const { dispatcher, inFlight, startedKeys, pending, whenInFlight } = setUp();
     await dispatcher.start();
     dispatcher.offer([deliveryOf(1)]);
-    endAll();
-    await dispatcher.whenIdle();
-    late.push(deliveryOf(1)); // as a read that was begun before the attempt ended still has it
+    pending.set(1, { ...deliveryOf(1), run: 2 });
     dispatcher.wake([1]);
+    await Promise.resolve();
+    expect(startedKeys).toEqual([1]);
+    inFlight.get(1)?.end({ ...settled, kind: "superseded" });
+    await whenInFlight(1);
+    expect(inFlight.get(1)?.delivery.run).toBe(2);
+    inFlight.get(1)?.end();
     await dispatcher.whenIdle();
-    dispatcher.offer([deliveryOf(1)]);
-    await dispatcher.whenIdle();
-    expect([startedKeys, dispatcher.held]).toEqual([[1], 0]);
+    expect(startedKeys).toEqual([1, 1]);
   });
 
   test("a retry is made when its time has come", async () => {
@@ -353,10 +384,10 @@ describe("the dispatcher", () => {
 
   test("what the table had for a webhook that was removed meanwhile is let go", async () => {
     const world = setUp({ table: range(3), onLoad: () => world.dispatcher.removeWebhooks([1]) });
-    const { dispatcher, startedKeys } = world;
+    const { dispatcher, startedKeys, owned } = world;
     await dispatcher.start();
     await dispatcher.whenIdle();
-    expect([startedKeys, dispatcher.held]).toEqual([[], 0]);
+    expect([startedKeys, dispatcher.held, owned.size]).toEqual([[], 0, 0]);
   });
 
   test("the attempts of a deleted account are broken off", async () => {
@@ -415,5 +446,67 @@ describe("the dispatcher", () => {
     await start(1);
     dispatcher.offer(range(2));
     expect(await dispatcher.stop(10)).toBe(2);
+  });
+
+  const turnedAway: readonly [string, number, (world: ReturnType<typeof setUp>) => void][] = [
+    ["nothing is wrong", 3, () => {}],
+    ["its account pauses", 1, ({ dispatcher }) => dispatcher.pauseTenant(1)],
+    ["its webhook is removed", 1, ({ dispatcher }) => dispatcher.removeWebhooks([1])],
+    ["its account is deleted", 1, ({ dispatcher }) => dispatcher.stopTenant(1)],
+    ["the program stops", 1, ({ dispatcher }) => void dispatcher.stop(10_000)],
+    ["its attempt was broken off", 2, ({ inFlight }) => inFlight.get(1)?.end({ ...settled, kind: "aborted" })],
+    ["its attempt is broken", 2, ({ inFlight }) => inFlight.get(1)?.fail()],
+  ];
+  test.each(turnedAway)("gives back what will not go out: when %s, of three %i are left", async (_, left, happen) => {
+    const world = setUp({ concurrency: 1, clock: createFakeClock() });
+    await world.dispatcher.start();
+    world.dispatcher.offer([1, 2, 3].map((key) => deliveryOf(key)));
+    world.dispatcher.hold(true);
+    happen(world);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(world.owned.size).toBe(left);
+  });
+
+  test("gives back what is offered beyond its window, or while it holds back, pauses or stops", async () => {
+    const { dispatcher, start, owned, whenInFlight } = setUp();
+    await start(1);
+    dispatcher.offer(range(300));
+    await whenInFlight(16);
+    await Promise.resolve();
+    expect(owned.size).toBe(dispatcher.held);
+    expect(owned.size).toBeLessThanOrEqual(256);
+    const before = owned.size;
+    dispatcher.pauseTenant(2);
+    dispatcher.offer(range(3, 2));
+    dispatcher.hold(true);
+    dispatcher.offer(range(3, 3));
+    void dispatcher.stop(10_000);
+    dispatcher.offer(range(3, 4));
+    await Promise.resolve();
+    expect(owned.size).toBe(16);
+    expect(before).toBeGreaterThan(16);
+  });
+
+  test("tries again to give back what the store did not take, and sends it then", async () => {
+    const clock = createFakeClock();
+    let isDown = true;
+    const { dispatcher, owned, startedKeys } = setUp({
+      clock,
+      onRelease() {
+        if (isDown) throw new Error("the storage is away");
+      },
+    });
+    await dispatcher.start();
+    dispatcher.pauseTenant(1);
+    dispatcher.offer([deliveryOf(1)]);
+    const rest = () => new Promise((resolve) => setImmediate(resolve));
+    await rest();
+    dispatcher.resumeTenant(1);
+    isDown = false;
+    await rest();
+    expect([owned.size, startedKeys]).toEqual([1, []]);
+    clock.advance(1_000);
+    await rest();
+    expect(startedKeys).toEqual([1]);
   });
 });

@@ -72,7 +72,7 @@ describe("a database from before failures had codes", () => {
     expect(await read()).toEqual(earlier);
 
     clock.advance(60_000);
-    const [again] = (await store.dueDeliveries(delivery.webhookKey, clock.now(), 1)).due as [DueDelivery];
+    const [again] = (await store.claim(delivery, clock.now(), 1)).due as [DueDelivery];
     await store.settle(settlementOf(again, "failed", clock.now()));
     expect(await read()).toEqual({
       ...{ errorReason, errorCode: "http_status", statusCode: 503, lastErrorCode: "http_status" },

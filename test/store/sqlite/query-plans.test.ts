@@ -10,13 +10,16 @@ import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
 import { openDatabase } from "../../../src/store/sqlite/open.ts";
 import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
+import { createOwnership } from "../../../src/store/sqlite/ownership.ts";
 import { createQueries } from "../../../src/store/sqlite/queries.ts";
+import { queueVerbs } from "../../../src/store/sqlite/queue.ts";
 import { createReader } from "../../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../../src/store/sqlite/replay-ledger.ts";
 import { replayVerbs } from "../../../src/store/sqlite/replays.ts";
 import { createRowKeys } from "../../../src/store/sqlite/row-keys.ts";
 import { createSandboxBooks } from "../../../src/store/sqlite/sandbox-books.ts";
 import { statVerbs } from "../../../src/store/sqlite/stats.ts";
+import { createWaitingRecords } from "../../../src/store/sqlite/waiting-records.ts";
 import { webhookVerbs } from "../../../src/store/sqlite/webhooks.ts";
 import type { Writer } from "../../../src/store/sqlite/writer.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
@@ -163,7 +166,9 @@ describe("query plans", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
-      deliveryVerbs(connection, ledger, { mayGrow: () => true });
+      const waiting = createWaitingRecords(connection, ledger);
+      queueVerbs(connection, waiting);
+      deliveryVerbs(connection, ledger, waiting, { mayGrow: () => true });
       replayVerbs(connection, ledger, { mayGrow: () => true });
       eventVerbs(connection, { mayGrow: () => true });
       maintenanceVerbs(connection);
@@ -243,7 +248,7 @@ describe("query plans", () => {
     const hold = createTenantHolder(client);
     const billing = createBillingRows(client);
     const books = createBooksFile(client, hold, billing);
-    const rows = { hold, rowKeys: createRowKeys(client), billing, books, queries: createQueries(db) };
-    return { client, db, writer, ...rows, reader, reportDamage: () => {} };
+    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), billing, books };
+    return { client, db, writer, ...rows, queries: createQueries(db), reader, reportDamage: () => {} };
   }
 });

@@ -24,13 +24,15 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   const [delivery] = deliveries;
   const [eventId = ""] = eventIds;
   if (!delivery) throw new Error("The replayed event has no delivery.");
+  await store.release(deliveries);
   for (let n = 0; n < attempts; n += 1) {
     const { webhookKeys } = await store.replayEvent(
       owner.key,
       { id: newId("rpl"), kind: "single", label, eventId },
       Date.now(),
     );
-    const { due } = await store.dueDeliveries(webhookKeys[0] ?? 0, Date.now() + 1_000, 1);
+    const webhook = { tenantKey: owner.key, webhookKey: webhookKeys[0] ?? 0 };
+    const { due } = await store.claim(webhook, Date.now() + 1_000, 1);
     await store.settle({
       delivery: due[0] ?? delivery,
       attempt: {

@@ -110,7 +110,8 @@ export const sendEvents: Story = {
   verbs: [
     "acceptEvents",
     "settle",
-    "dueDeliveries",
+    "claim",
+    "release",
     "replayEvent",
     "startReplay",
     "queueReplayBatch",

@@ -1,0 +1,65 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Store } from "../../store/store.ts";
+
+/** What is owned here and will not go out from here goes back to the table, for whoever claims it. */
+export interface Returns {
+  /** @param dueAt when somebody here may look for it in the table again */
+  giveBack(deliveries: readonly DueDelivery[], dueAt?: number): void;
+  readonly areUnderWay: boolean;
+  /** Nothing is tried again. Resolves when nothing is under way. */
+  stop(): Promise<void>;
+}
+
+export interface ReturnsDeps {
+  store: Pick<Store, "release">;
+  clock: Clock;
+  log: Log;
+  /** The table has it. */
+  onReturned(delivery: DueDelivery, dueAt: number): void;
+  /** All that was given back at once has been told of. */
+  onEnd(): void;
+}
+
+/** Of what is due by now: not the time of now, or it would wait for that again when the clock is set back. */
+export const already = 0;
+
+/** Pause after the table could not be told. */
+const retryMs = 1000;
+
+export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsDeps): Returns {
+  const underWay = new Set<Promise<void>>();
+  let stopped = false;
+
+  function giveBack(deliveries: readonly DueDelivery[], dueAt = already): void {
+    if (deliveries.length === 0) return;
+    const release = store.release(deliveries).then(
+      () => {
+        for (const delivery of deliveries) onReturned(delivery, dueAt);
+      },
+      (error: unknown) => {
+        log.write("error", "delivery.release_failed", {
+          error: error instanceof Error ? error.message : String(error),
+        });
+        if (!stopped) clock.after(retryMs, () => giveBack(deliveries, dueAt));
+      },
+    );
+    underWay.add(release);
+    void release.finally(() => {
+      underWay.delete(release);
+      onEnd();
+    });
+  }
+
+  return {
+    giveBack,
+    get areUnderWay() {
+      return underWay.size > 0;
+    },
+    async stop() {
+      stopped = true;
+      await Promise.all(underWay);
+    },
+  };
+}

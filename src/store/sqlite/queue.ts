@@ -1,0 +1,167 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import { unreadable } from "../../domain/failure.ts";
+import type { Tier } from "../../domain/tenant.ts";
+import { encodeEventId } from "../../lib/id.ts";
+import type { Claimed, DeliveryVerbs, DueLane, WebhookRef } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
+import { wholeLabel } from "./replay-rows.ts";
+import type { WaitingRecords } from "./waiting-records.ts";
+
+/** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
+const pendingWebhooks = `
+  select min(webhook_key) from delivery where state = 0
+  union all
+  select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
+  from lane where lane.webhook_key is not null`;
+
+/** What waits, and whose it is. These statements run for every batch, so they are prepared SQL (architecture, "SQL"). */
+export function queueVerbs(
+  { client, writer, ownership, reportDamage }: Connection,
+  waiting: WaitingRecords,
+): Pick<DeliveryVerbs, "dueLanes" | "claim" | "release" | "queueDepth"> {
+  const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
+    with recursive lane (webhook_key) as (${pendingWebhooks})
+    select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
+           (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
+    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+    where webhook.removed_at is null and tenant.deleted_at is null`);
+
+  // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
+  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; tier: Tier; url: string }, [number]>(`
+    select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
+    from webhook join tenant on tenant.key = webhook.tenant_key
+    where webhook.key = ?1
+      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
+
+  const dueColumns = `
+    select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
+           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
+    from delivery d
+    join event on event.seq = d.event_seq
+    left join replay on replay.key = d.replay_key`;
+  const selectDue = client.prepare<DueRow, [number, number, number, string]>(`${dueColumns}
+    where d.state = 0 and d.webhook_key = ?1 and d.next_attempt_at <= ?2
+      and d.key not in (select value from json_each(?4))
+    order by d.next_attempt_at, d.key
+    limit ?3`);
+
+  // Inside the index, which the damage of a row leaves whole.
+  const selectDueKeys = client.prepare<{ key: number }, [number, number, number, string, number]>(
+    `select key from delivery where state = 0 and webhook_key = ?1 and next_attempt_at <= ?2
+       and key not in (select value from json_each(?4))
+     order by next_attempt_at, key limit ?3 offset ?5`,
+  );
+  const selectDueByKey = client.prepare<DueRow, [number]>(`${dueColumns} where d.key = ?1`);
+  const selectPending = client.prepare<{ tenantKey: number; eventSeq: number; replayKey: number | null }, [number]>(
+    "select tenant_key as tenantKey, event_seq as eventSeq, replay_key as replayKey from delivery where key = ?1 and state = 0",
+  );
+
+  const selectNextDue = client.prepare<{ at: number | null }, [number, number, string]>(
+    `select min(next_attempt_at) as at from delivery where state = 0 and webhook_key = ?1 and next_attempt_at > ?2
+       and key not in (select value from json_each(?3))`,
+  );
+
+  // By way of the lanes, so that it costs what is in the queue and not the number of accounts.
+  const selectDepth = client.prepare<{ pending: number | null; oldestDueAt: number | null }, []>(`
+    with recursive lane (webhook_key) as (${pendingWebhooks}),
+    active (tenant_key, first_due_at) as (
+      select tenant.key,
+             (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
+      from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+      where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
+    )
+    select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
+           (select min(first_due_at) from active) as oldestDueAt`);
+
+  /** As `selectDue`, row by row, without those that are damaged. */
+  function readableDue(
+    webhookKey: number,
+    now: number,
+    limit: number,
+    owned: string,
+  ): { rows: DueRow[]; damaged: number[] } {
+    const rows: DueRow[] = [];
+    const damaged: number[] = [];
+    for (let offset = 0; rows.length < limit; offset += limit) {
+      const keys = selectDueKeys.all(webhookKey, now, limit, owned, offset);
+      for (const { key } of keys) {
+        const row = unlessDamaged(() => selectDueByKey.get(key));
+        if (row && isWhole(row.payload, row.checksum)) rows.push(row);
+        else damaged.push(key);
+      }
+      if (keys.length < limit) break;
+    }
+    return { rows: rows.slice(0, limit), damaged };
+  }
+
+  /** An event that cannot be read is never delivered: its record fails, and its webhook goes on with the others. */
+  async function failDamaged(webhookKey: number, keys: readonly number[]): Promise<void> {
+    for (const deliveryKey of keys) {
+      try {
+        await writer.submit<void>((tx) => {
+          const found = selectPending.get(deliveryKey);
+          if (!found) return;
+          waiting.fail(tx, { key: deliveryKey, ...found }, unreadable);
+          reportDamage(damagedEvent(found.eventSeq));
+        });
+      } catch (error) {
+        if (!isStorageDamaged(error)) throw error;
+        // It stays owned for good: nothing is sent whose outcome has no place.
+        ownership.take([{ webhookKey, deliveryKey }]);
+        reportDamage(`The delivery with the key ${deliveryKey}`);
+      }
+    }
+  }
+
+  /** What is due and nobody's, with the keys of what should be, too, and is damaged. */
+  function findDue({ webhookKey }: WebhookRef, now: number, limit: number): Claimed & { damaged: readonly number[] } {
+    const receiver = selectReceiver.get(webhookKey);
+    if (!receiver) return { due: [], nextDueAt: null, damaged: [] };
+    const owned = ownership.listOf(webhookKey);
+    const read = unlessDamaged(() => selectDue.all(webhookKey, now, limit, owned));
+    const isRead = read?.every(({ payload, checksum }) => isWhole(payload, checksum));
+    const { rows, damaged } = read && isRead ? { rows: read, damaged: [] } : readableDue(webhookKey, now, limit, owned);
+    const due = rows.map(({ key, idTail, checksum: _, ...row }): DueDelivery => {
+      return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row };
+    });
+    const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now, owned)?.at ?? null);
+    return { due, nextDueAt, damaged };
+  }
+
+  return {
+    dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
+
+    async claim(webhook, now, limit) {
+      const { due, nextDueAt, damaged } = findDue(webhook, now, limit);
+      ownership.take(due);
+      try {
+        await failDamaged(webhook.webhookKey, damaged);
+      } catch (error) {
+        ownership.end(due);
+        throw error;
+      }
+      return { due, nextDueAt };
+    },
+
+    release: async (deliveries) => ownership.end(deliveries),
+
+    async queueDepth() {
+      const depth = selectDepth.get();
+      return { pending: depth?.pending ?? 0, oldestDueAt: depth?.oldestDueAt ?? null };
+    },
+  };
+}
+
+interface DueRow {
+  key: number;
+  eventSeq: number;
+  run: number;
+  attemptsInRun: number;
+  attempts: number;
+  replayKey: number | null;
+  replayGroupId: string | null;
+  idTail: Uint8Array;
+  payload: Uint8Array;
+  checksum: number | null;
+}
