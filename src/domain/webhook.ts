@@ -5,3 +5,9 @@ export interface Webhook {
   readonly url: string;
   readonly name: string;
 }
+
+/** What a webhook is found by: its key alone does not say where it is kept. */
+export interface WebhookRef {
+  readonly tenantKey: number;
+  readonly webhookKey: number;
+}

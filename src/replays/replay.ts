@@ -46,8 +46,8 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
       if (owner !== tenant.key) throw eventOfAnotherAccount();
       const order = { id: newId("rpl"), kind: "single", label, eventId } as const;
-      const { replay, webhookKeys } = await store.replayEvent(tenant.key, order, clock.now());
-      if (webhookKeys.length > 0) deliveries.wake(webhookKeys);
+      const { replay, webhooks } = await store.replayEvent(tenant.key, order, clock.now());
+      if (webhooks.length > 0) deliveries.wake(webhooks);
       announce(tenant, replay);
       // Overtaking the last run of a bulk replay completes it, and the account's next one may begin.
       replayer.wake();

@@ -41,7 +41,7 @@ export function createReplayer({ store, deliveries, hub, clock, log, mayRun, chu
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";
       if (queued === null) return "idle";
-      if (queued.webhookKeys.length > 0) deliveries.wake(queued.webhookKeys);
+      if (queued.webhooks.length > 0) deliveries.wake(queued.webhooks);
       hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
       return "more";
     },

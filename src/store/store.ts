@@ -6,7 +6,7 @@ import type { ListedReplay, Replay, ReplayKind } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
-import type { Webhook } from "../domain/webhook.ts";
+import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { InboxVerbs } from "./inbox.ts";
@@ -255,12 +255,6 @@ export interface EventVerbs {
 
 // ---------------------------------------------------------------- deliveries
 
-/** What a webhook is found by. */
-export interface WebhookRef {
-  readonly tenantKey: number;
-  readonly webhookKey: number;
-}
-
 export interface DueLane extends WebhookRef {
   readonly firstDueAt: number;
 }
@@ -346,10 +340,10 @@ export interface NewReplay {
   readonly to?: number;
 }
 
-/** What a replay put into the queue: the lanes to wake and the replay as it stands. */
+/** What a replay put into the queue: the webhooks to wake and the replay as it stands. */
 export interface Requeued {
   readonly replay: Replay;
-  readonly webhookKeys: readonly number[];
+  readonly webhooks: readonly WebhookRef[];
 }
 
 export interface ReplayVerbs {

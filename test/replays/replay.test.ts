@@ -39,11 +39,11 @@ function setUp() {
   const replays = createReplays({
     store: {
       eventOwner: async () => tenant.key,
-      replayEvent: async () => ({ replay, webhookKeys: [7] }),
+      replayEvent: async () => ({ replay, webhooks: [{ tenantKey: 1, webhookKey: 7 }] }),
       startReplay: async () => replay,
       cancelReplay: async () => replay,
     },
-    deliveries: { wake: (keys) => void moved.push(`deliveries ${keys}`) },
+    deliveries: { wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`) },
     hub: { publish: (_tenantId, kind) => void moved.push(kind) },
     replayer: { wake: () => void moved.push("replayer") },
     clock: { now: () => 0 },

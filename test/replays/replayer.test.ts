@@ -12,7 +12,7 @@ type Batch = Awaited<ReturnType<Store["queueReplayBatch"]>>;
 const batch = (queued: number, webhookKeys: number[] = [7]): Batch => ({
   tenantId: "t1",
   tenantKey: 1,
-  webhookKeys,
+  webhooks: webhookKeys.map((webhookKey) => ({ tenantKey: 1, webhookKey })),
   replay: { ...waitingReplay, status: "running", queued },
 });
 
@@ -48,7 +48,7 @@ function setUp(lineUp: (Batch | Error)[] = []) {
         return next;
       },
     },
-    deliveries: { wake: (keys) => void woken.push([...keys]) },
+    deliveries: { wake: (webhooks) => void woken.push(webhooks.map(({ webhookKey }) => webhookKey)) },
     hub: { publish: (tenantId, event, data) => void published.push({ tenantId, event, ...data() }) },
     clock,
     log: silentLog,

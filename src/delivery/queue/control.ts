@@ -1,9 +1,10 @@
 import type { Tenant } from "../../domain/tenant.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 
 /** What the rest of the program may tell the dispatcher; `dispatcher.ts` is the one that listens. */
 export interface DeliveryControl {
   /** These webhooks have something due in the table. */
-  wake(webhookKeys: readonly number[]): void;
+  wake(webhooks: readonly WebhookRef[]): void;
   /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */

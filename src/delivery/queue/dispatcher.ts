@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { tierInForce } from "../../domain/tenant.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
@@ -83,14 +84,12 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     store,
     clock,
     log,
-    onReturned(delivery, dueAt) {
-      if (!hindsight.isOutdated(delivery)) expect(queueOf(delivery.webhookKey, delivery.tenantKey), dueAt);
-    },
+    onReturned: expectFor,
     onEnd: pump,
   });
   const idleWaiters: (() => void)[] = [];
 
-  function queueOf(webhookKey: number, tenantKey: number): WebhookQueue {
+  function queueOf({ webhookKey, tenantKey }: WebhookRef): WebhookQueue {
     let queue = queues.get(webhookKey);
     if (!queue) {
       if (queues.size >= maxQueues) forgetIdle();
@@ -116,6 +115,11 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
     if (at <= clock.now()) makeReady(queue);
     else alarm.set(queue, at);
+  }
+
+  /** As `expect`, of a webhook that may have no queue yet; nothing of one that is gone. */
+  function expectFor(webhook: WebhookRef, at: number): void {
+    if (!hindsight.isOutdated(webhook)) expect(queueOf(webhook), at);
   }
 
   function makeReady(queue: WebhookQueue): void {
@@ -262,9 +266,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** Finds what is pending in the table, whenever it is due. */
   async function discover(): Promise<void> {
-    for (const { webhookKey, tenantKey, firstDueAt } of await store.dueLanes()) {
-      expect(queueOf(webhookKey, tenantKey), firstDueAt);
-    }
+    for (const lane of await store.dueLanes()) expectFor(lane, lane.firstDueAt);
     pump();
   }
 
@@ -294,7 +296,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
           continue;
         }
         const delivery = withoutRequest(offered);
-        const queue = queueOf(delivery.webhookKey, delivery.tenantKey);
+        const queue = queueOf(delivery);
         queue.tier = delivery.tier;
         // What finds no token waits in the table; here it would take the place of others.
         const mayHold = queue.waiting + queue.inFlight < windowPerWebhook && queue.waiting < pace.tokens(queue);
@@ -311,13 +313,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       pump();
     },
 
-    wake(webhookKeys) {
-      for (const key of webhookKeys) {
-        const queue = queues.get(key);
-        if (queue) expect(queue, already);
-      }
-      // A webhook without a queue has had nothing to do so far; the table knows its tenant.
-      if (webhookKeys.some((key) => !queues.has(key))) discoverLater();
+    wake(webhooks) {
+      for (const webhook of webhooks) expectFor(webhook, already);
       pump();
     },
 

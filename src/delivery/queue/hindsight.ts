@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import { createRecent } from "../../lib/recent.ts";
 
 /**
@@ -8,8 +8,8 @@ import { createRecent } from "../../lib/recent.ts";
 export interface Hindsight {
   webhookRemoved(webhookKey: number): void;
   tenantDeleted(tenantKey: number): void;
-  /** Nothing is to be sent for it. */
-  isOutdated(delivery: Pick<DueDelivery, "webhookKey" | "tenantKey">): boolean;
+  /** Nothing is to be sent to it. */
+  isOutdated(webhook: WebhookRef): boolean;
 }
 
 /** About 100 bytes each. */

@@ -1,8 +1,9 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { unreadable } from "../../domain/failure.ts";
 import type { Tier } from "../../domain/tenant.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import type { Claimed, DeliveryVerbs, DueLane, WebhookRef } from "../store.ts";
+import type { Claimed, DeliveryVerbs, DueLane } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";

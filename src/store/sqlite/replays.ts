@@ -12,6 +12,7 @@ import {
 } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
@@ -176,7 +177,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       const { tenantKey, tenantId } = replay;
       if (held.gone) {
         move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
-        return { replay: toReplay(byKey.get(replay.key)), webhookKeys: [], tenantId, tenantKey };
+        return { replay: toReplay(byKey.get(replay.key)), webhooks: [], tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
       const events =
@@ -204,7 +205,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       move(replay.key, place, { queued, skipped });
       ledger.completeIfEnded(replay.key, tx.now);
       const after = toReplay(byKey.get(replay.key));
-      return { replay: after, webhookKeys: [...woken], tenantId, tenantKey };
+      return { replay: after, webhooks: refsOf(tenantKey, woken), tenantId, tenantKey };
     });
 
   return {
@@ -233,7 +234,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
         const done = requeueEvent(tx, held, eventSeq, { key, kind: "single" }, woken);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
-        return { replay: toReplay(byKey.get(key)), webhookKeys: [...woken] };
+        return { replay: toReplay(byKey.get(key)), webhooks: refsOf(tenantKey, woken) };
       }),
 
     async startReplay(tenantKey, replay, now, limits) {
@@ -316,6 +317,9 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       }),
   };
 }
+
+const refsOf = (tenantKey: number, webhookKeys: ReadonlySet<number>) =>
+  [...webhookKeys].map((webhookKey): WebhookRef => ({ tenantKey, webhookKey }));
 
 type RecordRow = Omit<ReplayedRecord, "state"> & { state: number };
 

@@ -20,8 +20,10 @@ export function replaysContract(backend: StoreBackend): void {
       test("starts a new run at once, of whatever state", async () => {
         const tenant = await world.tenant({ urls: [a, b, c] });
         const id = await world.event(tenant, "delivered", "failed", "retry");
-        const { replay, webhookKeys } = await world.replayEvent(tenant, id);
-        expect(webhookKeys).toEqual((await world.store.webhooks(tenant.key)).map(({ key }) => key));
+        const { replay, webhooks } = await world.replayEvent(tenant, id);
+        expect(webhooks).toEqual(
+          (await world.store.webhooks(tenant.key)).map(({ key }) => ({ tenantKey: tenant.key, webhookKey: key })),
+        );
         expect(replay).toMatchObject({ kind: "single", status: "running", selected: 1, queued: 3, skipped: 0 });
         const due = await world.claim(tenant);
         expect(
@@ -289,7 +291,7 @@ export function replaysContract(backend: StoreBackend): void {
         await world.store.resume(tenant.key, "operator");
         await world.store.deleteTenant(tenant.key, 1);
         const batch = await world.store.queueReplayBatch(10, world.clock.now());
-        expect(batch).toMatchObject({ tenantId: tenant.id, tenantKey: tenant.key, webhookKeys: [] });
+        expect(batch).toMatchObject({ tenantId: tenant.id, tenantKey: tenant.key, webhooks: [] });
         expect(batch?.replay).toMatchObject({ status: "cancelled", queued: 0 });
         expect(await world.store.queueReplayBatch(10, world.clock.now())).toBeNull();
       });

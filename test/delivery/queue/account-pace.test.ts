@@ -4,8 +4,9 @@ import { createAccountPace, type DeliveryRates } from "../../../src/delivery/que
 import { createDispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
+import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { Store, WebhookRef } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { dueDelivery } from "../../support/due-delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 

@@ -4,9 +4,10 @@ import { createAccountPace } from "../../../src/delivery/queue/account-pace.ts";
 import { silentYoungLimit, unprovenYoungMs } from "../../../src/delivery/queue/admission.ts";
 import { createDispatcher, type Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { Store, WebhookRef } from "../../../src/store/store.ts";
+import type { Store } from "../../../src/store/store.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const settled: Delivered = { kind: "settled", answered: true, next: { kind: "delivered" }, connectionFree: null };
@@ -27,6 +28,8 @@ const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 10): Due
   replayKey: null,
   replayGroupId: null,
 });
+
+const webhookOf = (webhookKey: number): WebhookRef => ({ tenantKey: webhookKey, webhookKey });
 
 /** A table of pending deliveries, each of which is somebody's or nobody's, and attempts that end when the test says so. */
 function setUp({
@@ -136,7 +139,7 @@ function setUp({
     }
     startedKeys.length = 0;
     isTableHidden = false;
-    dispatcher.wake(answering);
+    dispatcher.wake(answering.map(webhookOf));
   }
   return { dispatcher, start, inFlight, startedKeys, pending, owned, whenInFlight, endAll };
 }
@@ -272,7 +275,7 @@ describe("the dispatcher", () => {
     });
     await start(1);
     dispatcher.offer(table.slice(0, 10));
-    dispatcher.wake([1]);
+    dispatcher.wake([webhookOf(1)]);
     await whenInFlight(40);
     expect(new Set(startedKeys).size).toBe(startedKeys.length);
     endAll();
@@ -285,7 +288,7 @@ describe("the dispatcher", () => {
     await dispatcher.start();
     dispatcher.offer([deliveryOf(1)]);
     pending.set(1, { ...deliveryOf(1), run: 2 });
-    dispatcher.wake([1]);
+    dispatcher.wake([webhookOf(1)]);
     await Promise.resolve();
     expect(startedKeys).toEqual([1]);
     inFlight.get(1)?.end({ ...settled, kind: "superseded" });

@@ -26,13 +26,12 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   if (!delivery) throw new Error("The replayed event has no delivery.");
   await store.release(deliveries);
   for (let n = 0; n < attempts; n += 1) {
-    const { webhookKeys } = await store.replayEvent(
+    const { webhooks } = await store.replayEvent(
       owner.key,
       { id: newId("rpl"), kind: "single", label, eventId },
       Date.now(),
     );
-    const webhook = { tenantKey: owner.key, webhookKey: webhookKeys[0] ?? 0 };
-    const { due } = await store.claim(webhook, Date.now() + 1_000, 1);
+    const due = webhooks[0] ? (await store.claim(webhooks[0], Date.now() + 1_000, 1)).due : [];
     await store.settle({
       delivery: due[0] ?? delivery,
       attempt: {
