@@ -1,110 +1,29 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
-import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
-import type { Attempt, DueDelivery } from "../../domain/delivery.ts";
-import { requestAbandoned } from "../../domain/errors.ts";
+import type { Attempt } from "../../domain/delivery.ts";
 import { type EventRecord, filteredCountLimit, totalOf } from "../../domain/event.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
-import { countEvent, recordsIn } from "../../domain/tenant-state.ts";
-import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
+import { recordsIn } from "../../domain/tenant-state.ts";
+import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
-import type { Growth } from "../growth.ts";
-import type { AcceptedEvents, EventVerbs, PageQuery } from "../store.ts";
+import type { EventVerbs, PageQuery } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { checksumOf, isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
-import type { HeldTenant } from "./held-tenants.ts";
+import { isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import type { AttemptRow } from "./list-steps.ts";
 import { type RecordFilter, stateNames, stateNumber, walkedRows } from "./queries.ts";
 import type { RecordPlace, RecordRow, RecordStepParams } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
 import { cursorOver, type StepList } from "./step-cursor.ts";
-import { createWebhookUse } from "./webhook-use.ts";
-import { type Refusal, refuse, type WriteTransaction } from "./writer.ts";
 
 /** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowRows = 2_000;
 
-/** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
-const heavyEvents = 50;
-
 const utf8 = new TextDecoder();
 
-export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVerbs {
-  const { client, db, writer, hold, rowKeys, ownership, queries, reader, reportDamage } = connection;
-
-  const insertEvent = client.prepare(
-    "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
-  );
-  const insertPending = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
-     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
-  );
-  const insertUndeliverable = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6)`,
-  );
-
-  const use = createWebhookUse(client);
-
-  /** Writes events, each with these records. */
-  function store(
-    tx: WriteTransaction,
-    held: HeldTenant,
-    payloads: readonly Uint8Array[],
-    records: readonly NewRecord[],
-  ): AcceptedEvents {
-    const { tenant } = held;
-    const eventIds: string[] = [];
-    const deliveries: DueDelivery[] = [];
-    let failed = 0;
-    let firstSeq: number | null = null;
-    for (const payload of payloads) {
-      const eventSeq = tx.nextEventSeq();
-      firstSeq ??= eventSeq;
-      const tail = randomTail();
-      const eventId = encodeEventId(eventSeq, tail);
-      eventIds.push(eventId);
-      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
-      held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
-      for (const record of records) {
-        const deliveryKey = rowKeys.nextDelivery();
-        if (record.state === "FAILED") {
-          const { finishedAt, failure } = record;
-          insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
-          failed += 1;
-          continue;
-        }
-        insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
-        deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
-      }
-    }
-    for (const { webhook } of records) if (webhook) use.recordAdded(held, webhook);
-    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, failed };
-  }
-
-  function remembered(tenantKey: number, key: string): EarlierAnswer | null {
-    const found = db
-      .select()
-      .from(t.idempotency)
-      .where(and(eq(t.idempotency.tenantKey, tenantKey), eq(t.idempotency.key, key)))
-      .get();
-    return found ? { ...found, eventIds: found.eventIds.split(" ") } : null;
-  }
-
-  function remember(
-    tenantKey: number,
-    key: string,
-    fingerprint: Uint8Array,
-    eventIds: readonly string[],
-    now: number,
-  ): void {
-    const row = { fingerprint: Buffer.from(fingerprint), eventIds: eventIds.join(" "), createdAt: now };
-    db.insert(t.idempotency)
-      .values({ tenantKey, key, ...row })
-      .onConflictDoUpdate({ target: [t.idempotency.tenantKey, t.idempotency.key], set: row })
-      .run();
-  }
+/** Events as they are read; `acceptance.ts` takes them in. */
+export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEvents"> {
+  const { db, queries, reader, reportDamage } = connection;
 
   /** The event with this id, whosever it is. Its payload is left where it is. */
   function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
@@ -148,44 +67,6 @@ export function eventVerbs(connection: Connection, { mayGrow }: Growth): EventVe
   }
 
   return {
-    async acceptEvents({ tenantKey, payloads, idempotency, isAbandoned }) {
-      // From within the transaction on, also while its outcome is in doubt; the job may run once more, with other keys.
-      let owned: readonly DueDelivery[] = [];
-      const own = (deliveries: readonly DueDelivery[]) => {
-        ownership.end(owned);
-        ownership.take(deliveries);
-        owned = deliveries;
-      };
-      const job = (tx: WriteTransaction): AcceptedEvents | Refusal => {
-        if (isAbandoned?.()) return refuse(requestAbandoned());
-        const held = hold(tx, tenantKey);
-        const submission = {
-          events: payloads.length,
-          fingerprint: idempotency?.fingerprint ?? null,
-          earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
-          mayGrow: mayGrow(),
-        };
-        const acceptance = accept(held, submission, tx);
-        if (acceptance.kind === "refused") return refuse(acceptance.error);
-        if (acceptance.kind === "repeated") {
-          const { eventIds } = acceptance;
-          return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [], failed: 0 };
-        }
-        const accepted = store(tx, held, payloads, acceptance.records);
-        own(accepted.deliveries);
-        if (idempotency) {
-          remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
-        }
-        return accepted;
-      };
-      try {
-        return await writer.submit(job, payloads.length >= heavyEvents);
-      } catch (error) {
-        own([]);
-        throw error;
-      }
-    },
-
     page: (query) =>
       readOrRefuse(listDamaged(query.tenantKey), async () => {
         const filter = await filterOf(query);
@@ -324,12 +205,6 @@ const recordList = (
   isNear: boolean,
   which: Pick<RecordStepParams, "tenantKey" | "state" | "withPayload">,
 ): StepList<RecordPlace, RecordRow> => ({ keys, isNear, read: (run, step) => run("records", { ...step, ...which }) });
-
-/** The ingestion time that the first of these ids carries. */
-function ingestedAtOf([first = ""]: readonly string[]): number {
-  const id = parseEventId(first);
-  return id ? ingestedAtMs(id.seq) : 0;
-}
 
 function toRecord(row: RecordRow): EventRecord {
   return {

@@ -10,6 +10,7 @@ import { withKeyCache } from "../key-cache.ts";
 import { createMemoryLimits } from "../memory-limits.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
+import { acceptanceVerbs } from "./acceptance.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingRows } from "./billing-rows.ts";
 import { chargeVerbs } from "./charges.ts";
@@ -126,7 +127,8 @@ export function openSqliteStore({
       ...settlementVerbs(connection),
     }),
     ...webhookVerbs(connection),
-    ...eventVerbs(connection, { mayGrow }),
+    ...acceptanceVerbs(connection, { mayGrow }),
+    ...eventVerbs(connection),
     ...queueVerbs(connection, waiting),
     ...deliveryVerbs(connection, ledger, waiting, { mayGrow }),
     ...replayVerbs(connection, ledger, { mayGrow }),

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
 import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
 import type { Connection } from "../../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
@@ -170,7 +171,8 @@ describe("query plans", () => {
       queueVerbs(connection, waiting);
       deliveryVerbs(connection, ledger, waiting, { mayGrow: () => true });
       replayVerbs(connection, ledger, { mayGrow: () => true });
-      eventVerbs(connection, { mayGrow: () => true });
+      acceptanceVerbs(connection, { mayGrow: () => true });
+      eventVerbs(connection);
       maintenanceVerbs(connection);
       createSandboxBooks(connection);
       inboxVerbs(connection);
