@@ -21,7 +21,7 @@ import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface Engine {
-  readonly dispatcher: Pick<Dispatcher, "offer" | "hold" | "whenIdle" | "inFlight" | "held">;
+  readonly dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake" | "hold" | "whenIdle" | "inFlight" | "held">;
   /** The dispatcher as the features see it. */
   readonly deliveries: DeliveryControl;
   readonly replayer: Pick<Loop, "wake">;

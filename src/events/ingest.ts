@@ -11,12 +11,12 @@ export type AcceptConditions = Pick<AcceptRequest, "idempotency" | "isAbandoned"
 
 export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;
-  dispatcher: Pick<Dispatcher, "offer">;
+  dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake">;
   announce: AnnounceAccepted;
 }
 
 /**
- * Accepts events: stores them, hands their deliveries over, and returns their ids. It returns after the commit that holds
+ * Accepts events: stores them, hands over those of their deliveries that have room in memory, and returns their ids. It returns after the commit that holds
  * the events and all their delivery rows is on disk (rules, section 6).
  */
 export function createIngest({ store, dispatcher, announce }: IngestDeps) {
@@ -28,11 +28,12 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
     payloads: readonly Uint8Array[],
     conditions: AcceptConditions = {},
   ): Promise<readonly string[]> {
-    const request = { tenantKey: tenant.key, payloads, ...conditions };
+    const request = { tenantKey: tenant.key, payloads, roomFor: dispatcher.roomFor, ...conditions };
     const accept = () => store.acceptEvents(request);
     const accepted = await (payloads.length > 1 ? batches.run(tenant.key, accept) : accept());
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
+    if (accepted.unowned.length > 0) dispatcher.wake(accepted.unowned);
     announce(tenant, accepted);
     return accepted.eventIds;
   };

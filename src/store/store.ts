@@ -192,6 +192,11 @@ export interface AcceptRequest {
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
   /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
   readonly isAbandoned?: (() => boolean) | undefined;
+  /**
+   * Asked at the moment of writing, once of each webhook that gets deliveries: how many of them its caller will own. The
+   * rest is nobody's. @default none
+   */
+  readonly roomFor?: ((webhook: WebhookRef) => number) | undefined;
 }
 
 export interface AcceptedEvents {
@@ -200,8 +205,10 @@ export interface AcceptedEvents {
   readonly repeated: boolean;
   /** Of the first event. */
   readonly ingestedAt: number;
-  /** The deliveries to make, in order, which the caller owns; empty when `repeated`. */
+  /** The deliveries that the caller owns, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
+  /** The webhooks with deliveries that are nobody's; empty when `repeated`. */
+  readonly unowned: readonly WebhookRef[];
   /** Records that have failed as they were accepted, for want of a webhook; 0 when `repeated`. */
   readonly failed: number;
 }

@@ -2,13 +2,15 @@ import { expect, test } from "bun:test";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createIngest } from "../../src/events/ingest.ts";
 import type { AcceptedEvents, AcceptRequest } from "../../src/store/store.ts";
+import { dueDelivery } from "../support/due-delivery.ts";
 
 const tenantOf = (key: number) => ({ key, id: `t${key}` }) as Tenant;
 const batch = [new Uint8Array(2), new Uint8Array(2)];
 
 /** A store that answers when the test says so. */
 function setUp() {
-  const asked: { request: AcceptRequest; answer(): void; fail(): void }[] = [];
+  const told: [string, number[]][] = [];
+  const asked: { request: AcceptRequest; answer(given?: Partial<AcceptedEvents>): void; fail(): void }[] = [];
   const ingest = createIngest({
     store: {
       acceptEvents: (request: AcceptRequest) =>
@@ -16,16 +18,21 @@ function setUp() {
           const eventIds = request.payloads.map(() => "evt_1");
           asked.push({
             request,
-            answer: () => resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [], failed: 0 }),
+            answer: (given = {}) =>
+              resolve({ eventIds, repeated: false, ingestedAt: 0, deliveries: [], unowned: [], failed: 0, ...given }),
             fail: () => reject(new Error("the store")),
           });
         }),
     },
-    dispatcher: { offer() {} },
+    dispatcher: {
+      roomFor: ({ webhookKey }) => webhookKey,
+      offer: (deliveries) => void told.push(["offered", deliveries.map(({ deliveryKey }) => deliveryKey)]),
+      wake: (webhooks) => void told.push(["woken", webhooks.map(({ webhookKey }) => webhookKey)]),
+    },
     announce() {},
   });
   const turn = () => new Promise((resolve) => setImmediate(resolve));
-  return { ingest, asked, turn, tenants: () => asked.map(({ request }) => request.tenantKey) };
+  return { ingest, asked, told, turn, tenants: () => asked.map(({ request }) => request.tenantKey) };
 }
 
 test("batches of one account wait for each other, and no one else waits for them", async () => {
@@ -55,4 +62,17 @@ test("a batch that fails does not hold up the next one", async () => {
   await turn();
   asked[1]?.answer();
   expect(await second).toHaveLength(2);
+});
+
+test("what is owned is offered, and where the rest waits is woken", async () => {
+  const { ingest, asked, told, turn } = setUp();
+  const ingested = ingest(tenantOf(1), batch);
+  await turn();
+  expect(asked[0]?.request.roomFor?.({ tenantKey: 1, webhookKey: 7 })).toBe(7);
+  asked[0]?.answer({ deliveries: [dueDelivery({ deliveryKey: 3 })], unowned: [{ tenantKey: 1, webhookKey: 8 }] });
+  await ingested;
+  expect(told).toEqual([
+    ["offered", [3]],
+    ["woken", [8]],
+  ]);
 });

@@ -29,7 +29,9 @@ import { createWindow, withoutRequest } from "./window.ts";
 export interface Dispatcher extends DeliveryControl {
   /** Finds out what is pending and begins. */
   start(): Promise<void>;
-  /** Fresh deliveries, straight from their commit, and owned. */
+  /** How many more deliveries may be owned here now. */
+  roomFor(webhook: WebhookRef): number;
+  /** Fresh deliveries, straight from their commit, and owned; what has found no room after all goes back. */
   offer(deliveries: readonly DueDelivery[]): void;
   /** Starts nothing more, gives back what waits, and lets what is in flight end, at most `graceMs`. Resolves with what was left. */
   stop(graceMs: number): Promise<number>;
@@ -248,6 +250,16 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   /** Nothing goes out to it from here, for the time being or ever. */
   const isClosed = (queue: WebhookQueue) => queue.removed || paused.has(queue.tenantKey) || stopping;
 
+  function roomFor(webhook: WebhookRef): number {
+    // On hold, the window would keep what came last, and send it before what has waited longer.
+    if (onHold || stopping || paused.has(webhook.tenantKey) || hindsight.isOutdated(webhook) || !window.hasRoom)
+      return 0;
+    const queue = queues.get(webhook.webhookKey);
+    if (!queue) return windowPerWebhook;
+    // What finds no token waits in the table; here it would take the place of others.
+    return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, pace.tokens(queue) - queue.waiting);
+  }
+
   /** Gives back what waits for these webhooks. */
   function drop(dropped: readonly WebhookQueue[]): void {
     const waiting = dropped.flatMap((queue) => queue.clear());
@@ -288,23 +300,18 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       await discover();
     },
 
+    roomFor,
+
     offer(deliveries) {
       const homeless: DueDelivery[] = [];
       for (const offered of deliveries) {
-        if (hindsight.isOutdated(offered)) {
+        if (roomFor(offered) < 1 || !window.hasRoomFor(offered)) {
           homeless.push(offered);
           continue;
         }
         const delivery = withoutRequest(offered);
         const queue = queueOf(delivery);
         queue.tier = delivery.tier;
-        // What finds no token waits in the table; here it would take the place of others.
-        const mayHold = queue.waiting + queue.inFlight < windowPerWebhook && queue.waiting < pace.tokens(queue);
-        // On hold, the window would keep what came last, and send it before what has waited longer.
-        if (onHold || isClosed(queue) || !mayHold || !window.hasRoomFor(delivery)) {
-          homeless.push(offered);
-          continue;
-        }
         queue.addFresh(delivery);
         window.hold(delivery);
         makeReady(queue);

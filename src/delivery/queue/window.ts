@@ -5,6 +5,8 @@ export interface Window {
   readonly deliveries: number;
   /** Backlogs are loaded in small pieces only. */
   readonly isFull: boolean;
+  /** For anything; how long a payload is, shows as it comes. */
+  readonly hasRoom: boolean;
   hasRoomFor(delivery: DueDelivery): boolean;
   hold(delivery: DueDelivery): void;
   letGo(delivery: DueDelivery): void;
@@ -24,6 +26,9 @@ export function createWindow(): Window {
     },
     get isFull() {
       return bytes >= maxBytes;
+    },
+    get hasRoom() {
+      return deliveries < maxDeliveries && bytes < maxBytes;
     },
     hasRoomFor: ({ payload }) => deliveries < maxDeliveries && bytes + payload.length < maxBytes,
     hold({ payload }) {

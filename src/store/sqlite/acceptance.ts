@@ -2,16 +2,24 @@ import { and, eq } from "drizzle-orm";
 import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
-import { countEvent } from "../../domain/tenant-state.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import type { AcceptedEvents, EventVerbs } from "../store.ts";
+import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import * as t from "./schema.ts";
 import { createWebhookUse } from "./webhook-use.ts";
-import { type Refusal, refuse, type WriteTransaction } from "./writer.ts";
+import { refuse, type WriteTransaction } from "./writer.ts";
+
+type RoomFor = NonNullable<AcceptRequest["roomFor"]>;
+
+const refOf = (tenant: Tenant, { key }: RegisteredWebhook): WebhookRef => ({ tenantKey: tenant.key, webhookKey: key });
+
+const noRoomAtAll: RoomFor = () => 0;
 
 /** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
 const heavyEvents = 50;
@@ -41,12 +49,18 @@ export function acceptanceVerbs(
     held: HeldTenant,
     payloads: readonly Uint8Array[],
     records: readonly NewRecord[],
+    roomFor: RoomFor,
   ): AcceptedEvents {
     const { tenant } = held;
+    const planned = records.map((record) => ({
+      record,
+      room: record.webhook ? roomFor(refOf(tenant, record.webhook)) : 0,
+    }));
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
     let failed = 0;
     let firstSeq: number | null = null;
+    let stored = 0;
     for (const payload of payloads) {
       const eventSeq = tx.nextEventSeq();
       firstSeq ??= eventSeq;
@@ -55,7 +69,7 @@ export function acceptanceVerbs(
       eventIds.push(eventId);
       insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
       held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
-      for (const record of records) {
+      for (const { record, room } of planned) {
         const deliveryKey = rowKeys.nextDelivery();
         if (record.state === "FAILED") {
           const { finishedAt, failure } = record;
@@ -64,11 +78,17 @@ export function acceptanceVerbs(
           continue;
         }
         insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
+        if (stored >= room) continue;
         deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
       }
+      stored += 1;
     }
     for (const { webhook } of records) if (webhook) use.recordAdded(held, webhook);
-    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, failed };
+    const unowned: WebhookRef[] = [];
+    for (const { record, room } of planned) {
+      if (record.webhook && room < stored) unowned.push(refOf(tenant, record.webhook));
+    }
+    return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, unowned, failed };
   }
 
   function remembered(tenantKey: number, key: string): EarlierAnswer | null {
@@ -95,15 +115,8 @@ export function acceptanceVerbs(
   }
 
   return {
-    async acceptEvents({ tenantKey, payloads, idempotency, isAbandoned }) {
-      // From within the transaction on, also while its outcome is in doubt; the job may run once more, with other keys.
-      let owned: readonly DueDelivery[] = [];
-      const own = (deliveries: readonly DueDelivery[]) => {
-        ownership.end(owned);
-        ownership.take(deliveries);
-        owned = deliveries;
-      };
-      const job = (tx: WriteTransaction): AcceptedEvents | Refusal => {
+    acceptEvents: ({ tenantKey, payloads, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
+      writer.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
@@ -116,22 +129,18 @@ export function acceptanceVerbs(
         if (acceptance.kind === "refused") return refuse(acceptance.error);
         if (acceptance.kind === "repeated") {
           const { eventIds } = acceptance;
-          return { eventIds, repeated: true, ingestedAt: ingestedAtOf(eventIds), deliveries: [], failed: 0 };
+          const ingestedAt = ingestedAtOf(eventIds);
+          return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: 0 };
         }
-        const accepted = store(tx, held, payloads, acceptance.records);
-        own(accepted.deliveries);
+        const accepted = store(tx, held, payloads, acceptance.records, roomFor);
+        // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
+        ownership.take(accepted.deliveries);
+        tx.ifUndone(() => ownership.end(accepted.deliveries));
         if (idempotency) {
           remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
         }
         return accepted;
-      };
-      try {
-        return await writer.submit(job, payloads.length >= heavyEvents);
-      } catch (error) {
-        own([]);
-        throw error;
-      }
-    },
+      }, payloads.length >= heavyEvents),
   };
 }
 

@@ -43,6 +43,8 @@ export interface WriteTransaction extends Moment {
   nextEventSeq(): number;
   /** Something to write after all jobs, just before COMMIT. */
   beforeCommit(action: () => void): void;
+  /** What to take back in memory, should it turn out that nothing of this transaction was written. */
+  ifUndone(action: () => void): void;
 }
 
 /** Longest pause between two attempts to bring a writer back whose last commit has an unknown outcome. */
@@ -73,6 +75,7 @@ type JobOutcome = { result: unknown } | { error: unknown };
 interface Written {
   outcomes: JobOutcome[];
   seq: number;
+  undo: (() => void)[];
 }
 
 /** A COMMIT that failed in a way that leaves open whether it will be found on disk. */
@@ -149,7 +152,7 @@ export function createWriter({
     const nextSeqNow = nextSeq(lastSeq, now);
     onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
     // The mark keeps the time as well, in the numbers that no event got.
-    const written: Written = { outcomes: [], seq: nextSeqNow - 1 };
+    const written: Written = { outcomes: [], seq: nextSeqNow - 1, undo: [] };
     const tx: WriteTransaction = {
       now,
       orderedNow: ingestedAtMs(nextSeqNow),
@@ -158,6 +161,7 @@ export function createWriter({
         return written.seq;
       },
       beforeCommit: (action) => void beforeCommit.push(action),
+      ifUndone: (action) => void written.undo.push(action),
     };
     let operation = "begin";
     try {
@@ -182,6 +186,7 @@ export function createWriter({
     } catch (error) {
       onFailure?.({ operation, error: error instanceof UnknownCommit ? error.cause : error });
       rollBack();
+      if (!(error instanceof UnknownCommit)) takeBack(written);
       throw error;
     }
   }
@@ -192,6 +197,10 @@ export function createWriter({
     try {
       rollback.run();
     } catch {}
+  }
+
+  function takeBack({ undo }: Written): void {
+    for (const action of undo) action();
   }
 
   function keep(written: Written): void {
@@ -256,7 +265,10 @@ export function createWriter({
     }
     recovering = null;
     if (happened) answer(jobs, failure.written);
-    else for (const job of jobs) job.reject(translate(failure.cause));
+    else {
+      takeBack(failure.written);
+      for (const job of jobs) job.reject(translate(failure.cause));
+    }
     schedule();
   }
 

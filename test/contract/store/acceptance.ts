@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import { ingestedAtMs, parseEventId } from "../../../src/lib/id.ts";
+import type { AcceptRequest } from "../../../src/store/store.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, refusalOf, type World } from "../../support/store-factory.ts";
 
@@ -20,9 +23,11 @@ export function acceptanceContract(backend: StoreBackend): void {
       test("makes a delivery for each webhook, in their order, with the very bytes", async () => {
         const tenant = await world.tenant({ urls: [b, a] });
         const payload = bytes('{ "n": 1.0, "ü": 12345678901234567890 }');
-        const { eventIds, deliveries, repeated, ingestedAt } = await world.accept(tenant, { payloads: [payload] });
+        const { eventIds, deliveries, ...rest } = await world.acceptOwned(tenant, { payloads: [payload] });
+        const { repeated, ingestedAt } = rest;
         expect({ repeated, ingestedAt }).toEqual({ repeated: false, ingestedAt: world.clock.now() });
         expect(deliveries.map(({ url }) => url)).toEqual([b, a]);
+        await world.store.release(deliveries);
         expect(await world.due(tenant)).toEqual(
           deliveries.map((delivery) => ({ ...delivery, payload: expect.anything() })),
         );
@@ -58,10 +63,57 @@ export function acceptanceContract(backend: StoreBackend): void {
         expect(repeated).toBe(false);
       });
 
+      const rooms: readonly [string, AcceptRequest["roomFor"], number][] = [
+        ["nobody says", undefined, 0],
+        ["there is none", () => 0, 0],
+        ["there is less than none", () => -5, 0],
+        ["there is some", () => 2, 2],
+        ["there is enough", () => 3, 3],
+        ["there is more than enough", () => Number.POSITIVE_INFINITY, 3],
+      ];
+      test.each(rooms)(
+        "owns as many deliveries of each webhook as there is room for: %s",
+        async (_, roomFor, owned) => {
+          const tenant = await world.tenant({ urls: [a, b] });
+          const refs = (await world.store.webhooks(tenant.key)).map(({ key }) => ({
+            tenantKey: tenant.key,
+            webhookKey: key,
+          }));
+          const payloads = [1, 2, 3].map((n) => bytes(`${n}`));
+          const { eventIds, deliveries, unowned } = await world.accept(tenant, { payloads, roomFor });
+          const idsOf = (url: string, those: readonly DueDelivery[]) =>
+            those.filter((delivery) => delivery.url === url).map(({ eventId }) => eventId);
+          const first = eventIds.slice(0, owned);
+          expect([idsOf(a, deliveries), idsOf(b, deliveries)]).toEqual([first, first]);
+          expect(unowned).toEqual(owned < 3 ? refs : []);
+          const others = await world.claim(tenant);
+          const rest = eventIds.slice(owned);
+          expect([idsOf(a, others), idsOf(b, others)]).toEqual([rest, rest]);
+        },
+      );
+
+      test("asks for room at the moment of writing, once for each webhook that gets something", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const [forA, forB] = (await world.store.webhooks(tenant.key)).map(({ key }) => key);
+        const asked: WebhookRef[] = [];
+        const roomFor = (webhook: WebhookRef) => {
+          asked.push(webhook);
+          return webhook.webhookKey === forB ? 1 : 0;
+        };
+        const payloads = [bytes("1"), bytes("2")];
+        const idempotency = { key: "k", fingerprint: bytes("f") };
+        const { deliveries, unowned } = await world.accept(tenant, { payloads, roomFor, idempotency });
+        expect(asked.map(({ webhookKey }) => webhookKey)).toEqual([forA ?? 0, forB ?? 0]);
+        expect(deliveries).toMatchObject([{ url: b, payload: bytes("1") }]);
+        expect(unowned).toEqual([forA, forB].map((key = 0) => ({ tenantKey: tenant.key, webhookKey: key })));
+        await world.accept(tenant, { payloads, roomFor, idempotency });
+        expect(asked).toHaveLength(2);
+      });
+
       test("without a webhook makes one failed record", async () => {
         const tenant = await world.tenant();
-        const { eventIds, deliveries } = await world.accept(tenant);
-        expect(deliveries).toEqual([]);
+        const { eventIds, deliveries, unowned } = await world.acceptOwned(tenant);
+        expect([deliveries, unowned]).toEqual([[], []]);
         expect(await world.recordsOf(tenant.key, eventIds[0] ?? "")).toMatchObject([
           {
             state: "FAILED",
@@ -201,7 +253,7 @@ export function acceptanceContract(backend: StoreBackend): void {
         const [first, ...others] = together.filter(({ repeated }) => !repeated);
         expect([first?.eventIds.length, others]).toEqual([2, []]);
         const again = [...together.filter(({ repeated }) => repeated), third];
-        expect<object[]>(again).toEqual([0, 0].map(() => ({ ...first, repeated: true, deliveries: [] })));
+        expect<object[]>(again).toEqual([0, 0].map(() => ({ ...first, repeated: true, deliveries: [], unowned: [] })));
         expect((await world.page(tenant)).total).toBe(2);
         expect(await world.store.usage(tenant.key, world.clock.now())).toEqual({ eventsThisMonth: 2 });
       });

@@ -179,7 +179,7 @@ export function eventsContract(backend: StoreBackend): void {
 
       test("is previewed as its newest record would be delivered", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
-        const { eventIds, deliveries } = await world.accept(tenant);
+        const { eventIds, deliveries } = await world.acceptOwned(tenant);
         const preview = await world.store.previewDelivery(tenant.key, eventIds[0] ?? "");
         expect(preview).toMatchObject({
           eventId: eventIds[0],

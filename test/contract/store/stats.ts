@@ -102,7 +102,7 @@ export function statsContract(backend: StoreBackend): void {
         const ids: string[] = [];
         for (const outcomes of events) {
           world.clock.advance(1_000);
-          const { eventIds, deliveries } = await world.accept(tenant);
+          const { eventIds, deliveries } = await world.acceptOwned(tenant);
           for (const [i, outcome] of outcomes.entries()) {
             const delivery = deliveries[i];
             if (delivery && outcome) await world.settle(delivery, outcome);

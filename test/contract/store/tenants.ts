@@ -146,12 +146,12 @@ export function tenantsContract(backend: StoreBackend): void {
         const urlsOf = async (accepted: ReturnType<typeof world.accept>) =>
           (await accepted).deliveries.map(({ url }) => url).join();
         const [before, , after] = await Promise.all([
-          urlsOf(world.accept(tenant)),
+          urlsOf(world.acceptOwned(tenant)),
           world.setUrls(tenant, b, c),
-          urlsOf(world.accept(tenant)),
+          urlsOf(world.acceptOwned(tenant)),
         ]);
         for (const urls of [before, after]) expect([a, `${b},${c}`]).toContain(urls);
-        expect(await urlsOf(world.accept(tenant))).toBe(`${b},${c}`);
+        expect(await urlsOf(world.acceptOwned(tenant))).toBe(`${b},${c}`);
       });
     });
   });

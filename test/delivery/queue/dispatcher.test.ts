@@ -490,6 +490,24 @@ describe("the dispatcher", () => {
     expect(before).toBeGreaterThan(16);
   });
 
+  test("says how many more it takes on: none of what it would give back", async () => {
+    const { dispatcher, start } = setUp();
+    await start(1);
+    const room = () => [1, 2].map((key) => dispatcher.roomFor(webhookOf(key)));
+    expect(room()).toEqual([256, 256]);
+    dispatcher.offer(range(100));
+    expect(room()).toEqual([156, 256]);
+    dispatcher.hold(true);
+    expect(room()).toEqual([0, 0]);
+    dispatcher.hold(false);
+    dispatcher.pauseTenant(1);
+    expect(room()).toEqual([0, 256]);
+    dispatcher.removeWebhooks([2]);
+    expect(room()).toEqual([0, 0]);
+    void dispatcher.stop(10_000);
+    expect(dispatcher.roomFor(webhookOf(3))).toBe(0);
+  });
+
   test("tries again to give back what the store did not take, and sends it then", async () => {
     const clock = createFakeClock();
     let isDown = true;

@@ -50,7 +50,8 @@ describe("a database from before failures had codes", () => {
     const { store, path } = await sqlite.store({ clock });
     const url = "https://a.example/hook";
     const tenant = await store.createTenant(newTenant({ urls: [url] }), clock.now());
-    const accepted = await store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const event = { tenantKey: tenant.key, payloads: [bytes("{}")], roomFor: () => 1 };
+    const accepted = await store.acceptEvents(event);
     const [delivery] = accepted.deliveries as [DueDelivery];
     await store.settle(settlementOf(delivery, "retry", clock.now()));
     const client = new Database(path, { strict: true });

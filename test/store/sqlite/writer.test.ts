@@ -138,7 +138,7 @@ describe("an I/O error in a commit", () => {
     };
     /** Lets the writer run into its next pause. */
     const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-    return { ...opened, control, clock, accept, stored, settle };
+    return { ...opened, control, clock, tenant, accept, stored, settle };
   }
 
   test.each([
@@ -168,6 +168,25 @@ describe("an I/O error in a commit", () => {
     expect(await stored()).toBe(kept + 1);
     const records = await store.records(1, eventIds[0] ?? "");
     expect(records && (await readAll(records))).toHaveLength(1);
+  });
+
+  test("leaves what it may have stored to whoever sent it: nobody else gets it meanwhile", async () => {
+    const { store, control, clock, tenant, settle } = await failingStore();
+    const accept = () =>
+      store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")], roomFor: ({ webhookKey }) => webhookKey });
+    const [webhook] = await store.webhooks(tenant.key);
+    const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+    const claim = async () => (await store.claim(ref, clock.now(), 10)).due;
+    control.failing = "after";
+    const accepted = accept();
+    await settle();
+    expect(await claim()).toEqual([]);
+    control.failing = null;
+    clock.advance(1_000);
+    const { deliveries } = await accepted;
+    expect([deliveries.length, await claim()]).toEqual([1, []]);
+    await store.release(deliveries);
+    expect(await claim()).toMatchObject(deliveries.map(({ eventId }) => ({ eventId })));
   });
 
   test("is waited for by a store that closes", async () => {

@@ -20,11 +20,7 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   const payload = Buffer.from(`{"x":"${"x".repeat(largestBytes)}"}`);
   const ofOwner = { tenantKey: owner.key };
   await store.replaceWebhooks(owner.key, [{ id: newId("wh"), url: webhookUrl, name: "" }], 1, Date.now());
-  const { eventIds, deliveries } = await store.acceptEvents({ ...ofOwner, payloads: [Buffer.from("{}")] });
-  const [delivery] = deliveries;
-  const [eventId = ""] = eventIds;
-  if (!delivery) throw new Error("The replayed event has no delivery.");
-  await store.release(deliveries);
+  const [eventId = ""] = (await store.acceptEvents({ ...ofOwner, payloads: [Buffer.from("{}")] })).eventIds;
   for (let n = 0; n < attempts; n += 1) {
     const { webhooks } = await store.replayEvent(
       owner.key,
@@ -32,8 +28,10 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
       Date.now(),
     );
     const due = webhooks[0] ? (await store.claim(webhooks[0], Date.now() + 1_000, 1)).due : [];
+    const [delivery] = due;
+    if (!delivery) throw new Error("The replayed event has no delivery.");
     await store.settle({
-      delivery: due[0] ?? delivery,
+      delivery,
       attempt: {
         startedAt: Date.now(),
         durationMs: 1,

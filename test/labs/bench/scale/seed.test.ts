@@ -80,7 +80,7 @@ async function live(store: Store, clock: FakeClock, accounts: Tenant[], history:
     await settleUntil(event.at);
     clock.step(event.at - clock.now());
     const tenantKey = accounts[event.tenant]?.key ?? 0;
-    const accepted = await store.acceptEvents({ tenantKey, payloads: [payloadOf(n)] });
+    const accepted = await store.acceptEvents({ tenantKey, payloads: [payloadOf(n)], roomFor: () => 1 });
     const [delivery] = accepted.deliveries;
     if (!delivery) throw new Error("The account has no webhook");
     const counts = { accepted: 1, delivered: 0, failed: 0, attempts: 0, latency: new Map() };
