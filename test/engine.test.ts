@@ -16,7 +16,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
   const clock = createFakeClock();
   const sent: number[] = [];
   const none = {
-    dueLanes: async () => [],
+    discover: async () => [],
     claim: async () => ({ due: [], nextDueAt: null }),
     release: async () => {},
     queueReplayBatch: async () => null,

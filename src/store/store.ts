@@ -262,8 +262,15 @@ export interface EventVerbs {
 
 // ---------------------------------------------------------------- deliveries
 
+/** A webhook with pending deliveries that nobody owns, and when the first of them is due. */
 export interface DueLane extends WebhookRef {
   readonly firstDueAt: number;
+}
+
+/** Times at which deliveries are due: later than `after`, and no later than `until`. */
+export interface DueRange {
+  readonly after: number;
+  readonly until: number;
 }
 
 /** `nextDueAt`: when the next delivery of the webhook is due that nobody owns; null: there is none. */
@@ -304,11 +311,13 @@ export const keptAttempts = 100;
  * can be claimed once the attempt of the one before has been settled. After a restart nothing is owned.
  */
 export interface DeliveryVerbs {
+  /** Others write to the same store, so there may be something to discover at any time. */
+  readonly isShared: boolean;
   /**
-   * Every registered webhook with pending deliveries, whenever they are due, without a walk through them. Those of an
-   * account that the operator has suspended are among them.
+   * Every registered webhook with pending deliveries that nobody owns, without a walk through them: whenever they are due,
+   * or only those that are in a range. Those of an account that the operator has suspended are among them.
    */
-  dueLanes(): Promise<DueLane[]>;
+  discover(range?: DueRange): Promise<DueLane[]>;
   /**
    * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed webhook, a deleted
    * account and one that the operator has suspended have none, and null.

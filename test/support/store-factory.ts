@@ -167,7 +167,7 @@ export async function createWorld(backend: StoreBackend) {
     },
     /** Claims all deliveries of the tenant that are due. */
     async claim(tenant: Tenant): Promise<DueDelivery[]> {
-      const lanes = (await store.dueLanes()).filter(({ tenantKey }) => tenantKey === tenant.key);
+      const lanes = (await store.discover()).filter(({ tenantKey }) => tenantKey === tenant.key);
       const pages = await Promise.all(lanes.map((lane) => store.claim(lane, clock.now(), 10_000)));
       return pages.flatMap(({ due }) => due);
     },

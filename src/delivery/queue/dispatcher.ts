@@ -9,6 +9,7 @@ import type { AccountPace } from "./account-pace.ts";
 import { createAdmission } from "./admission.ts";
 import { createAlarm } from "./alarm.ts";
 import type { DeliveryControl } from "./control.ts";
+import { createDiscovery } from "./discovery.ts";
 import { createHindsight } from "./hindsight.ts";
 import { createReadyWebhooks } from "./ready-webhooks.ts";
 import { already, createReturns } from "./returns.ts";
@@ -82,6 +83,13 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   let stopping = false;
   let started = false;
   const window = createWindow();
+  const discovery = createDiscovery({
+    store,
+    clock,
+    log,
+    onFound: (lane) => expectFor(lane, lane.firstDueAt),
+    onEnd: pump,
+  });
   const returns = createReturns({
     store,
     clock,
@@ -276,19 +284,6 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   const queuesOf = (tenantKey: number) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey);
 
-  /** Finds what is pending in the table, whenever it is due. */
-  async function discover(): Promise<void> {
-    for (const lane of await store.dueLanes()) expectFor(lane, lane.firstDueAt);
-    pump();
-  }
-
-  function discoverLater(): void {
-    discover().catch((error: unknown) => {
-      log.write("error", "delivery.load_failed", { error: describe(error) });
-      clock.after(loadRetryMs, discoverLater);
-    });
-  }
-
   let drainedWaiter: (() => void) | null = null;
   function drained(): void {
     if (admission.inFlight === 0) drainedWaiter?.();
@@ -297,7 +292,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   return {
     async start() {
       started = true;
-      await discover();
+      await discovery.start();
     },
 
     roomFor,
@@ -353,7 +348,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     resumeTenant(tenantKey) {
       paused.delete(tenantKey);
-      discoverLater();
+      discovery.look();
     },
 
     adoptPlan(tenant) {
@@ -375,6 +370,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     async stop(graceMs) {
       stopping = true;
       alarm.stop();
+      discovery.stop();
       drop([...queues.values()]);
       if (admission.inFlight > 0) {
         await new Promise<void>((resolve) => {

@@ -12,6 +12,8 @@ export interface Ownership {
   end(deliveries: readonly Owned[]): void;
   /** Keys of those of a webhook, for `json_each`. */
   listOf(webhookKey: number): string;
+  /** As `listOf`, of all. */
+  listAll(): string;
 }
 
 const none = "[]";
@@ -36,5 +38,6 @@ export function createOwnership(): Ownership {
       const keys = byWebhook.get(webhookKey);
       return keys ? JSON.stringify([...keys]) : none;
     },
+    listAll: () => JSON.stringify([...byWebhook.values()].flatMap((keys) => [...keys])),
   };
 }

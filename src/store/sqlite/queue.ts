@@ -3,7 +3,7 @@ import { unreadable } from "../../domain/failure.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import type { Claimed, DeliveryVerbs, DueLane } from "../store.ts";
+import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";
@@ -16,17 +16,24 @@ const pendingWebhooks = `
   select (select min(webhook_key) from delivery where state = 0 and webhook_key > lane.webhook_key)
   from lane where lane.webhook_key is not null`;
 
+const ever: DueRange = { after: -1, until: Number.MAX_SAFE_INTEGER };
+
 /** What waits, and whose it is. These statements run for every batch, so they are prepared SQL (architecture, "SQL"). */
 export function queueVerbs(
   { client, writer, ownership, reportDamage }: Connection,
   waiting: WaitingRecords,
-): Pick<DeliveryVerbs, "dueLanes" | "claim" | "release" | "queueDepth"> {
-  const selectDueLanes = client.prepare<{ webhookKey: number; firstDueAt: number; tenantKey: number }, []>(`
-    with recursive lane (webhook_key) as (${pendingWebhooks})
-    select lane.webhook_key as webhookKey, webhook.tenant_key as tenantKey,
-           (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key) as firstDueAt
-    from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-    where webhook.removed_at is null and tenant.deleted_at is null`);
+): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
+  const selectLanes = client.prepare<DueLane, [number, number, string]>(`
+    with recursive lane (webhook_key) as (${pendingWebhooks}),
+    found (webhookKey, tenantKey, firstDueAt) as (
+      select lane.webhook_key, webhook.tenant_key,
+             (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key
+                and next_attempt_at > ?1 and next_attempt_at <= ?2
+                and delivery.key not in (select value from json_each(?3)))
+      from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
+      where webhook.removed_at is null and tenant.deleted_at is null
+    )
+    select webhookKey, tenantKey, firstDueAt from found where firstDueAt is not null`);
 
   // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
   const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; tier: Tier; url: string }, [number]>(`
@@ -131,7 +138,9 @@ export function queueVerbs(
   }
 
   return {
-    dueLanes: async () => selectDueLanes.all() satisfies DueLane[],
+    isShared: false,
+
+    discover: async ({ after, until } = ever) => selectLanes.all(after, until, ownership.listAll()),
 
     async claim(webhook, now, limit) {
       const { due, nextDueAt, damaged } = findDue(webhook, now, limit);

@@ -136,20 +136,65 @@ export function deliveriesContract(backend: StoreBackend): void {
         const [forA, forB, forC] = (await world.store.webhooks(tenant.key)).map(({ key }) => key);
         const start = world.clock.now();
         await world.event(tenant, "retry", "delivered", "delivered");
-        expect(await world.store.dueLanes()).toEqual([
+        expect(await world.store.discover()).toEqual([
           { webhookKey: forA ?? 0, tenantKey: tenant.key, firstDueAt: start + 60_000 },
         ]);
         world.clock.advance(10);
         await world.event(tenant, "failed");
-        expect(await world.store.dueLanes()).toEqual([
+        expect(await world.store.discover()).toEqual([
           { webhookKey: forA ?? 0, tenantKey: tenant.key, firstDueAt: start + 60_000 },
           { webhookKey: forB ?? 0, tenantKey: tenant.key, firstDueAt: start + 10 },
           { webhookKey: forC ?? 0, tenantKey: tenant.key, firstDueAt: start + 10 },
         ]);
         await world.setUrls(tenant, a, c);
-        expect((await world.store.dueLanes()).map(({ webhookKey }) => webhookKey)).toEqual([forA ?? 0, forC ?? 0]);
+        expect((await world.store.discover()).map(({ webhookKey }) => webhookKey)).toEqual([forA ?? 0, forC ?? 0]);
         await world.store.deleteTenant(tenant.key, 1);
-        expect(await world.store.dueLanes()).toEqual([]);
+        expect(await world.store.discover()).toEqual([]);
+      });
+
+      test("has no lane for a webhook whose deliveries are all somebody's", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const start = world.clock.now();
+        const { deliveries } = await world.acceptOwned(tenant);
+        expect(await world.store.discover()).toEqual([]);
+        world.clock.advance(10);
+        await world.accept(tenant);
+        const [forA, forB] = (await world.store.webhooks(tenant.key)).map(({ key }) => ({
+          tenantKey: tenant.key,
+          webhookKey: key,
+          firstDueAt: start + 10,
+        }));
+        expect<unknown>(await world.store.discover()).toEqual([forA, forB]);
+        await world.store.release(deliveries.slice(0, 1));
+        expect<unknown>(await world.store.discover()).toEqual([{ ...forA, firstDueAt: start }, forB]);
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        expect(await world.store.discover()).toEqual([]);
+      });
+
+      test("tells what fell due in a range, later than its start and no later than its end", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const start = world.clock.now();
+        await world.event(tenant, "retry", "delivered");
+        const [forA, forB] = (await world.store.webhooks(tenant.key)).map(({ key }) => key);
+        world.clock.advance(1_000);
+        await world.accept(tenant);
+        const found = async (after: number, until: number) =>
+          (await world.store.discover({ after: start + after, until: start + until })).map((lane) => [
+            lane.webhookKey,
+            lane.firstDueAt - start,
+          ]);
+        const both: unknown[] = [
+          [forA, 1_000],
+          [forB, 1_000],
+        ];
+        expect<unknown[]>(await found(0, 999)).toEqual([]);
+        expect<unknown[]>(await found(999, 1_000)).toEqual(both);
+        expect<unknown[]>(await found(1_000, 59_999)).toEqual([]);
+        expect<unknown[]>(await found(1_000, 60_000)).toEqual([[forA, 60_000]]);
+        expect<unknown[]>(await found(0, 60_000)).toEqual(both);
+        await world.acceptOwned(tenant);
+        await world.claim(tenant);
+        expect<unknown[]>(await found(0, 59_999)).toEqual([]);
       });
 
       test("gives the longest waiting first, so many, and when the next is due", async () => {
@@ -186,7 +231,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         expect(await world.due(tenant)).toHaveLength(1);
         await world.store.suspend(tenant.key, "operator", 1);
         expect(await world.due(tenant)).toEqual([]);
-        expect(await world.store.dueLanes()).toHaveLength(1);
+        expect(await world.store.discover()).toHaveLength(1);
         expect(await world.store.queueDepth()).toEqual({ pending: 0, oldestDueAt: null });
         await world.store.resume(tenant.key, "operator");
         expect(await world.due(tenant)).toHaveLength(1);
@@ -195,7 +240,7 @@ export function deliveriesContract(backend: StoreBackend): void {
       test("of a deleted tenant is empty", async () => {
         const tenant = await world.tenant({ urls: [a] });
         await world.accept(tenant);
-        const [lane] = await world.store.dueLanes();
+        const [lane] = await world.store.discover();
         await world.store.deleteTenant(tenant.key, 1);
         const empty = { due: [], nextDueAt: null };
         expect(lane && (await world.store.claim(lane, world.clock.now(), 10))).toEqual(empty);
@@ -302,7 +347,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         while (await world.store.eraseDeleted(100));
         expect(await world.settle(forB, "delivered")).toEqual({ kind: "gone", attemptKey: null });
         await world.store.release([forA, forB]);
-        expect(await world.store.dueLanes()).toEqual([]);
+        expect(await world.store.discover()).toEqual([]);
       });
     });
 

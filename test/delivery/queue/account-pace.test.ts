@@ -27,7 +27,7 @@ function setUp() {
   const accountOf = (webhookKey: number) => Math.floor(webhookKey / 100);
   const tierOf = (tenantKey: number) => tiers.get(tenantKey) ?? "free";
   const store = {
-    async dueLanes() {
+    async discover() {
       const keys = new Set([...table.values()].map(({ webhookKey }) => webhookKey));
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: accountOf(webhookKey), firstDueAt: 0 }));
     },

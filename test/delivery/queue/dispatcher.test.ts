@@ -55,7 +55,7 @@ function setUp({
   let onStart = () => {};
   let isTableHidden = false;
   const store = {
-    async dueLanes() {
+    async discover() {
       if (isTableHidden) return [];
       const keys = new Set([...pending.values()].map(({ webhookKey }) => webhookKey));
       return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: webhookKey, firstDueAt: 0 }));

@@ -1,0 +1,84 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { DueLane, DueRange, Store } from "../../store/store.ts";
+
+/** Finds the webhooks of which something waits in the table and is nobody's. */
+export interface Discovery {
+  /** Looks for all of them; then, where others write as well, for what they leave, until it is stopped. */
+  start(): Promise<void>;
+  /** Looks for all of them now, or as soon as the table can be asked. */
+  look(): void;
+  stop(): void;
+}
+
+export interface DiscoveryDeps {
+  store: Pick<Store, "discover" | "isShared">;
+  clock: Clock;
+  log: Log;
+  onFound(lane: DueLane): void;
+  /** All that a look has found has been told. */
+  onEnd(): void;
+}
+
+/** Pause after the table could not be asked. */
+const retryMs = 1000;
+
+/** How often it is asked what others have left that has fallen due since. */
+const pollMs = 1000;
+/** What falls due may be committed later, by others as long as their statements may take. */
+const overlapMs = 15_000;
+/** How often it is asked for everything: for what fell due before somebody let go of it. */
+const lookAgainMs = 5 * 60_000;
+
+export function createDiscovery({ store, clock, log, onFound, onEnd }: DiscoveryDeps): Discovery {
+  let cancelPoll = () => {};
+  let stopped = false;
+  let lookedAt = 0;
+  let seenUntil = 0;
+
+  async function find(range?: DueRange): Promise<void> {
+    for (const lane of await store.discover(range)) onFound(lane);
+    onEnd();
+  }
+
+  function logFailure(error: unknown): void {
+    log.write("error", "delivery.load_failed", { error: error instanceof Error ? error.message : String(error) });
+  }
+
+  function look(): void {
+    find().catch((error: unknown) => {
+      logFailure(error);
+      clock.after(retryMs, look);
+    });
+  }
+
+  async function poll(): Promise<void> {
+    const [now, monotonicMs] = [clock.now(), clock.monotonicMs()];
+    const isTimeForAll = monotonicMs - lookedAt >= lookAgainMs;
+    try {
+      await find(isTimeForAll ? undefined : { after: Math.min(seenUntil, now) - overlapMs, until: now });
+      seenUntil = now;
+      if (isTimeForAll) lookedAt = monotonicMs;
+    } catch (error) {
+      logFailure(error);
+    }
+  }
+
+  function pollLater(): void {
+    if (!stopped) cancelPoll = clock.after(pollMs, () => void poll().then(pollLater));
+  }
+
+  return {
+    async start() {
+      seenUntil = clock.now();
+      lookedAt = clock.monotonicMs();
+      await find();
+      if (store.isShared) pollLater();
+    },
+    look,
+    stop() {
+      stopped = true;
+      cancelPoll();
+    },
+  };
+}
