@@ -25,7 +25,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     prune: async () => false,
     forgetWebhooks: async () => false,
     reclaim: async () => false,
-    settle: async () => ({ kind: "settled", attemptKey: 1 }),
+    settle: async () => ({ kind: "settled", attempt: {} }),
     addStats: async () => {},
     ...changes,
   };

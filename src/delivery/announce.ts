@@ -1,3 +1,4 @@
+import type { ReplayRef } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { ingestedAtMs } from "../lib/id.ts";
@@ -15,7 +16,7 @@ export interface AnnounceDeps {
   log: Log;
   failureLog: FailureLog;
   /** A run that a replay began has ended. */
-  onReplayedRunEnded(replayKey: number, tenantId: string): void;
+  onReplayedRunEnded(replay: ReplayRef, tenantId: string): void;
 }
 
 /**
@@ -44,7 +45,9 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
       }
       hub.publish(delivery.tenantId, "delivery.attempted", () => attemptMessage(settlement));
       if (kind === "settled" && next.kind !== "retry") {
-        if (delivery.replayKey !== null) onReplayedRunEnded(delivery.replayKey, delivery.tenantId);
+        if (delivery.replayKey !== null) {
+          onReplayedRunEnded({ tenantKey: delivery.tenantKey, replayKey: delivery.replayKey }, delivery.tenantId);
+        }
         hub.publish(delivery.tenantId, "delivery.finished", () => ({
           eventId: delivery.eventId,
           targetWebhook: delivery.url,

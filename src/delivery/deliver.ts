@@ -2,7 +2,7 @@ import type { DueDelivery } from "../domain/delivery.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import { type Clock, sleep } from "../lib/clock.ts";
-import type { Settlement, Store } from "../store/store.ts";
+import type { AttemptRef, Settlement, Store } from "../store/store.ts";
 import type { Outcome } from "./network/transport.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
@@ -67,8 +67,8 @@ export function createDeliver(deps: DeliverDeps) {
     const settlement: Settlement = { delivery, attempt: toAttempt(outcome, verdict, startedAt), next };
     const settled = await settleSurely(deps, settlement);
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
-    if (settled.attemptKey !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
-    const connectionFree = body && !body.ended ? logRest(deps, settled.attemptKey, body) : null;
+    if (settled.attempt !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
+    const connectionFree = body && !body.ended ? logRest(deps, settled.attempt, body) : null;
     return { kind: settled.kind, answered: outcome.kind === "responded", next, connectionFree };
   };
 }
@@ -113,12 +113,12 @@ async function settleSurely({ store, clock, onStorageStalled }: DeliverDeps, set
 
 async function logRest(
   { store }: DeliverDeps,
-  attemptKey: number | null,
+  attempt: AttemptRef | null,
   body: { received(): Uint8Array; done: Promise<void> },
 ): Promise<void> {
   const before = body.received().length;
   await body.done;
-  if (attemptKey === null || body.received().length === before) return;
+  if (attempt === null || body.received().length === before) return;
   // The rest of a body is a convenience of the log: without it the attempt is still complete.
-  await store.completeResponseBody(attemptKey, body.received()).catch(() => {});
+  await store.completeResponseBody(attempt, body.received()).catch(() => {});
 }

@@ -1,5 +1,6 @@
 import type { FailureCode } from "./failure.ts";
 import type { Tier } from "./tenant.ts";
+import type { WebhookRef } from "./webhook.ts";
 
 /**
  * One event for one webhook: the public "event record" and the row of the queue.
@@ -15,17 +16,19 @@ export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED";
 
 export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
-/** A delivery whose time has come, with all that one attempt needs. */
-export interface DueDelivery {
+/** What a delivery is found by: its key alone does not say where it is kept. */
+export interface DeliveryRef extends WebhookRef {
+  readonly eventSeq: number;
   /** 0: a test, of which there is no record. */
   readonly deliveryKey: number;
-  readonly tenantKey: number;
+}
+
+/** A delivery whose time has come, with all that one attempt needs. */
+export interface DueDelivery extends DeliveryRef {
   readonly tenantId: string;
   /** The plan whose limits hold for the account. */
   readonly tier: Tier;
-  readonly webhookKey: number;
   readonly url: string;
-  readonly eventSeq: number;
   readonly eventId: string;
   readonly payload: Uint8Array;
   /** Grows with every replay; an attempt settles only its own run. */
@@ -34,7 +37,7 @@ export interface DueDelivery {
   readonly attemptsInRun: number;
   /** Attempts over all runs. */
   readonly attempts: number;
-  /** The replay that began this run. */
+  /** The replay that began this run; a `ReplayRef` with the account's. */
   readonly replayKey: number | null;
   readonly replayGroupId: string | null;
 }

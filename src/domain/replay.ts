@@ -33,5 +33,11 @@ export interface Replay {
   readonly completedAt: number | null;
 }
 
+/** What a replay is found by inside: its key alone does not say where it is kept. */
+export interface ReplayRef {
+  readonly tenantKey: number;
+  readonly replayKey: number;
+}
+
 /** A replay in a list of them. */
 export type ListedReplay = Omit<Replay, "replayGroupId"> & { readonly replayGroupId: JsonText };

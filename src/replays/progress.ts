@@ -1,3 +1,4 @@
+import type { ReplayRef } from "../domain/replay.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
@@ -16,13 +17,13 @@ export interface ReplayProgressDeps {
 
 /** Shows on the stream how the runs of replays end. */
 export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayProgressDeps) {
-  const changed = new Map<number, string>();
+  const changed = new Map<number, { replay: ReplayRef; tenantId: string }>();
 
   async function announce(): Promise<void> {
-    const replays = [...changed];
+    const replays = [...changed.values()];
     changed.clear();
-    for (const [replayKey, tenantId] of replays) {
-      const replay = await store.replayByKey(replayKey);
+    for (const { replay: ref, tenantId } of replays) {
+      const replay = await store.replayByKey(ref);
       if (!replay) continue;
       hub.publish(tenantId, "replay.progressed", () => toReplayBody(replay));
       if (replay.status === "completed") onCompleted();
@@ -31,10 +32,10 @@ export function createReplayProgress({ store, hub, clock, onCompleted }: ReplayP
 
   return {
     /** A run of this replay has ended. */
-    runEnded(replayKey: number, tenantId: string): void {
+    runEnded(replay: ReplayRef, tenantId: string): void {
       // A missed message is made good by the next one, and by whoever reads the replay.
       if (changed.size === 0) clock.after(announceEveryMs, () => void announce().catch(() => {}));
-      changed.set(replayKey, tenantId);
+      changed.set(replay.replayKey, { replay, tenantId });
     },
   };
 }

@@ -1,8 +1,8 @@
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
-import type { Attempt, DeliveryState, DueDelivery } from "../domain/delivery.ts";
+import type { Attempt, DeliveryRef, DeliveryState, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
-import type { ListedReplay, Replay, ReplayKind } from "../domain/replay.ts";
+import type { ListedReplay, Replay, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
@@ -292,11 +292,18 @@ export interface Settlement {
   readonly next: NextStep;
 }
 
+declare const attemptRef: unique symbol;
+
+/** What a logged attempt is found by, as the store that logged it knows. */
+export interface AttemptRef {
+  readonly [attemptRef]: never;
+}
+
 /** `superseded`: a newer run has begun, so the attempt went to the log only. `gone`: the record or its tenant is no more. */
 export interface Settled {
   readonly kind: "settled" | "superseded" | "gone";
   /** Null when nothing was logged. */
-  readonly attemptKey: number | null;
+  readonly attempt: AttemptRef | null;
 }
 
 /**
@@ -324,7 +331,7 @@ export interface DeliveryVerbs {
    */
   claim(webhook: WebhookRef, now: number, limit: number): Promise<Claimed>;
   /** Gives back what no attempt will be made for: it can be claimed as it stands. What is not owned is passed over. */
-  release(deliveries: readonly DueDelivery[]): Promise<void>;
+  release(deliveries: readonly DeliveryRef[]): Promise<void>;
   /**
    * Logs the attempt and moves the record on, if the run is still the current one; whatever it says, the delivery is not
    * owned any more. A retry for a removed webhook fails.
@@ -336,7 +343,7 @@ export interface DeliveryVerbs {
    * Replaces the response body of a logged attempt: the rest of it came after the attempt was settled. Does nothing when
    * the attempt or its tenant is gone, or the store may not grow.
    */
-  completeResponseBody(attemptKey: number, responseBody: Uint8Array): Promise<void>;
+  completeResponseBody(attempt: AttemptRef, responseBody: Uint8Array): Promise<void>;
   /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
   failDeliveriesOfRemoved(limit: number): Promise<boolean>;
   /** Pending deliveries in all and when the longest waiting one was due, without those that pause or will be erased. */
@@ -385,7 +392,7 @@ export interface ReplayVerbs {
   ): Promise<{ replays: Cursor<ListedReplay>; total: number }>;
   findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;
   /** The replay that began a run (`DueDelivery.replayKey`). */
-  replayByKey(replayKey: number): Promise<Replay | null>;
+  replayByKey(replay: ReplayRef): Promise<Replay | null>;
   /** Leaves out what is not queued yet. Null when there is no such replay. */
   cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
 }

@@ -3,11 +3,12 @@ import { createDeliver } from "../../src/delivery/deliver.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
 import type { SendOrder } from "../../src/delivery/sender.ts";
 import { unavailable } from "../../src/domain/errors.ts";
-import type { Settled, Settlement } from "../../src/store/store.ts";
+import type { AttemptRef, Settled, Settlement } from "../../src/store/store.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const delivery = dueDelivery();
+const logged = {} as AttemptRef;
 const route = { signal: new AbortController().signal, isClosed: () => false };
 const fullDisk = () => unavailable("The disk is full.", "storage_full");
 
@@ -35,7 +36,7 @@ function setUp(answers: (Settled | Error)[]) {
         settlements.push(settlement);
         const answer = answers.shift();
         if (answer instanceof Error) throw answer;
-        return answer ?? { kind: "settled", attemptKey: 1 };
+        return answer ?? { kind: "settled", attempt: logged };
       },
       async completeResponseBody() {},
     },
@@ -83,13 +84,13 @@ describe("one attempt", () => {
   });
 
   test("to an account that is gone is not announced", async () => {
-    const { deliver, announced } = setUp([{ kind: "gone", attemptKey: null }]);
+    const { deliver, announced } = setUp([{ kind: "gone", attempt: null }]);
     expect(await deliver(delivery, route)).toMatchObject({ kind: "gone" });
     expect(announced).toEqual([]);
   });
 
   test("of a record that a replay has replaced is announced like one of an overtaken run: it is in the log", async () => {
-    const { deliver, announced } = setUp([{ kind: "gone", attemptKey: 1 }]);
+    const { deliver, announced } = setUp([{ kind: "gone", attempt: logged }]);
     expect(await deliver(delivery, route)).toMatchObject({ kind: "gone" });
     expect(announced).toEqual(["superseded"]);
   });

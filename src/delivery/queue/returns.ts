@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
+import type { DeliveryRef } from "../../domain/delivery.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 /** What is owned here and will not go out from here goes back to the table, for whoever claims it. */
 export interface Returns {
   /** @param dueAt when somebody here may look for it in the table again */
-  giveBack(deliveries: readonly DueDelivery[], dueAt?: number): void;
+  giveBack(deliveries: readonly DeliveryRef[], dueAt?: number): void;
   readonly areUnderWay: boolean;
   /** Nothing is tried again. Resolves when nothing is under way. */
   stop(): Promise<void>;
@@ -17,7 +17,7 @@ export interface ReturnsDeps {
   clock: Clock;
   log: Log;
   /** The table has it. */
-  onReturned(delivery: DueDelivery, dueAt: number): void;
+  onReturned(delivery: DeliveryRef, dueAt: number): void;
   /** All that was given back at once has been told of. */
   onEnd(): void;
 }
@@ -32,7 +32,7 @@ export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsD
   const underWay = new Set<Promise<void>>();
   let stopped = false;
 
-  function giveBack(deliveries: readonly DueDelivery[], dueAt = already): void {
+  function giveBack(deliveries: readonly DeliveryRef[], dueAt = already): void {
     if (deliveries.length === 0) return;
     const release = store.release(deliveries).then(
       () => {

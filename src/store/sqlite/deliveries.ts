@@ -3,7 +3,7 @@ import { type FailureCode, webhookRemoved } from "../../domain/failure.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import type { Growth } from "../growth.ts";
-import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../store.ts";
+import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { HeldTenant } from "./held-tenants.ts";
@@ -14,6 +14,9 @@ import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
+
+const toRef = (key: number) => ({ key }) as unknown as AttemptRef;
+const keyOf = (ref: AttemptRef) => (ref as unknown as { key: number }).key;
 
 /** How deliveries end. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
 export function deliveryVerbs(
@@ -164,10 +167,10 @@ export function deliveryVerbs(
       try {
         const settled = await writer.submit<Settled>((tx) => {
           const held = hold(tx, delivery.tenantKey);
-          if (held.gone) return { kind: "gone", attemptKey: null };
+          if (held.gone) return { kind: "gone", attempt: null };
           const { kind, isLate } = settleRecord(tx, held, settlement);
           const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
-          return { kind, attemptKey: log(settlement, countedBy) };
+          return { kind, attempt: toRef(log(settlement, countedBy)) };
         });
         ownership.end([delivery]);
         return settled;
@@ -175,13 +178,13 @@ export function deliveryVerbs(
         if (!isStorageDamaged(error)) throw error;
         // It stays owned for good: claimed again, it would be sent again, and again without a trace.
         reportDamage(`The delivery of ${delivery.eventId}`);
-        return { kind: "gone", attemptKey: null };
+        return { kind: "gone", attempt: null };
       }
     },
 
-    completeResponseBody: (attemptKey, responseBody) =>
+    completeResponseBody: (attempt, responseBody) =>
       writer.submit<void>(() => {
-        if (mayGrow()) updateBody.run(attemptKey, responseBody);
+        if (mayGrow()) updateBody.run(keyOf(attempt), responseBody);
       }),
 
     async failDeliveriesOfRemoved(limit) {

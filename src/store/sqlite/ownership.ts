@@ -1,6 +1,6 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
+import type { DeliveryRef } from "../../domain/delivery.ts";
 
-type Owned = Pick<DueDelivery, "webhookKey" | "deliveryKey">;
+type Owned = Pick<DeliveryRef, "webhookKey" | "deliveryKey">;
 
 /**
  * Which deliveries are somebody's: from the moment in which they were accepted or claimed until they are settled or released.

@@ -301,7 +301,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       return row ? toReplay(row) : null;
     },
 
-    async replayByKey(replayKey) {
+    async replayByKey({ replayKey }) {
       const row = byKey.get(replayKey);
       return row ? toReplay(row) : null;
     },

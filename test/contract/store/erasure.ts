@@ -120,7 +120,7 @@ export function erasureContract(backend: StoreBackend): void {
           store.emptyInbox(key),
         ].map(refusalOf);
         expect(await Promise.all(writes)).toEqual(writes.map(() => "unauthenticated account_gone"));
-        expect(await world.settle(delivery, "delivered")).toEqual({ kind: "gone", attemptKey: null });
+        expect(await world.settle(delivery, "delivered")).toEqual({ kind: "gone", attempt: null });
         await store.touchApiKeys(new Map([["key_x", 1]]));
         await store.failDeliveriesOfRemoved(100);
         await store.queueReplayBatch(100, 1);

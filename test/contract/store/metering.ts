@@ -87,11 +87,11 @@ export function meteringContract(backend: StoreBackend): void {
         const [first, second] = [await world.delivery(tenant), await world.delivery(tenant)];
         world.growth.isAllowed = false;
         expect(await world.settle(first, "delivered")).toMatchObject({ kind: "settled" });
-        const { attemptKey } = await world.store.settle({
+        const { attempt } = await world.store.settle({
           ...settlementOf(second, "failed", world.clock.now()),
           attempt: { ...settlementOf(second, "failed", 0).attempt, responseBody: null },
         });
-        await world.store.completeResponseBody(attemptKey ?? 0, bytes("late"));
+        if (attempt) await world.store.completeResponseBody(attempt, bytes("late"));
         expect(await world.records(tenant, first.eventId)).toEqual([`DELIVERED ${a}`]);
         expect([await bodiesOf(tenant, first.eventId), await bodiesOf(tenant, second.eventId)]).toEqual([[""], [""]]);
         world.growth.isAllowed = true;

@@ -49,6 +49,15 @@ export function replaysContract(backend: StoreBackend): void {
         );
       });
 
+      test("is found by what the deliveries that it began say of it", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const { replay } = await world.replayEvent(tenant, await world.event(tenant, "failed"));
+        const [delivery] = await world.claim(tenant);
+        const replayKey = delivery?.replayKey ?? 0;
+        expect(await world.store.replayByKey({ tenantKey: tenant.key, replayKey })).toMatchObject({ id: replay.id });
+        expect(await world.store.replayByKey({ tenantKey: tenant.key, replayKey: replayKey + 1 })).toBeNull();
+      });
+
       test("overtakes an earlier one", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const id = await world.event(tenant, "failed");
