@@ -13,7 +13,8 @@ import { createDiscovery } from "./discovery.ts";
 import { createHindsight } from "./hindsight.ts";
 import { createReadyWebhooks } from "./ready-webhooks.ts";
 import { already, createReturns } from "./returns.ts";
-import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
+import type { WebhookQueue } from "./webhook-queue.ts";
+import { createWebhookQueues } from "./webhook-queues.ts";
 import { createWindow, withoutRequest } from "./window.ts";
 
 /**
@@ -55,8 +56,6 @@ const loadBatch = 64;
 const leastLoadBatch = 2;
 /** Claims under way of which the window does not know yet how much they bring. */
 const maxLargeLoads = 4;
-/** Webhooks that are remembered at once, those with something pending aside. */
-const maxQueues = 20_000;
 /** Pause after the table could not be asked. */
 const loadRetryMs = 1000;
 
@@ -72,7 +71,7 @@ export interface DispatcherDeps {
 
 export function createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace }: DispatcherDeps): Dispatcher {
   const admission = createAdmission(clock);
-  const queues = new Map<number, WebhookQueue>();
+  const queues = createWebhookQueues(webhookConcurrency);
   const paused = new Set<number>();
   const hindsight = createHindsight();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
@@ -99,27 +98,6 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   });
   const idleWaiters: (() => void)[] = [];
 
-  function queueOf({ webhookKey, tenantKey }: WebhookRef): WebhookQueue {
-    let queue = queues.get(webhookKey);
-    if (!queue) {
-      if (queues.size >= maxQueues) forgetIdle();
-      queue = createWebhookQueue(webhookKey, tenantKey, webhookConcurrency);
-      queues.set(webhookKey, queue);
-    }
-    return queue;
-  }
-
-  /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
-  function forgetIdle(): void {
-    let excess = maxQueues / 10;
-    for (const [key, queue] of queues) {
-      if (excess <= 0) return;
-      if (!queue.isIdle()) continue;
-      queues.delete(key);
-      excess -= 1;
-    }
-  }
-
   /** The table has, or will have, something for this webhook at a time. */
   function expect(queue: WebhookQueue, at: number): void {
     if (queue.dueAt === null || at < queue.dueAt) queue.dueAt = at;
@@ -129,7 +107,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   /** As `expect`, of a webhook that may have no queue yet; nothing of one that is gone. */
   function expectFor(webhook: WebhookRef, at: number): void {
-    if (!hindsight.isOutdated(webhook)) expect(queueOf(webhook), at);
+    if (!hindsight.isOutdated(webhook)) expect(queues.of(webhook), at);
   }
 
   function makeReady(queue: WebhookQueue): void {
@@ -190,7 +168,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .finally(() => {
         admission.leave(place);
         queue.inFlight -= 1;
-        if (queue.removed && queue.inFlight === 0) queues.delete(queue.webhookKey);
+        if (queue.removed && queue.inFlight === 0) queues.remove(queue.webhookKey);
         makeReady(queue);
         pump();
         drained();
@@ -279,10 +257,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   function close(queue: WebhookQueue): void {
     queue.removed = true;
     drop([queue]);
-    if (queue.inFlight === 0) queues.delete(queue.webhookKey);
+    if (queue.inFlight === 0) queues.remove(queue.webhookKey);
   }
-
-  const queuesOf = (tenantKey: number) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey);
 
   let drainedWaiter: (() => void) | null = null;
   function drained(): void {
@@ -305,7 +281,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
           continue;
         }
         const delivery = withoutRequest(offered);
-        const queue = queueOf(delivery);
+        const queue = queues.of(delivery);
         queue.tier = delivery.tier;
         queue.addFresh(delivery);
         window.hold(delivery);
@@ -332,7 +308,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     stopTenant(tenantKey) {
       hindsight.tenantDeleted(tenantKey);
-      for (const queue of queuesOf(tenantKey)) {
+      for (const queue of queues.ofTenant(tenantKey)) {
         close(queue);
         queue.abort();
       }
@@ -342,7 +318,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     pauseTenant(tenantKey) {
       paused.add(tenantKey);
-      drop(queuesOf(tenantKey));
+      drop(queues.ofTenant(tenantKey));
       pump();
     },
 
@@ -352,7 +328,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     },
 
     adoptPlan(tenant) {
-      for (const queue of queuesOf(tenant.key)) queue.tier = tierInForce(tenant);
+      for (const queue of queues.ofTenant(tenant.key)) queue.tier = tierInForce(tenant);
       pace.releaseAccount(tenant.key, makeReady);
       pump();
     },
@@ -371,7 +347,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       stopping = true;
       alarm.stop();
       discovery.stop();
-      drop([...queues.values()]);
+      drop(queues.all());
       if (admission.inFlight > 0) {
         await new Promise<void>((resolve) => {
           const cancel = clock.after(graceMs, resolve);

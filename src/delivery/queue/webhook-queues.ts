@@ -1,0 +1,47 @@
+import type { WebhookRef } from "../../domain/webhook.ts";
+import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
+
+/** The queues of all webhooks that have something to do, or had of late. */
+export interface WebhookQueues {
+  get(webhookKey: number): WebhookQueue | undefined;
+  /** As `get`; makes one if there is none. */
+  of(webhook: WebhookRef): WebhookQueue;
+  ofTenant(tenantKey: number): WebhookQueue[];
+  all(): WebhookQueue[];
+  remove(webhookKey: number): void;
+}
+
+/** Webhooks that are remembered at once, those with something pending aside. */
+const maxQueues = 20_000;
+
+/** @param concurrency most attempts to one webhook at once */
+export function createWebhookQueues(concurrency: number): WebhookQueues {
+  const queues = new Map<number, WebhookQueue>();
+
+  /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
+  function forgetIdle(): void {
+    let excess = maxQueues / 10;
+    for (const [key, queue] of queues) {
+      if (excess <= 0) return;
+      if (!queue.isIdle()) continue;
+      queues.delete(key);
+      excess -= 1;
+    }
+  }
+
+  return {
+    get: (webhookKey) => queues.get(webhookKey),
+    of({ webhookKey, tenantKey }) {
+      let queue = queues.get(webhookKey);
+      if (!queue) {
+        if (queues.size >= maxQueues) forgetIdle();
+        queue = createWebhookQueue(webhookKey, tenantKey, concurrency);
+        queues.set(webhookKey, queue);
+      }
+      return queue;
+    },
+    ofTenant: (tenantKey) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey),
+    all: () => [...queues.values()],
+    remove: (webhookKey) => void queues.delete(webhookKey),
+  };
+}
