@@ -20,6 +20,7 @@ import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { warnOfForeignVariables } from "./foreign-variables.ts";
+import { createChangeHeeder } from "./heed-changes.ts";
 import type { Home } from "./home.ts";
 import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
@@ -168,6 +169,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
   const engine = createEngine({ settings: config, store, jobs, clock, log, hub, metrics, signers, sender, random });
   const { dispatcher, deliveries, replayer, pace } = engine;
+  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers }));
 
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
@@ -188,11 +190,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     publicUrl,
     ownUrl: address.localUrl,
     isPaused: () => pauses.isPaused("charges"),
-    announce(tenant) {
-      // A payment may have brought another plan.
-      deliveries.adoptPlan(tenant);
-      announceChange(hub, tenant, "billing");
-    },
+    announce: (tenant) => announceChange(hub, tenant, "billing"),
     removeTenant: (tenant) => accounts.remove(tenant),
     changeEmail: (tenant, email) => accounts.changeEmail(tenant, email),
     onUnknownLookUp: metrics.lookUpUnknown,
@@ -204,17 +202,14 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     vault,
     policy: network.policy,
-    deliveries,
     hub,
-    answers,
-    signers,
     passwords,
     payments,
     settings: config,
     log,
   });
   const apiKeys = createApiKeys({ store, clock, vault });
-  const signingKeys = createSigningKeys({ store, clock, vault, signers });
+  const signingKeys = createSigningKeys({ store, clock, vault });
   const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
 
   const readiness = createReadiness({ store, hasRoom, clock });
@@ -227,14 +222,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
-    ...sessionRoutes({ store, sessions, login, hub }),
+    ...sessionRoutes({ store, sessions, login }),
     ...credentialRoutes({ accounts, apiKeys, signingKeys, hub }),
     ...webhookRoutes({
       store,
       limits,
       clock,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
-      deliveries,
       hub,
       sendTest: createTestDelivery({ signers, sender, clock, pace }),
       isPaused: () => pauses.isPaused("deliveries"),
@@ -340,6 +334,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
         onFailure: machine.storage.failed,
         onAhead: machine.idClock,
         warn,
+        onDefect: (error) =>
+          log.write("error", "change.unheeded", {
+            error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+          }),
         ...(maxPageCount !== undefined && { maxPageCount }),
       });
       return { ...opened, store: wrapStore(opened.store) };

@@ -22,7 +22,7 @@ import type { Hub } from "./stream/hub.ts";
 
 export interface Engine {
   readonly dispatcher: Pick<Dispatcher, "roomFor" | "offer" | "wake" | "hold" | "whenIdle" | "inFlight" | "held">;
-  /** The dispatcher as the features see it. */
+  /** The dispatcher as the rest of the program sees it. */
   readonly deliveries: DeliveryControl;
   readonly replayer: Pick<Loop, "wake">;
   /** Test deliveries count against it too. */
@@ -70,8 +70,8 @@ export interface EngineDeps {
  *
  *   ingest ──offer──▶ dispatcher ──▶ deliver ──▶ settle ──▶ announce ──▶ streams, statistics, metrics, log
  *                      ▲      ▲                                │
- *   features ──────────┘      └──wake── replayer ◀──wake───────┴── the replay of this record has ended
- *      └── what they removed ──wake──▶ janitor ──wake──▲
+ *   changes, replays ──┘      └──wake── replayer ◀──wake───────┴── the replay of this record has ended
+ *      └── what was removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
   const { store, jobs, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
@@ -123,7 +123,7 @@ export function createEngine(deps: EngineDeps): Engine {
       ...dispatcher,
       removeWebhooks(keys) {
         dispatcher.removeWebhooks(keys);
-        if (keys.length > 0) janitor.wake();
+        janitor.wake();
       },
       stopTenant(tenantKey) {
         dispatcher.stopTenant(tenantKey);

@@ -1,5 +1,4 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
-import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalidField, notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
@@ -28,11 +27,7 @@ export interface AccountDeps {
   clock: Clock;
   vault: Vault;
   policy: UrlPolicy;
-  deliveries: DeliveryControl;
   hub: AccountHub;
-  /** Large answers under way, which end with the account. */
-  answers: { closeTenant(tenantId: string): void };
-  signers: { forget(tenantKey: number): void };
   passwords: Passwords;
   /** Null: this server takes no payments. */
   payments: AccountPayments | null;
@@ -109,8 +104,7 @@ const upgrades: Limit = { name: "upgrades", most: 10, windowMs: 60_000, keys: 20
 const emailChanges: Limit = { name: "e-mail changes", most: 10, windowMs: 60 * 60_000, keys: 20_000 };
 
 export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, limits, clock, vault, policy, deliveries, hub, answers, signers, passwords, payments } = deps;
-  const { settings, log } = deps;
+  const { store, limits, clock, vault, policy, hub, passwords, payments, settings, log } = deps;
   /** Under way, by account. */
   const upgradesUnderWay = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
@@ -213,7 +207,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
     if (login) await loginEmails.release(login.email);
     const result = await payments.upgrade(tenant, { tier, login });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
-    deliveries.adoptPlan(result.tenant);
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);
     const message = result.confirm
@@ -263,7 +256,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
     async setTier(tenant, tier) {
       const changed = await store.setTier(tenant.key, tier);
-      deliveries.adoptPlan(changed);
       log.write("info", "account.tier_set", { tenant: tenant.id, tier });
       announceChange(hub, changed, "tier");
       return changed;
@@ -280,21 +272,16 @@ export function createAccounts(deps: AccountDeps): Accounts {
     },
 
     async suspend(tenant) {
-      const changed = await store.suspend(tenant.key, "operator", clock.now());
-      deliveries.pauseTenant(tenant.key);
-      return announceStanding(changed, "account.suspended");
+      return announceStanding(await store.suspend(tenant.key, "operator", clock.now()), "account.suspended");
     },
 
     async resume(tenant) {
-      const changed = await store.resume(tenant.key, "operator");
-      deliveries.resumeTenant(tenant.key);
-      return announceStanding(changed, "account.resumed");
+      return announceStanding(await store.resume(tenant.key, "operator"), "account.resumed");
     },
 
     async resetPassword(tenant) {
       const password = generatePassword();
       await store.setPassword(tenant.key, await passwords.hash(password, {}));
-      hub.closeTenant(tenant.id);
       log.write("info", "account.password_reset", { tenant: tenant.id });
       return password;
     },
@@ -302,10 +289,6 @@ export function createAccounts(deps: AccountDeps): Accounts {
     async remove(tenant) {
       await store.deleteTenant(tenant.key, clock.now());
       payments?.closed();
-      deliveries.stopTenant(tenant.key);
-      hub.closeTenant(tenant.id);
-      answers.closeTenant(tenant.id);
-      signers.forget(tenant.key);
       log.write("info", "account.deleted", { tenant: tenant.id });
     },
   };

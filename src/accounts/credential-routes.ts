@@ -13,7 +13,7 @@ export interface CredentialRouteDeps {
   accounts: Pick<Accounts, "find">;
   apiKeys: ApiKeys;
   signingKeys: SigningKeys;
-  hub: Pick<AccountHub, "publish">;
+  hub: AccountHub;
 }
 
 const keysTag = "API keys";

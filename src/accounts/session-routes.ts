@@ -2,7 +2,6 @@ import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.t
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
 import type { Store } from "../store/store.ts";
-import type { AccountHub } from "../stream/account-change.ts";
 import type { Login } from "./login.ts";
 import * as m from "./model.ts";
 
@@ -10,7 +9,6 @@ export interface SessionRouteDeps {
   store: Pick<Store, "endAllSessions">;
   sessions: Sessions;
   login: Login;
-  hub: Pick<AccountHub, "closeTenant" | "recheckSessions">;
 }
 
 const tag = "Sessions";
@@ -28,7 +26,7 @@ const tooManyLogins = failure(
 );
 
 /** Session tokens: get one, renew it, end it; and the password, whose change ends them all. */
-export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps): ErasedEndpoint[] {
+export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -87,13 +85,8 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
         },
       },
       async ({ tenant, session, body }) => {
-        if (body.all) {
-          await store.endAllSessions(tenant.key);
-          hub.closeTenant(tenant.id);
-        } else {
-          await sessions.end(session);
-          hub.recheckSessions(tenant.id);
-        }
+        if (body.all) await store.endAllSessions(tenant.key);
+        else await sessions.end(session);
         return noContent();
       },
     ),
@@ -117,7 +110,6 @@ export function sessionRoutes({ store, sessions, login, hub }: SessionRouteDeps)
       },
       async ({ tenant, body, address }) => {
         const changed = await login.changePassword(tenant, body, address);
-        hub.closeTenant(changed.id);
         return ok(m.authenticatedAs(changed, await sessions.start(changed)));
       },
     ),

@@ -1,5 +1,5 @@
 import { generateSecret, generateSigningKey, jwk, type SigningJwk } from "../delivery/signature.ts";
-import { type Signers, signingSecretContext } from "../delivery/signers.ts";
+import { signingSecretContext } from "../delivery/signers.ts";
 import type { SigningKey } from "../domain/credentials.ts";
 import { keyContext } from "../domain/credentials.ts";
 import { accountGone } from "../domain/standing.ts";
@@ -43,10 +43,9 @@ export interface SigningKeyDeps {
   store: Pick<Store, "signingKeys" | "rotateSigningKey" | "signingSecrets" | "rotateSigningSecret">;
   clock: Clock;
   vault: Vault;
-  signers: Pick<Signers, "forget">;
 }
 
-export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDeps): SigningKeys {
+export function createSigningKeys({ store, clock, vault }: SigningKeyDeps): SigningKeys {
   async function secret(tenant: Tenant): Promise<ShownSecret> {
     const [current, earlier] = await store.signingSecrets(tenant.key, clock.now());
     // Every account has one.
@@ -71,7 +70,6 @@ export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDe
       const earlierPublishedUntil = activatesAt + overlapMs;
       const made = makeSigningKey(vault, tenant.id);
       const key = await store.rotateSigningKey(tenant.key, made, activatesAt, earlierPublishedUntil, now);
-      signers.forget(tenant.key);
       return { key, earlierPublishedUntil };
     },
 
@@ -79,7 +77,6 @@ export function createSigningKeys({ store, clock, vault, signers }: SigningKeyDe
       const now = clock.now();
       const made = generateSecret();
       await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlap, now);
-      signers.forget(tenant.key);
       // Not read back: a failed read would answer 503, and the retry would rotate again.
       return { secret: made, earlierEndsAt: overlap === 0 ? null : now + overlap };
     },

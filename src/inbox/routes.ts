@@ -10,7 +10,7 @@ import * as m from "./model.ts";
 export interface InboxRouteDeps {
   store: Pick<Store, "inboxAnswer" | "setInboxAnswer" | "inboxDeliveries" | "emptyInbox">;
   addresses: Pick<InboxAddresses, "urlOf">;
-  hub: Pick<AccountHub, "publish">;
+  hub: AccountHub;
 }
 
 const tag = "Inbox";

@@ -1,3 +1,4 @@
+import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
 import type { Attempt, DeliveryRef, DeliveryState, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord } from "../domain/event.ts";
@@ -37,7 +38,8 @@ export interface Store
     StatVerbs,
     InboxVerbs,
     BillingVerbs,
-    MaintenanceVerbs {}
+    MaintenanceVerbs,
+    ChangeSource {}
 
 // ---------------------------------------------------------------- tenants
 
@@ -175,13 +177,8 @@ export interface WebhookVerbs {
    * Costs the same however many there are.
    */
   webhookHealth(tenantKey: number, limits: { records: number; walked: number }): Promise<WebhookHealth[]>;
-  /** Replaces the whole list. `removed` are the keys of webhooks that ceased. @throws invalid `too_many_webhooks` */
-  replaceWebhooks(
-    tenantKey: number,
-    webhooks: readonly NewWebhook[],
-    limit: number,
-    now: number,
-  ): Promise<{ saved: Webhook[]; removed: number[] }>;
+  /** Replaces the whole list. @returns the new one @throws invalid `too_many_webhooks` */
+  replaceWebhooks(tenantKey: number, webhooks: readonly NewWebhook[], limit: number, now: number): Promise<Webhook[]>;
 }
 
 // ---------------------------------------------------------------- events
@@ -419,4 +416,16 @@ export interface MaintenanceVerbs {
   reclaim(bytes: number): Promise<boolean>;
   /** Lets the writes that wait come to their end, then closes. Writes from then on are `unavailable`. */
   close(): Promise<void>;
+}
+
+// ---------------------------------------------------------------- changes
+
+export interface ChangeSource {
+  /**
+   * The one who acts on changes in this process, from now on. It is told of each, whichever verb made it, once it is on
+   * disk, in the order in which changes became durable; what was not written is not told. A verb is answered after the
+   * listener has returned, so from the answer on nothing rests on the state before. Listeners do not wait for anything;
+   * one that throws is a defect, which is reported and fails no verb.
+   */
+  onChange(listener: (change: Change) => void): void;
 }

@@ -3,10 +3,6 @@ import { statusOf, type Tenant } from "../domain/tenant.ts";
 /** The part of the stream hub that accounts speak to. */
 export interface AccountHub {
   publish(tenantId: string, kind: "account.changed", data: () => Record<string, unknown>): void;
-  /** Ends the account's streams. */
-  closeTenant(tenantId: string): void;
-  /** Ends those streams of the account whose session has ended. */
-  recheckSessions(tenantId: string): void;
 }
 
 export type AccountChange =
@@ -20,7 +16,7 @@ export type AccountChange =
   | "signing_secret";
 
 /** Tells the account's streams what has changed, so that a page knows what to read again. It says no secret. */
-export function announceChange(hub: Pick<AccountHub, "publish">, tenant: Tenant, changed: AccountChange): void {
+export function announceChange(hub: AccountHub, tenant: Tenant, changed: AccountChange): void {
   hub.publish(tenant.id, "account.changed", () => ({
     tenant_id: tenant.id,
     tier: tenant.tier,

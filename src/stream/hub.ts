@@ -4,6 +4,8 @@ import type { Log } from "../lib/log.ts";
 import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "./stream-log.ts";
 
 export interface Subscription {
+  /** Of the session token; see `closeSession`. */
+  sessionId: string;
   /** Id of the last message that the client has; it gets what came after. */
   lastEventId?: string;
   /** When the session token expires, in ms since the Unix epoch. */
@@ -20,8 +22,8 @@ export interface Hub {
   subscribe(tenantId: string, options: Subscription): ReadableStream<Uint8Array>;
   /** Ends all streams of a tenant and forgets its messages. */
   closeTenant(tenantId: string): void;
-  /** A session of the tenant has ended: asks each of its streams whether that was its own. */
-  recheckSessions(tenantId: string): void;
+  /** Ends the streams that were opened with this session token. */
+  closeSession(sessionId: string): void;
   closeAll(): void;
   readonly openStreams: number;
 }
@@ -45,12 +47,11 @@ const encoder = new TextEncoder();
 const heartbeatComment = encoder.encode(": keep-alive\n\n");
 
 interface Reader {
+  readonly sessionId: string;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** Position in the log of the next message to send. */
   position: number;
   cancelTimer(): void;
-  /** Ends the stream if its session token would be refused by now. */
-  recheck(): void;
 }
 
 interface Audience {
@@ -141,7 +142,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     }
   }
 
-  function subscribe(tenantId: string, { lastEventId, endsAt, stillValid }: Subscription) {
+  function subscribe(tenantId: string, { sessionId, lastEventId, endsAt, stillValid }: Subscription) {
     const audience = audienceOf(tenantId);
     const { tail, readers } = audience;
     if (readers.size >= maxStreamsPerTenant) {
@@ -160,12 +161,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
         start(controller) {
           const resumed = lastEventId === undefined ? tail.end : tail.positionAfter(lastEventId);
           controller.enqueue(opening(tail, lastEventId));
-          const opened: Reader = {
-            controller,
-            position: resumed ?? tail.end,
-            cancelTimer() {},
-            recheck: () => void checkSession(opened),
-          };
+          const opened: Reader = { sessionId, controller, position: resumed ?? tail.end, cancelTimer() {} };
           if (resumed === null) controller.enqueue(resync(tail));
           readers.add(opened);
           openStreams += 1;
@@ -188,10 +184,11 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
         if (clock.now() >= endsAt) return end(tenantId, audience, opened);
         if ((opened.controller.desiredSize ?? 0) > 0) opened.controller.enqueue(heartbeatComment);
         beat(opened);
-        opened.recheck();
+        void checkSession(opened);
       });
     }
 
+    /** Ends the stream if its session token would be refused by now. */
     async function checkSession(opened: Reader): Promise<void> {
       try {
         if (!(await stillValid())) end(tenantId, audience, opened);
@@ -233,8 +230,10 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     publish,
     subscribe,
     closeTenant,
-    recheckSessions(tenantId) {
-      for (const reader of audiences.get(tenantId)?.readers ?? []) reader.recheck();
+    closeSession(sessionId) {
+      for (const [tenantId, audience] of audiences) {
+        for (const reader of audience.readers) if (reader.sessionId === sessionId) end(tenantId, audience, reader);
+      }
     },
     closeAll() {
       for (const tenantId of [...audiences.keys()]) closeTenant(tenantId);

@@ -73,6 +73,7 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           status: 200,
           text: hub.subscribe(tenant.id, {
             ...(lastEventId !== null && lastEventId !== "" && { lastEventId }),
+            sessionId: session.jti,
             endsAt: session.exp * 1000,
             stillValid: () => isAccepted(token),
           }),

@@ -1,4 +1,3 @@
-import type { DeliveryControl } from "../delivery/queue/control.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
@@ -23,8 +22,7 @@ export interface WebhookRouteDeps {
   isPaused(): boolean;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
-  deliveries: Pick<DeliveryControl, "removeWebhooks">;
-  hub: Pick<AccountHub, "publish">;
+  hub: AccountHub;
   /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
   sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
 }
@@ -49,7 +47,6 @@ export function webhookRoutes({
   limits,
   clock,
   policyOf,
-  deliveries,
   hub,
   sendTest,
   isPaused,
@@ -116,8 +113,7 @@ export function webhookRoutes({
         const wanted = await checkWebhooks(policyOf(tenant), body, "", limit);
         // Once more, and counted now: what was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
-        const { saved, removed } = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
-        deliveries.removeWebhooks(removed);
+        const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
         announceChange(hub, tenant, "webhooks");
         return ok(saved.map(m.toSavedWebhook));
       },

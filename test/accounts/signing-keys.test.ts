@@ -29,7 +29,6 @@ test("an account that was deleted and erased during the request has no secret, w
     },
     clock: createFakeClock(),
     vault: createVault(randomBytes(32)),
-    signers: { forget() {} },
   });
   expect(await refusalOf(signingKeys.secret(tenant))).toBe("unauthenticated account_gone");
 });
@@ -50,7 +49,6 @@ test("a rotated secret is answered without another look at the store, which coul
     },
     clock,
     vault,
-    signers: { forget() {} },
   });
   const { secret, earlierEndsAt } = await signingKeys.rotateSecret(tenant);
   expect(rotated).toEqual([{ secret, othersEndAt: earlierEndsAt ?? 0 }]);

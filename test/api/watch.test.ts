@@ -178,6 +178,19 @@ describe("the access log", () => {
   });
 });
 
+test("a change that the program fails to act on is made and answered, and the defect is logged", async () => {
+  const server = await startTestApp();
+  const tenant = await server.account();
+  server.app.store.onChange(() => {
+    throw new Error("made for this test");
+  });
+  const { status } = await tenant.post("/v1/tenants/auth/logout");
+  expect([status, (await tenant.get("/v1/tenants/me")).status]).toEqual([204, 401]);
+  const error = expect.stringContaining("made for this test");
+  expect(linesOf(server, "change.unheeded")).toMatchObject([{ level: "error", error }]);
+  await server.stop();
+});
+
 test("what the operator does is logged with who did it and to whom", async () => {
   const server = await startTestApp();
   const tenant = await server.account();

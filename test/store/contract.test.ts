@@ -5,6 +5,7 @@ import { sandboxBooksContract } from "../contract/billing/sandbox-books.ts";
 import { verificationsContract } from "../contract/billing/verifications.ts";
 import { limitsContract } from "../contract/limits/limits.ts";
 import { acceptanceContract } from "../contract/store/acceptance.ts";
+import { changesContract } from "../contract/store/changes.ts";
 import { credentialsContract } from "../contract/store/credentials.ts";
 import { deliveriesContract } from "../contract/store/deliveries.ts";
 import { erasureContract } from "../contract/store/erasure.ts";
@@ -27,6 +28,7 @@ const backends: readonly StoreBackend[] = [sqliteBackend];
 const suites: readonly ((backend: StoreBackend) => void)[] = [
   tenantsContract,
   credentialsContract,
+  changesContract,
   acceptanceContract,
   eventsContract,
   deliveriesContract,

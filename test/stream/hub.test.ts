@@ -10,8 +10,10 @@ const hour = 3_600_000;
 function setUp() {
   const clock = createFakeClock();
   const hub = createHub({ clock, log: silentLog, messages: createMemoryLog(clock) });
-  const open = (tenantId = "t1", options: Partial<Subscription> = {}) =>
-    listen(hub.subscribe(tenantId, { endsAt: clock.now() + 2 * hour, stillValid: async () => true, ...options }));
+  const open = (tenantId = "t1", given: Partial<Subscription> = {}) => {
+    const defaults = { sessionId: "s1", endsAt: clock.now() + 2 * hour, stillValid: async () => true };
+    return listen(hub.subscribe(tenantId, { ...defaults, ...given }));
+  };
   const publish = (n: number, tenantId = "t1", padding = "") =>
     hub.publish(tenantId, "event.accepted", () => ({ n, ...(padding && { padding }) }));
   return { clock, hub, open, publish };
@@ -323,6 +325,16 @@ describe("a stream ends", () => {
     clock.advance(1);
     expect(hub.openStreams).toBe(0);
     expect(await stream.untilEnd()).toEqual([expect.stringContaining(": open"), ": keep-alive"]);
+  });
+
+  test("when its own session has ended, and nobody else's does", async () => {
+    const { hub, open } = setUp();
+    const mine = [open("t1", { sessionId: "ended" }), open("t1", { sessionId: "ended" })];
+    open("t1", { sessionId: "renewed" });
+    open("t2", { sessionId: "another" });
+    hub.closeSession("ended");
+    expect(hub.openStreams).toBe(2);
+    for (const stream of mine) expect(await stream.untilEnd()).toEqual([expect.stringContaining(": open")]);
   });
 
   test("at the next heartbeat after its session has ended", async () => {

@@ -1,4 +1,4 @@
-import type { Tenant } from "../../domain/tenant.ts";
+import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 
 /** What the rest of the program may tell the dispatcher; `dispatcher.ts` is the one that listens. */
@@ -12,6 +12,6 @@ export interface DeliveryControl {
   /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */
   pauseTenant(tenantKey: number): void;
   resumeTenant(tenantKey: number): void;
-  /** The account may have another plan now; its rate holds at once. */
-  adoptPlan(tenant: Tenant): void;
+  /** The account has another plan now; its rate holds at once. */
+  adoptPlan(tenantKey: number, tier: Tier): void;
 }

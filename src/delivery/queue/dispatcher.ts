@@ -1,5 +1,4 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import { tierInForce } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
@@ -327,9 +326,9 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       discovery.look();
     },
 
-    adoptPlan(tenant) {
-      for (const queue of queues.ofTenant(tenant.key)) queue.tier = tierInForce(tenant);
-      pace.releaseAccount(tenant.key, makeReady);
+    adoptPlan(tenantKey, tier) {
+      for (const queue of queues.ofTenant(tenantKey)) queue.tier = tier;
+      pace.releaseAccount(tenantKey, makeReady);
       pump();
     },
 

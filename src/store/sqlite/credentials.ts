@@ -1,4 +1,5 @@
 import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
+import { changed } from "../../domain/change.ts";
 import type { ApiKey, SigningKey } from "../../domain/credentials.ts";
 import {
   isPublished,
@@ -79,11 +80,12 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
     findApiKey: async (hash) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
 
     rotateApiKey: (tenantKey, key, othersEndAt, now) =>
-      forTenant<ApiKey>(tenantKey, () => {
+      forTenant<ApiKey>(tenantKey, ({ tenant }, tx) => {
         const { ends, forgets } = rotateApiKeys(apiKeysOf(tenantKey), othersEndAt);
         if (ends.length > 0)
           db.update(t.apiKey).set({ expiresAt: othersEndAt }).where(inArray(t.apiKey.key, ends)).run();
         if (forgets.length > 0) db.delete(t.apiKey).where(inArray(t.apiKey.key, forgets)).run();
+        tx.changed({ ...changed(tenant), kind: "api_keys_changed" });
         return db
           .insert(t.apiKey)
           .values({
@@ -110,7 +112,7 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         .map(withoutKey),
 
     rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now) =>
-      forTenant<SigningKey>(tenantKey, () => {
+      forTenant<SigningKey>(tenantKey, ({ tenant }, tx) => {
         const rotation = rotateSigningKeys(signingKeysOf(tenantKey), { activatesAt, othersRetireAt, now });
         if (rotation.kind === "refused") return refuse(rotation.error);
         const { ends, forgets } = rotation;
@@ -118,6 +120,7 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         if (ends.length > 0) {
           db.update(t.signingKey).set({ retiresAt: othersRetireAt }).where(inArray(t.signingKey.key, ends)).run();
         }
+        tx.changed({ ...changed(tenant), kind: "signing_changed" });
         return db
           .insert(t.signingKey)
           .values({
@@ -137,25 +140,27 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         .map(withoutKey),
 
     rotateSigningSecret: (tenantKey, sealed, othersEndAt, now) =>
-      forTenant<void>(tenantKey, () => {
+      forTenant<void>(tenantKey, ({ tenant }, tx) => {
         const { ends, forgets } = rotateSigningSecrets(signingSecretsOf(tenantKey));
         if (forgets.length > 0) db.delete(t.signingSecret).where(inArray(t.signingSecret.key, forgets)).run();
         if (ends.length > 0) {
           db.update(t.signingSecret).set({ expiresAt: othersEndAt }).where(inArray(t.signingSecret.key, ends)).run();
         }
+        tx.changed({ ...changed(tenant), kind: "signing_changed" });
         db.insert(t.signingSecret)
           .values({ tenantKey, sealed: Buffer.from(sealed), createdAt: now })
           .run();
       }),
 
     endSession: (id, expiresAt) =>
-      writer.submit<void>(() => {
+      writer.submit<void>((tx) => {
         db.insert(t.endedSession).values({ id, expiresAt }).onConflictDoNothing().run();
+        tx.changed({ kind: "session_ended", sessionId: id });
       }),
 
     endAllSessions: (tenantKey) =>
-      forTenant<Tenant>(tenantKey, (held) => {
-        tenants.change(held, withoutSessions(held.tenant));
+      forTenant<Tenant>(tenantKey, (held, tx) => {
+        tenants.change(tx, held, withoutSessions(held.tenant));
         return held.tenant;
       }),
 

@@ -25,6 +25,7 @@ import type { WriteTransaction } from "./writer.ts";
 
 /** What a transaction has read of an account, to decide on and to write to. */
 export interface LoadedBooks extends OpenBooks {
+  readonly tx: WriteTransaction;
   /** Null when the tenant has been deleted. */
   readonly held: HeldTenant | null;
 }
@@ -177,7 +178,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
   }
 
   /** Rows that let something go come before those that take it: days, the one open charge of an invoice, the one open page. */
-  function apply({ account: { key: accountKey }, held }: LoadedBooks, change: BooksChange): void {
+  function apply({ tx, account: { key: accountKey }, held }: LoadedBooks, change: BooksChange): void {
     const { account, verification, addsVerification, addsCharge, addsInvoice, period } = change;
     const card = change.addsCard ? addCard(accountKey, change.addsCard) : null;
     for (const { key, ...fields } of change.cards ?? []) patchCard(key, fields);
@@ -205,7 +206,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
     }
     if (change.removesCard !== undefined) deleteCard.run(change.removesCard);
     if (period) writePeriod(accountKey, period);
-    if (held && change.tenant) tenants.change(held, change.tenant);
+    if (held && change.tenant) tenants.change(tx, held, change.tenant);
   }
 
   const toOpenInvoice = (
@@ -227,6 +228,7 @@ export function createBooksFile(client: Database, hold: HoldTenant, billing: Bil
       const held = tenantKey === null ? null : hold(tx, tenantKey);
       const living = held?.gone ? null : held;
       return {
+        tx,
         account,
         held: living,
         tenant: living?.tenant ?? null,

@@ -4,6 +4,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { nextEventSeq } from "../../lib/id.ts";
 import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Vault } from "../../lib/vault.ts";
+import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
 import { withKeyCache } from "../key-cache.ts";
@@ -53,6 +54,8 @@ export interface SqliteOptions {
   onFailure?: WriterOptions["onFailure"];
   onAhead?: WriterOptions["onAhead"];
   warn?(message: string): void;
+  /** Told of what the listener of changes threw. */
+  onDefect?(error: unknown): void;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
   /** Runs instead of the commit statement; tests make an I/O error with it. */
@@ -73,6 +76,7 @@ export function openSqliteStore({
   onFailure,
   onAhead,
   warn,
+  onDefect,
   maxPageCount,
   commit,
   pauses = true,
@@ -89,10 +93,12 @@ export function openSqliteStore({
   const reader = secondThread ? createReader(join(dataDir, databaseFile)) : createSameThreadReader(client, queries);
   const checkpointer = canCheckpointElsewhere(client) ? createCheckpointer(client, reader, onFailure) : null;
   const reportDamage = createDamageReport(warn);
+  const changes = createChangeFeed(onDefect);
   const writer = createWriter({
     client,
     clock,
     nextSeq: nextEventSeq,
+    onChange: changes.tell,
     pauses,
     betweenBatches: () => checkpointer?.look(),
     onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
@@ -136,6 +142,7 @@ export function openSqliteStore({
     ...inboxVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
+    onChange: changes.onChange,
   };
   return {
     store,

@@ -1,12 +1,14 @@
 import type { Database } from "bun:sqlite";
+import { changesOf } from "../../domain/change.ts";
 import type { TenantChange } from "../../domain/tenant.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { createPatch } from "./patch.ts";
+import type { WriteTransaction } from "./writer.ts";
 
 /** The rows of tenants, as their own verbs and those of payments change them. */
 export interface TenantRows {
-  /** Writes what changes about a living tenant to its row and its held; nothing to change is no write. */
-  change(held: HeldTenant, change: TenantChange): void;
+  /** Writes what changes about a living tenant to its row and its held, and has it told; nothing to change is no write. */
+  change(tx: WriteTransaction, held: HeldTenant, change: TenantChange): void;
   /** The tenant that has this login; null when none has it. */
   holderOf(loginEmail: string | null): number | null;
 }
@@ -25,11 +27,13 @@ export function createTenantRows(client: Database): TenantRows {
   });
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
   return {
-    change(held, change) {
+    change(tx, held, change) {
       if (Object.keys(change).length === 0) return;
       patch(held.tenant.key, change);
       const { loginEmail: _, ...changed } = change;
-      held.tenant = { ...held.tenant, ...changed };
+      const before = held.tenant;
+      held.tenant = { ...before, ...changed };
+      tx.changed(...changesOf(before, held.tenant));
     },
     holderOf: (loginEmail) => byLogin.get(loginEmail)?.key ?? null,
   };

@@ -1,4 +1,5 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import { changed } from "../../domain/change.ts";
 import { leaveTenant } from "../../domain/invoices.ts";
 import { emailTaken } from "../../domain/standing.ts";
 import type { Tenant, TenantChange } from "../../domain/tenant.ts";
@@ -51,7 +52,7 @@ export function tenantVerbs({
 
   const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
     forTenant<Tenant>(tenantKey, (held, tx) => {
-      rows.change(held, decide(held.tenant));
+      rows.change(tx, held, decide(held.tenant));
       books.recordPlan(held.tenant, tx.now);
       return held.tenant;
     });
@@ -111,7 +112,7 @@ export function tenantVerbs({
         if (holder === null || !account) return null;
         const held = hold(tx, holder);
         if (!losesLogin(held.tenant, account, billing.verificationOf(account.key), unverifiedSince)) return null;
-        rows.change(held, { loginEmail: null });
+        rows.change(tx, held, { loginEmail: null });
         return held.tenant;
       }),
     findTenantByLoginEmail: async (email) => byLoginEmail.get({ email }) ?? null,
@@ -142,25 +143,25 @@ export function tenantVerbs({
         const account = billing.accountOf(tenantKey);
         const file = account && books.load(tx, account.key);
         if (file) books.write(file, takeTier(file, decision.change, tx.now), tx.now);
-        else rows.change(held, decision.change);
+        else rows.change(tx, held, decision.change);
         return held.tenant;
       }),
 
     suspend: (tenantKey, cause, now) => change(tenantKey, () => toSuspended(cause, now)),
     resume: (tenantKey, cause) => change(tenantKey, () => toSuspended(cause, null)),
     changeEmail: (tenantKey, email) =>
-      forTenant<Tenant>(tenantKey, (held) => {
+      forTenant<Tenant>(tenantKey, (held, tx) => {
         const decision = toEmail(held.tenant, email, rows.holderOf(loginEmailOf(held.tenant.tier, email)));
         if (decision.kind === "refused") return refuse(decision.error);
-        rows.change(held, decision.change);
+        rows.change(tx, held, decision.change);
         return held.tenant;
       }),
     setPassword: (tenantKey, passwordHash) => change(tenantKey, (tenant) => toPassword(tenant, passwordHash)),
     replacePassword: (tenantKey, verified, passwordHash) =>
-      forTenant<Tenant | null>(tenantKey, (held) => {
+      forTenant<Tenant | null>(tenantKey, (held, tx) => {
         const replaced = replacePassword(held.tenant, verified, passwordHash);
         if (!replaced) return null;
-        rows.change(held, replaced);
+        rows.change(tx, held, replaced);
         return held.tenant;
       }),
 
@@ -170,6 +171,7 @@ export function tenantVerbs({
         if (held.gone) return;
         held.gone = true;
         db.update(t.tenant).set({ deletedAt: now, loginEmail: null }).where(eq(t.tenant.key, tenantKey)).run();
+        tx.changed({ ...changed(held.tenant), kind: "account_deleted" });
         const account = billing.accountOf(tenantKey);
         const file = account && books.load(tx, account.key);
         if (file) books.write(file, leaveTenant(file, now), now);

@@ -1,4 +1,5 @@
 import { eq, inArray } from "drizzle-orm";
+import { changed } from "../../domain/change.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
 import { type ListedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
@@ -26,13 +27,15 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
     },
 
     replaceWebhooks: (tenantKey, webhooks, limit, now) =>
-      writer.submit<{ saved: Webhook[]; removed: number[] }>((tx) => {
+      writer.submit<Webhook[]>((tx) => {
         const held = hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") return refuse(change.error);
         const { removed, forgotten } = change;
-        if (removed.length > 0)
+        if (removed.length > 0) {
           db.update(t.webhook).set({ removedAt: now }).where(inArray(t.webhook.key, removed)).run();
+          tx.changed({ ...changed(held.tenant), kind: "webhooks_removed", webhookKeys: removed });
+        }
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
         held.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
           if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
@@ -40,7 +43,7 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
           db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, key)).run();
           return webhook;
         });
-        return { saved: held.webhooks.map(({ used: _, ...webhook }) => webhook), removed: [...removed] };
+        return held.webhooks.map(({ used: _, ...webhook }) => webhook);
       }),
   };
 

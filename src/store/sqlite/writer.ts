@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import type { Change } from "../../domain/change.ts";
 import { type DomainError, shuttingDown, unavailable } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -45,6 +46,8 @@ export interface WriteTransaction extends Moment {
   beforeCommit(action: () => void): void;
   /** What to take back in memory, should it turn out that nothing of this transaction was written. */
   ifUndone(action: () => void): void;
+  /** Told to the program once it is on disk, before anybody in the transaction is answered. */
+  changed(...changes: readonly Change[]): void;
 }
 
 /** Longest pause between two attempts to bring a writer back whose last commit has an unknown outcome. */
@@ -74,6 +77,7 @@ type JobOutcome = { result: unknown } | { error: unknown };
 
 interface Written {
   outcomes: JobOutcome[];
+  changes: Change[];
   seq: number;
   undo: (() => void)[];
 }
@@ -92,6 +96,8 @@ export interface WriterOptions {
   client: Database;
   clock: Clock;
   nextSeq(lastSeq: number, now: number): number;
+  /** Of each change, in their order. Must not throw. */
+  onChange(change: Change): void;
   /** For metrics: after every commit. */
   onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** Told of every statement that failed, whatever became of it; of a batch that is tried again one by one, too. */
@@ -112,6 +118,7 @@ export function createWriter({
   client,
   clock,
   nextSeq,
+  onChange,
   onCommit,
   onFailure,
   onAhead,
@@ -152,7 +159,7 @@ export function createWriter({
     const nextSeqNow = nextSeq(lastSeq, now);
     onAhead?.(ingestedAtMs(nextSeqNow) - Math.floor(now));
     // The mark keeps the time as well, in the numbers that no event got.
-    const written: Written = { outcomes: [], seq: nextSeqNow - 1, undo: [] };
+    const written: Written = { outcomes: [], changes: [], seq: nextSeqNow - 1, undo: [] };
     const tx: WriteTransaction = {
       now,
       orderedNow: ingestedAtMs(nextSeqNow),
@@ -162,6 +169,7 @@ export function createWriter({
       },
       beforeCommit: (action) => void beforeCommit.push(action),
       ifUndone: (action) => void written.undo.push(action),
+      changed: (...changes) => void written.changes.push(...changes),
     };
     let operation = "begin";
     try {
@@ -234,6 +242,7 @@ export function createWriter({
   }
 
   function answer(jobs: readonly Waiting[], written: Written): void {
+    for (const change of written.changes) onChange(change);
     jobs.forEach((waiting, i) => {
       const outcome = written.outcomes[i];
       if (outcome === undefined || "error" in outcome) waiting.reject(outcome?.error);

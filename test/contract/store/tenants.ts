@@ -120,12 +120,11 @@ export function tenantsContract(backend: StoreBackend): void {
     describe("webhooks", () => {
       test("are kept in the order given; a URL that stays keeps its id and takes the new name", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
-        const [first, second] = await world.store.webhooks(tenant.key);
+        const [, second] = await world.store.webhooks(tenant.key);
         const [forC] = newWebhooks(c);
         const [forB] = newWebhooks(b);
         if (!forB || !forC) throw new Error("two webhooks were made");
-        const { saved, removed } = await world.store.replaceWebhooks(tenant.key, [forC, { ...forB, name: "B" }], 3, 9);
-        expect(removed).toEqual([first?.key ?? 0]);
+        const saved = await world.store.replaceWebhooks(tenant.key, [forC, { ...forB, name: "B" }], 3, 9);
         expect(saved.map(({ id, url, name }) => [id, url, name])).toEqual([
           [forC.id, c, ""],
           [second?.id ?? "", b, "B"],

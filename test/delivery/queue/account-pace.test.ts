@@ -3,7 +3,7 @@ import type { Delivered } from "../../../src/delivery/deliver.ts";
 import { createAccountPace, type DeliveryRates } from "../../../src/delivery/queue/account-pace.ts";
 import { createDispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
-import type { Tenant, Tier } from "../../../src/domain/tenant.ts";
+import type { Tier } from "../../../src/domain/tenant.ts";
 import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -68,7 +68,7 @@ function setUp() {
     countOf: (webhookKey: number) => started.filter((attempt) => attempt.webhookKey === webhookKey).length,
     setTier(tenantKey: number, tier: Tier) {
       tiers.set(tenantKey, tier);
-      dispatcher.adoptPlan({ key: tenantKey, tier, enforcedTier: tier } as Tenant);
+      dispatcher.adoptPlan(tenantKey, tier);
     },
     /** New deliveries, as their commit offers them. */
     accept(webhookKey: number, count: number) {

@@ -60,6 +60,16 @@ describe("group commit", () => {
     expect(await store.usage(tenant.key, Date.now())).toEqual({ eventsThisMonth: 2 });
   });
 
+  test("what a job changes is told once, also when a failing neighbour has the batch made again", async () => {
+    const { store } = await sqlite.store();
+    const broken = newTenant();
+    const { key } = await store.createTenant(broken, 1);
+    const told: string[] = [];
+    store.onChange(({ kind }) => void told.push(kind));
+    await Promise.allSettled([store.setPassword(key, "new"), store.createTenant(broken, 2)]);
+    expect(told).toEqual(["sessions_ended"]);
+  });
+
   test("two changes of one tenant that cannot both be fail only the second", async () => {
     const { store } = await sqlite.store();
     const [one, two] = [newTenant({ loginEmail: "me@x.io" }), newTenant({ loginEmail: "me@x.io" })];
@@ -188,6 +198,26 @@ describe("an I/O error in a commit", () => {
     await store.release(deliveries);
     expect(await claim()).toMatchObject(deliveries.map(({ eventId }) => ({ eventId })));
   });
+
+  test.each([
+    ["had happened", "after", ["sessions_ended"]],
+    ["had not happened", "before", []],
+  ] as const)(
+    "that %s: of the changes in it is told what is true, once that is known",
+    async (_, failing, expected) => {
+      const { store, control, clock, settle } = await failingStore();
+      const told: string[] = [];
+      store.onChange(({ kind }) => void told.push(kind));
+      control.failing = failing;
+      const waiting = refusalOf(store.setPassword(1, "new"));
+      await settle();
+      expect(told).toEqual([]);
+      control.failing = null;
+      clock.advance(1_000);
+      await waiting;
+      expect(told).toEqual([...expected]);
+    },
+  );
 
   test("is waited for by a store that closes", async () => {
     const { store, path, control, clock, accept, settle } = await failingStore();

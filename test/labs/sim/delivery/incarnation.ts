@@ -7,6 +7,7 @@ import { createSigners, type Signers } from "../../../../src/delivery/signers.ts
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import { createEngine } from "../../../../src/engine.ts";
 import { createIngest } from "../../../../src/events/ingest.ts";
+import { createChangeHeeder } from "../../../../src/heed-changes.ts";
 import type { ErasedEndpoint } from "../../../../src/http/endpoint.ts";
 import { createMetrics } from "../../../../src/http/metrics.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
@@ -183,16 +184,17 @@ export async function createIncarnation(deps: IncarnationDeps) {
     replayChunk: 10,
   });
   const { dispatcher, deliveries, replayer } = engine;
+  const heed = createChangeHeeder({ deliveries, hub, answers: { closeTenant: () => {} }, signers });
+  stored.onChange((change) => {
+    if (!life.isDead) heed(change);
+  });
   const accounts = createAccounts({
     store,
     limits,
     clock,
     vault,
     policy: anyUrl,
-    deliveries,
     hub,
-    answers: { closeTenant: () => {} },
-    signers,
     passwords: { hash: async () => "hash", verify: async () => false },
     payments: null,
     settings: { signup: "open", localMode: true },
@@ -203,7 +205,6 @@ export async function createIncarnation(deps: IncarnationDeps) {
     limits,
     clock,
     policyOf: () => anyUrl,
-    deliveries,
     hub,
     isPaused: () => false,
     sendTest: () => never(),
@@ -222,7 +223,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     accounts,
     hub,
     dispatcher,
-    signingKeys: createSigningKeys({ store, clock, vault, signers }),
+    signingKeys: createSigningKeys({ store, clock, vault }),
     replays: createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay: null }),
     ingest: createIngest({ store, dispatcher, announce: engine.announceAccepted }),
 

@@ -81,6 +81,7 @@ export function createListener(account: Account, random: Random, findings: Findi
       resyncPosition = published.length;
       const stream = hub.subscribe(account.id, {
         ...(resumes && lastEventId !== undefined && { lastEventId }),
+        sessionId: "s1",
         endsAt: now + 2 * 60 * 60 * 1000,
         stillValid: async () => !account.isDeleted,
       });

@@ -1,0 +1,44 @@
+import { type Tenant, type Tier, tierInForce } from "./tenant.ts";
+
+/**
+ * Something that a running program has to act on, because what it keeps in memory follows from the state before: queues,
+ * streams, answers under way, keys. A change says all that there is to know for that, and no secret.
+ */
+export type Change = (ChangedTenant & ChangeOfTenant) | { readonly kind: "session_ended"; readonly sessionId: string };
+
+interface ChangedTenant {
+  readonly tenantKey: number;
+  readonly tenantId: string;
+}
+
+type ChangeOfTenant =
+  | { readonly kind: "account_deleted" }
+  /** By the operator, and so the next one. */
+  | { readonly kind: "account_suspended" }
+  | { readonly kind: "account_resumed" }
+  /** `tier`: the one whose limits are in force from now on. */
+  | { readonly kind: "plan_changed"; readonly tier: Tier }
+  /** All of them; a new password ends them, too. */
+  | { readonly kind: "sessions_ended" }
+  /** Anything else about the account. */
+  | { readonly kind: "account_changed" }
+  | { readonly kind: "webhooks_removed"; readonly webhookKeys: readonly number[] }
+  | { readonly kind: "api_keys_changed" }
+  /** A key or a secret that deliveries are signed with. */
+  | { readonly kind: "signing_changed" };
+
+/** Whose change it is. */
+export const changed = ({ key, id }: Pick<Tenant, "key" | "id">): ChangedTenant => ({ tenantKey: key, tenantId: id });
+
+/** What it means that an account has become another; one at least. */
+export function changesOf(before: Tenant, after: Tenant): Change[] {
+  const tenant = changed(after);
+  const tier = tierInForce(after);
+  const changes: Change[] = [];
+  if (before.operatorSuspendedAt !== after.operatorSuspendedAt) {
+    changes.push({ ...tenant, kind: after.operatorSuspendedAt === null ? "account_resumed" : "account_suspended" });
+  }
+  if (tierInForce(before) !== tier) changes.push({ ...tenant, kind: "plan_changed", tier });
+  if (before.sessionVersion !== after.sessionVersion) changes.push({ ...tenant, kind: "sessions_ended" });
+  return changes.length > 0 ? changes : [{ ...tenant, kind: "account_changed" }];
+}

@@ -1,0 +1,52 @@
+import type { DeliveryControl } from "./delivery/queue/control.ts";
+import type { Signers } from "./delivery/signers.ts";
+import type { Change } from "./domain/change.ts";
+import type { Answers } from "./http/answers.ts";
+import type { Hub } from "./stream/hub.ts";
+
+export interface ChangeHeederDeps {
+  deliveries: Omit<DeliveryControl, "wake">;
+  hub: Pick<Hub, "closeTenant" | "closeSession">;
+  /** Large answers under way, which end with the account. */
+  answers: Pick<Answers, "closeTenant">;
+  signers: Pick<Signers, "forget">;
+}
+
+/** What a running program does about each change, so that nothing in its memory rests on the state before. */
+export function createChangeHeeder({ deliveries, hub, answers, signers }: ChangeHeederDeps) {
+  return function heed(change: Change): void {
+    switch (change.kind) {
+      case "account_deleted":
+        deliveries.stopTenant(change.tenantKey);
+        hub.closeTenant(change.tenantId);
+        answers.closeTenant(change.tenantId);
+        signers.forget(change.tenantKey);
+        return;
+      case "account_suspended":
+        deliveries.pauseTenant(change.tenantKey);
+        return;
+      case "account_resumed":
+        deliveries.resumeTenant(change.tenantKey);
+        return;
+      case "plan_changed":
+        deliveries.adoptPlan(change.tenantKey, change.tier);
+        return;
+      case "sessions_ended":
+        hub.closeTenant(change.tenantId);
+        return;
+      case "session_ended":
+        hub.closeSession(change.sessionId);
+        return;
+      case "webhooks_removed":
+        deliveries.removeWebhooks(change.webhookKeys);
+        return;
+      case "signing_changed":
+        signers.forget(change.tenantKey);
+        return;
+      case "api_keys_changed":
+      case "account_changed":
+        // Only the store itself keeps what these are about.
+        return;
+    }
+  };
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "bun:test";
+import type { Change } from "../src/domain/change.ts";
+import { createChangeHeeder } from "../src/heed-changes.ts";
+
+/** Notes what is done, as "part.act argument". */
+function setUp() {
+  const done: string[] = [];
+  const note =
+    (act: string) =>
+    (...args: unknown[]) =>
+      void done.push([act, ...args].join(" "));
+  const heed = createChangeHeeder({
+    deliveries: {
+      removeWebhooks: note("deliveries.removeWebhooks"),
+      stopTenant: note("deliveries.stopTenant"),
+      pauseTenant: note("deliveries.pauseTenant"),
+      resumeTenant: note("deliveries.resumeTenant"),
+      adoptPlan: note("deliveries.adoptPlan"),
+    },
+    hub: { closeTenant: note("hub.closeTenant"), closeSession: note("hub.closeSession") },
+    answers: { closeTenant: note("answers.closeTenant") },
+    signers: { forget: note("signers.forget") },
+  });
+  return { heed, done };
+}
+
+const tenant = { tenantKey: 7, tenantId: "t7" };
+
+const rows: readonly [Change, readonly string[]][] = [
+  [
+    { ...tenant, kind: "account_deleted" },
+    ["deliveries.stopTenant 7", "hub.closeTenant t7", "answers.closeTenant t7", "signers.forget 7"],
+  ],
+  [{ ...tenant, kind: "account_suspended" }, ["deliveries.pauseTenant 7"]],
+  [{ ...tenant, kind: "account_resumed" }, ["deliveries.resumeTenant 7"]],
+  [{ ...tenant, kind: "plan_changed", tier: "pro" }, ["deliveries.adoptPlan 7 pro"]],
+  [{ ...tenant, kind: "sessions_ended" }, ["hub.closeTenant t7"]],
+  [{ kind: "session_ended", sessionId: "s1" }, ["hub.closeSession s1"]],
+  [{ ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] }, ["deliveries.removeWebhooks 1,2"]],
+  [{ ...tenant, kind: "signing_changed" }, ["signers.forget 7"]],
+  [{ ...tenant, kind: "api_keys_changed" }, []],
+  [{ ...tenant, kind: "account_changed" }, []],
+];
+
+test.each(rows)("what a program does about %j", (change, expected) => {
+  const { heed, done } = setUp();
+  heed(change);
+  expect(done).toEqual([...expected]);
+});
