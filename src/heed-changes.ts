@@ -47,6 +47,8 @@ export function createChangeHeeder({ deliveries, hub, answers, signers }: Change
       case "account_changed":
         // Only the store itself keeps what these are about.
         return;
+      default:
+        change satisfies never;
     }
   };
 }

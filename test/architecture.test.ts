@@ -57,6 +57,17 @@ describe("imports point one way", () => {
     expect(using).toEqual([...said].map(([, name]) => `store/sqlite/${name}`));
   });
 
+  // What is kept of accounts and API keys is let go when a change of their rows is told. Those of a deleted account are
+  // erased once its deletion was.
+  const tellsChanges = ["credentials.ts", "tenant-rows.ts", "tenants.ts"].map((name) => `store/sqlite/${name}`);
+  test("the rows of accounts and API keys are changed by those who tell it, and by nobody else", () => {
+    const writes =
+      /update (tenant|api_key)\b|delete from api_key\b|createPatch<[^(]*\(client, "(tenant|api_key)"|\.(update|delete)\(t\.(tenant|apiKey)\)/;
+    const writers = files.filter((file) => writes.test(readFileSync(join(src, file), "utf8")));
+    expect(writers.sort()).toEqual(tellsChanges);
+    for (const file of writers) expect(readFileSync(join(src, file), "utf8")).toContain("tx.changed(");
+  });
+
   test.each(everywhereBut(/^store\/sqlite\//, "store/open.ts", "data-dir.ts"))("%s does not know SQLite", (file) => {
     expect(importsOf(file)).not.toContain("bun:sqlite");
     expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);

@@ -7,7 +7,7 @@ import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
-import { withKeyCache } from "../key-cache.ts";
+import { createKeyCache } from "../key-cache.ts";
 import { createMemoryLimits } from "../memory-limits.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
@@ -98,7 +98,10 @@ export function openSqliteStore({
     client,
     clock,
     nextSeq: nextEventSeq,
-    onChange: changes.tell,
+    onChange(change) {
+      keys.heed(change);
+      changes.tell(change);
+    },
     pauses,
     betweenBatches: () => checkpointer?.look(),
     onDamage: ({ message }) => reportDamage(`Something that a write needs (${message})`),
@@ -124,14 +127,15 @@ export function openSqliteStore({
   };
   const ledger = createReplayLedger(client);
   const waiting = createWaitingRecords(connection, ledger);
+  const credentials = credentialVerbs(connection);
+  const keys = createKeyCache(credentials.findApiKey);
   const store: Store = {
-    ...withKeyCache({
-      ...tenantVerbs(connection),
-      ...credentialVerbs(connection),
-      ...billingVerbs(connection),
-      ...chargeVerbs(connection),
-      ...settlementVerbs(connection),
-    }),
+    ...tenantVerbs(connection),
+    ...credentials,
+    findApiKey: keys.findApiKey,
+    ...billingVerbs(connection),
+    ...chargeVerbs(connection),
+    ...settlementVerbs(connection),
     ...webhookVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }),
     ...eventVerbs(connection),
