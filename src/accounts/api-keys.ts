@@ -1,5 +1,5 @@
-import { type ApiKey, keyContext } from "../domain/credentials.ts";
-import { DomainError } from "../domain/errors.ts";
+import { type ApiKey, isActive, keyContext } from "../domain/credentials.ts";
+import { apiKeyRefused } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newApiKey, newId } from "../lib/id.ts";
@@ -20,13 +20,6 @@ export function makeApiKey(vault: Vault, tenantId: string): NewApiKey {
   return { id, hash: hashOf(key), sealed: vault.seal(key, keyContext(tenantId, id)) };
 }
 
-const notAuthenticated = () =>
-  new DomainError({
-    kind: "unauthenticated",
-    code: "unauthenticated",
-    message: "Authorization must be `Bearer <API key>` with an active key; GET /v1/tenants/api-keys lists them.",
-  });
-
 /** Whose key it is. @throws unauthenticated for every reason, always with the same words */
 export type AuthenticateApiKey = (token: string) => Promise<{ tenant: Tenant; apiKeyId: string }>;
 
@@ -41,15 +34,13 @@ export function createApiKeyAuthentication({
   keyUse: Pick<KeyUse, "note">;
 }): AuthenticateApiKey {
   return async function authenticateApiKey(token) {
-    if (token.length !== keyLength || !token.startsWith(prefix)) throw notAuthenticated();
+    if (token.length !== keyLength || !token.startsWith(prefix)) throw apiKeyRefused();
     const found = await store.findApiKey(hashOf(token));
-    if (found === null || !isActive(found, clock.now())) throw notAuthenticated();
+    if (found === null || !isActive(found, clock.now())) throw apiKeyRefused();
     keyUse.note(found.apiKeyId);
     return { tenant: found.tenant, apiKeyId: found.apiKeyId };
   };
 }
-
-const isActive = ({ expiresAt }: { expiresAt: number | null }, now: number) => expiresAt === null || expiresAt > now;
 
 /** When keys were last used. Written at most once a minute, not with every event (rules, section 5). */
 export interface KeyUse {

@@ -1,9 +1,10 @@
+import { type ApiKey, isActive } from "./credentials.ts";
 import type { DueDelivery } from "./delivery.ts";
 import { DomainError, rateLimited, unavailable } from "./errors.ts";
 import { type Failure, noWebhook } from "./failure.ts";
 import type { Moment } from "./moment.ts";
 import { plans } from "./plans.ts";
-import { accountGone, refusalOfIngestion } from "./standing.ts";
+import { accountGone, apiKeyRefused, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
 
@@ -13,6 +14,8 @@ export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 /** Events that somebody wants to have accepted, all or none. */
 export interface Submission {
   readonly events: number;
+  /** The one that it came with, as it is now; null: the account has no such key any more. */
+  readonly apiKey: Pick<ApiKey, "expiresAt"> | null;
   /** Of the request, when it has an idempotency key. */
   readonly fingerprint: Uint8Array | null;
   /** What its key was used for; null: nothing known. */
@@ -29,7 +32,8 @@ export interface EarlierAnswer {
 }
 
 /**
- *   submitted ──its key, used within 24 hours──▶ repeated, or refused if it was another request
+ *   submitted ──the account is gone, or its API key has ended since──▶ refused
+ *      ├──its idempotency key, used within 24 hours──▶ repeated, or refused if it was another request
  *      ├──account, quota or disk say no──▶ refused
  *      └──▶ accepted, and of each event
  *              ├──webhooks are registered──▶ a PENDING record for each of them
@@ -59,7 +63,8 @@ export interface UndeliverableRecord {
 /** Whether events are accepted, and which records each of them gets (rules, sections 3, 4, 6 and 7, in that order). */
 export function accept(state: TenantState, submission: Submission, moment: Moment): Acceptance {
   if (state.gone) return { kind: "refused", error: accountGone() };
-  const { fingerprint, earlier } = submission;
+  const { apiKey, fingerprint, earlier } = submission;
+  if (!apiKey || !isActive(apiKey, moment.now)) return { kind: "refused", error: apiKeyRefused() };
   if (fingerprint && earlier && moment.now - earlier.createdAt < idempotencyLifetimeMs) {
     const isSame = Buffer.compare(earlier.fingerprint, fingerprint) === 0;
     return isSame

@@ -8,6 +8,10 @@ export interface ApiKey {
   readonly expiresAt: number | null;
 }
 
+/** Whether a key is still taken. */
+export const isActive = ({ expiresAt }: Pick<ApiKey, "expiresAt">, now: number): boolean =>
+  expiresAt === null || expiresAt > now;
+
 /** What a key of an account is encrypted for, so that it does not open in another account's row. */
 export const keyContext = (tenantId: string, keyId: string) => `${tenantId}:${keyId}`;
 

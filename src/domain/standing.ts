@@ -6,6 +6,14 @@ import type { Tenant, Tier } from "./tenant.ts";
 export const accountGone = () =>
   new DomainError({ kind: "unauthenticated", code: "account_gone", message: "The account no longer exists." });
 
+/** What came as an API key is none, or not any more; the same words for every reason. */
+export const apiKeyRefused = () =>
+  new DomainError({
+    kind: "unauthenticated",
+    code: "unauthenticated",
+    message: "Authorization must be `Bearer <API key>` with an active key; GET /v1/tenants/api-keys lists them.",
+  });
+
 /** Every write for an account asks this first: it may have been deleted while the request was under way. */
 export const refusalOfWrite = ({ gone }: { readonly gone: boolean }): DomainError | null =>
   gone ? accountGone() : null;

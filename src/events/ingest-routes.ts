@@ -35,9 +35,9 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         maxBodyBytes,
         responses: model.ingestResponses,
       },
-      async ({ tenant, body, raw }) => {
+      async ({ tenant, apiKeyId, body, raw }) => {
         const payload = slicePayload(body);
-        const [eventId] = await ingest(tenant, [payload], conditionsOf(raw, "/v1/ingest", body));
+        const [eventId] = await ingest(tenant, [payload], conditionsOf(apiKeyId, raw, "/v1/ingest", body));
         return accepted({ status: "accepted", eventId });
       },
     ),
@@ -54,9 +54,9 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         maxBodyBytes: maxBatchBytes,
         responses: model.batchResponses,
       },
-      async ({ tenant, body, raw }) => {
+      async ({ tenant, apiKeyId, body, raw }) => {
         const payloads = sliceBatch(body);
-        const eventIds = await ingest(tenant, payloads, conditionsOf(raw, "/v1/ingest/batch", body));
+        const eventIds = await ingest(tenant, payloads, conditionsOf(apiKeyId, raw, "/v1/ingest/batch", body));
         return accepted({ status: "accepted", eventIds });
       },
     ),
@@ -64,9 +64,9 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
 }
 
 /** Until the commit a client can go, or break its request off by what it sends after it: then it gets no 202. */
-function conditionsOf(request: Request, path: string, body: Uint8Array): AcceptConditions {
+function conditionsOf(apiKeyId: string, request: Request, path: string, body: Uint8Array): AcceptConditions {
   const idempotency = idempotencyOf(request.headers, path, body);
-  return { ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
+  return { apiKeyId, ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
 }
 
 /** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */

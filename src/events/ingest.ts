@@ -7,7 +7,7 @@ import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
 /** What has to hold beside the account's own standing. */
-export type AcceptConditions = Pick<AcceptRequest, "idempotency" | "isAbandoned">;
+export type AcceptConditions = Pick<AcceptRequest, "apiKeyId" | "idempotency" | "isAbandoned">;
 
 export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;
@@ -26,7 +26,7 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
   return async function ingest(
     tenant: Tenant,
     payloads: readonly Uint8Array[],
-    conditions: AcceptConditions = {},
+    conditions: AcceptConditions,
   ): Promise<readonly string[]> {
     const request = { tenantKey: tenant.key, payloads, roomFor: dispatcher.roomFor, ...conditions };
     const accept = () => store.acceptEvents(request);

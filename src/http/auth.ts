@@ -8,12 +8,13 @@ import { notAuthenticated, type SessionClaims, type Sessions } from "./session.t
 export interface Identity {
   readonly tenant: Tenant | undefined;
   readonly session: SessionClaims | undefined;
+  readonly apiKeyId: string | undefined;
 }
 
 export interface AuthDeps {
   sessions: Pick<Sessions, "check">;
   /** @throws unauthenticated */
-  authenticateApiKey(key: string): Promise<{ tenant: Tenant }>;
+  authenticateApiKey(key: string): Promise<{ tenant: Tenant; apiKeyId: string }>;
   /** Read each time, because it can be rotated. */
   operatorToken(): string;
   /** Reads the metrics and nothing else; null when none is set. */
@@ -22,7 +23,7 @@ export interface AuthDeps {
   onWrongToken(access: Access, address: string): void;
 }
 
-const nobody: Identity = { tenant: undefined, session: undefined };
+const nobody: Identity = { tenant: undefined, session: undefined, apiKeyId: undefined };
 
 /** Checks the credential that an endpoint asks for (specification, "Authentication"). */
 export function createAuthenticate({
@@ -42,12 +43,12 @@ export function createAuthenticate({
       throw access === "operator" ? notOperator() : notScraper();
     }
     if (access === "api_key") {
-      const { tenant } = await authenticateApiKey(token ?? "");
-      return { tenant, session: undefined };
+      const { tenant, apiKeyId } = await authenticateApiKey(token ?? "");
+      return { tenant, session: undefined, apiKeyId };
     }
     if (token === null) throw notAuthenticated();
     const { tenant, claims } = await sessions.check(token);
-    return { tenant, session: claims };
+    return { tenant, session: claims, apiKeyId: undefined };
   };
 
   /** Always compares both, so that the timing reveals nothing. */

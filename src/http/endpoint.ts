@@ -72,6 +72,7 @@ export interface Caller<Access_ extends Access = Access> {
   readonly address: string;
   readonly tenant: Access_ extends "session" | "api_key" ? Tenant : undefined;
   readonly session: Access_ extends "session" ? SessionClaims : undefined;
+  readonly apiKeyId: Access_ extends "api_key" ? string : undefined;
 }
 
 export interface CheckedRequest<Access_ extends Access, Params, Query, Body> extends Caller<Access_> {

@@ -97,9 +97,11 @@ export function createResponder(deps: ResponderDeps) {
     const { headers } = request;
     const address = clientAddress(socketAddress, headers);
     trace.address = address;
-    const { tenant, session } = await authenticate(endpoint.access, headers, address);
+    const { tenant, session, apiKeyId } = await authenticate(endpoint.access, headers, address);
     trace.tenantId = tenant?.id ?? null;
-    if (endpoint.limit) await endpoint.limit({ address, tenant, session } as Parameters<typeof endpoint.limit>[0]);
+    if (endpoint.limit) {
+      await endpoint.limit({ address, tenant, session, apiKeyId } as Parameters<typeof endpoint.limit>[0]);
+    }
     const place = bodyRoom.enter(tenant?.id);
     try {
       const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place);
@@ -109,6 +111,7 @@ export function createResponder(deps: ResponderDeps) {
         address,
         tenant,
         session,
+        apiKeyId,
         params: endpoint.params && check(endpoint.params, params, "path"),
         query,
         body,

@@ -185,6 +185,8 @@ export interface WebhookVerbs {
 
 export interface AcceptRequest {
   readonly tenantKey: number;
+  /** Of the API key that it came with: a rotation may have ended it since it was looked up. */
+  readonly apiKeyId: string;
   readonly payloads: readonly Uint8Array[];
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
   /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
@@ -236,8 +238,9 @@ export interface RecordPage {
 export interface EventVerbs {
   /**
    * Stores events and their delivery rows, all or none, and counts them against the month's quota.
-   * In this order: the answer of an idempotency key, the account's standing, the quota, whether the store may grow.
-   * @throws idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says, rate_limited `quota_exceeded`,
+   * In this order: the API key, the answer of an idempotency key, the account's standing, the quota, whether the store may
+   * grow.
+   * @throws unauthenticated `unauthenticated`, idempotency_conflict `idempotency_key_reused`, what `refusalOfIngestion` says, rate_limited `quota_exceeded`,
    * unavailable `storage_full`
    */
   acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;

@@ -11,6 +11,7 @@ const [a, b, c] = [registered(1), registered(2), registered(3)];
 
 const submission = (changes: Partial<Submission> = {}): Submission => ({
   events: 1,
+  apiKey: { expiresAt: null },
   fingerprint: null,
   earlier: null,
   mayGrow: true,
@@ -105,6 +106,24 @@ describe("an idempotency key (rules, section 6)", () => {
   });
 });
 
+describe("the API key that an event came with (rules, section 5)", () => {
+  test.each([
+    ["has no end", { expiresAt: null }, "accepted"],
+    ["ends a moment later", { expiresAt: now + 1 }, "accepted"],
+    ["ends now", { expiresAt: now }, "unauthenticated"],
+    ["has ended", { expiresAt: now - 1 }, "unauthenticated"],
+    ["is no key of the account any more", null, "unauthenticated"],
+  ])("%s", (_, apiKey, outcome) => {
+    expect(outcomeOf(tenantState(), submission({ apiKey }))).toBe(outcome);
+  });
+
+  test("is asked before the answer of an idempotency key, which nobody else may hear", () => {
+    const fingerprint = Buffer.from("of this request");
+    const earlier = { fingerprint: new Uint8Array(fingerprint), eventIds: ["evt_1"], createdAt: now };
+    expect(outcomeOf(tenantState(), submission({ apiKey: null, fingerprint, earlier }))).toBe("unauthenticated");
+  });
+});
+
 describe("the quota of a month (rules, section 4)", () => {
   const used = (eventsInMonth: number, month = 202601) => ({
     counters: { month, eventsInMonth, events: 50_000_000, pending: 0, delivered: 0, failed: 0 },
@@ -163,7 +182,8 @@ describe("of several refusals the first in the order of judgement is given (rule
   const noRoom = submission({ mayGrow: false });
 
   test.each([
-    ["account_gone", tenantState({ gone: true, tenant: suspended, counters: full }), noRoom],
+    ["account_gone", tenantState({ gone: true, tenant: suspended, counters: full }), { ...noRoom, apiKey: null }],
+    ["unauthenticated", tenantState({ tenant: suspended, counters: full }), { ...noRoom, apiKey: null }],
     ["card_not_verified", tenantState({ tenant: { ...suspended, enforcedTier: null }, counters: full }), noRoom],
     ["account_suspended", tenantState({ tenant: suspended, counters: full }), noRoom],
     ["quota_exceeded", tenantState({ counters: full }), noRoom],

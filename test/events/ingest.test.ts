@@ -5,6 +5,7 @@ import type { AcceptedEvents, AcceptRequest } from "../../src/store/store.ts";
 import { dueDelivery } from "../support/due-delivery.ts";
 
 const tenantOf = (key: number) => ({ key, id: `t${key}` }) as Tenant;
+const withKey = { apiKeyId: "key_1" };
 const batch = [new Uint8Array(2), new Uint8Array(2)];
 
 /** A store that answers when the test says so. */
@@ -38,10 +39,10 @@ function setUp() {
 test("batches of one account wait for each other, and no one else waits for them", async () => {
   const { ingest, asked, turn, tenants } = setUp();
   const all = [
-    ingest(tenantOf(1), batch),
-    ingest(tenantOf(1), batch),
-    ingest(tenantOf(2), batch),
-    ingest(tenantOf(1), [new Uint8Array(2)]),
+    ingest(tenantOf(1), batch, withKey),
+    ingest(tenantOf(1), batch, withKey),
+    ingest(tenantOf(2), batch, withKey),
+    ingest(tenantOf(1), [new Uint8Array(2)], withKey),
   ];
   await turn();
   expect(tenants().sort()).toEqual([1, 1, 2]);
@@ -54,8 +55,8 @@ test("batches of one account wait for each other, and no one else waits for them
 
 test("a batch that fails does not hold up the next one", async () => {
   const { ingest, asked, turn } = setUp();
-  const first = ingest(tenantOf(1), batch);
-  const second = ingest(tenantOf(1), batch);
+  const first = ingest(tenantOf(1), batch, withKey);
+  const second = ingest(tenantOf(1), batch, withKey);
   await turn();
   asked[0]?.fail();
   expect(first).rejects.toThrow("the store");
@@ -66,7 +67,7 @@ test("a batch that fails does not hold up the next one", async () => {
 
 test("what is owned is offered, and where the rest waits is woken", async () => {
   const { ingest, asked, told, turn } = setUp();
-  const ingested = ingest(tenantOf(1), batch);
+  const ingested = ingest(tenantOf(1), batch, withKey);
   await turn();
   expect(asked[0]?.request.roomFor?.({ tenantKey: 1, webhookKey: 7 })).toBe(7);
   asked[0]?.answer({ deliveries: [dueDelivery({ deliveryKey: 3 })], unowned: [{ tenantKey: 1, webhookKey: 8 }] });

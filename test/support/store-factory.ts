@@ -94,12 +94,17 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
+/** Of the API key that an account got last: events need one to come with. Of none when it has no key. */
+export const latestKey = async (store: Pick<Store, "apiKeys">, tenantKey: number): Promise<string> =>
+  (await store.apiKeys(tenantKey))[0]?.id ?? "";
+
 /** A store under test with the verbs shortened to what a test has to say. */
 export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
   const growth = { isAllowed: true };
   const opened = await backend.open({ clock, mayGrow: () => growth.isAllowed });
   let { store, sandboxBooks, limits, jobs, billingLock } = opened;
+  const firstKeys = new Map<number, string>();
 
   const world = {
     clock,
@@ -130,15 +135,22 @@ export async function createWorld(backend: StoreBackend) {
       await opened.remove();
     },
 
-    tenant: (given?: Parameters<typeof newTenant>[0]) => store.createTenant(newTenant(given), clock.now()),
+    async tenant(given?: Parameters<typeof newTenant>[0]) {
+      const made = newTenant(given);
+      const tenant = await store.createTenant(made, clock.now());
+      firstKeys.set(tenant.key, made.apiKey.id);
+      return tenant;
+    },
     setUrls: (tenant: Tenant, ...urls: string[]) =>
       store.replaceWebhooks(tenant.key, newWebhooks(...urls), 10, clock.now()),
     /** Accepts events and owns their deliveries. */
     acceptOwned: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
       world.accept(tenant, { roomFor: () => Number.POSITIVE_INFINITY, ...given }),
-    /** Accepts events whose deliveries are nobody's. */
-    accept: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
-      store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")], ...given }),
+    /** Accepts events whose deliveries are nobody's, with the key that the account was made with. */
+    accept({ key: tenantKey }: Tenant, given: Partial<AcceptRequest> = {}) {
+      const apiKeyId = firstKeys.get(tenantKey) ?? "";
+      return store.acceptEvents({ tenantKey, apiKeyId, payloads: [bytes("{}")], ...given });
+    },
     /** Many events, whose payload nobody looks at. */
     async acceptMany(tenant: Tenant, count: number) {
       const eventIds: string[] = [];

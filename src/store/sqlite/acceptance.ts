@@ -10,6 +10,7 @@ import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
+import { createApiKeyReader } from "./held-keys.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import * as t from "./schema.ts";
 import { createWebhookUse } from "./webhook-use.ts";
@@ -41,6 +42,7 @@ export function acceptanceVerbs(
      values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6)`,
   );
 
+  const apiKeyOf = createApiKeyReader(client);
   const use = createWebhookUse(client);
 
   /** Writes events, each with these records. */
@@ -115,12 +117,13 @@ export function acceptanceVerbs(
   }
 
   return {
-    acceptEvents: ({ tenantKey, payloads, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
+    acceptEvents: ({ tenantKey, apiKeyId, payloads, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
       writer.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
           events: payloads.length,
+          apiKey: apiKeyOf(held, apiKeyId),
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
           mayGrow: mayGrow(),

@@ -80,12 +80,13 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
     findApiKey: async (hash) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
 
     rotateApiKey: (tenantKey, key, othersEndAt, now) =>
-      forTenant<ApiKey>(tenantKey, ({ tenant }, tx) => {
+      forTenant<ApiKey>(tenantKey, (held, tx) => {
         const { ends, forgets } = rotateApiKeys(apiKeysOf(tenantKey), othersEndAt);
         if (ends.length > 0)
           db.update(t.apiKey).set({ expiresAt: othersEndAt }).where(inArray(t.apiKey.key, ends)).run();
         if (forgets.length > 0) db.delete(t.apiKey).where(inArray(t.apiKey.key, forgets)).run();
-        tx.changed({ ...changed(tenant), kind: "api_keys_changed" });
+        held.apiKeys = new Map();
+        tx.changed({ ...changed(held.tenant), kind: "api_keys_changed" });
         return db
           .insert(t.apiKey)
           .values({

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { ApiKey } from "../../domain/credentials.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
@@ -12,9 +13,13 @@ import type { WriteTransaction } from "./writer.ts";
  * before the commit. Whoever changes a tenant, its webhooks or its counters replaces them here, for the jobs that follow;
  * they are values, which nobody changes in place.
  */
-export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };
+export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] } & { apiKeys: HeldKeys };
 
-type Kept = Pick<TenantState, "tenant" | "webhooks">;
+/** By id, those that events came with: an account may have a thousand, and uses one. Who changes a key begins a new map. */
+export type HeldKeys = Map<string, HeldKey>;
+export type HeldKey = Pick<ApiKey, "expiresAt">;
+
+type Kept = Pick<HeldTenant, "tenant" | "webhooks" | "apiKeys">;
 
 interface Holding {
   readonly held: HeldTenant;
@@ -51,6 +56,7 @@ export const livingTenant = (client: Database) =>
 /** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
 const nobody: Kept = {
   webhooks: [],
+  apiKeys: new Map(),
   tenant: {
     key: 0,
     id: "",
@@ -103,8 +109,9 @@ export function createTenantHolder(client: Database): HoldTenant {
     tx.beforeCommit(() => {
       current = null;
       for (const [tenantKey, { held, asRead }] of opened.tenants) {
-        const { tenant, webhooks } = kept.get(tenantKey) ?? held;
-        if (held.gone || held.tenant !== tenant || held.webhooks !== webhooks) kept.delete(tenantKey);
+        const { tenant, webhooks, apiKeys } = kept.get(tenantKey) ?? held;
+        const isSame = held.tenant === tenant && held.webhooks === webhooks && held.apiKeys === apiKeys;
+        if (held.gone || !isSame) kept.delete(tenantKey);
         if (held.counters === asRead) continue;
         const { month, eventsInMonth, events, pending, delivered, failed } = held.counters;
         writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
@@ -117,7 +124,7 @@ export function createTenantHolder(client: Database): HoldTenant {
   function keep(tenantKey: number): Kept | null {
     const tenant = readTenant.get(tenantKey);
     if (!tenant) return null;
-    const read = { tenant, webhooks: readWebhooks.all(tenantKey).map(toRegistered) };
+    const read = { tenant, webhooks: readWebhooks.all(tenantKey).map(toRegistered), apiKeys: new Map() };
     if (kept.size >= keptLimit) kept.clear();
     kept.set(tenantKey, read);
     return read;

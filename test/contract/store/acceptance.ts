@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import { ingestedAtMs, parseEventId } from "../../../src/lib/id.ts";
 import type { AcceptRequest } from "../../../src/store/store.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { bytes, createWorld, refusalOf, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, newApiKeyRow, refusalOf, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -148,6 +149,66 @@ export function acceptanceContract(backend: StoreBackend): void {
         const { ingestedAt } = await world.accept(tenant);
         expect(ingestedAt).toBe(world.clock.now() + 3_600_000);
         expect(await world.due(tenant)).toHaveLength(1);
+      });
+
+      describe("judges the API key that an event came with:", () => {
+        const accept = (tenant: Tenant, apiKey: { readonly id: string }) =>
+          refusalOf(world.accept(tenant, { apiKeyId: apiKey.id }));
+        /** A new key in place of the earlier ones, which end after `graceMs`. */
+        const rotate = (tenant: Tenant, graceMs: number) =>
+          world.store.rotateApiKey(tenant.key, newApiKeyRow(), world.clock.now() + graceMs, world.clock.now());
+
+        test("one that a rotation has ended is refused from its answer on, however often it was taken", async () => {
+          const apiKey = newApiKeyRow();
+          const tenant = await world.tenant({ apiKey, urls: [a] });
+          expect(await accept(tenant, apiKey)).toBe("fulfilled");
+          const latest = await rotate(tenant, 0);
+          expect(await accept(tenant, apiKey)).toBe("unauthenticated unauthenticated");
+          expect(await accept(tenant, latest)).toBe("fulfilled");
+          expect((await world.page(tenant)).total).toBe(2);
+        });
+
+        test("one that ends is taken until then, and is refused like one that never was", async () => {
+          const apiKey = newApiKeyRow();
+          const tenant = await world.tenant({ apiKey });
+          await rotate(tenant, 1_000);
+          world.clock.advance(999);
+          expect(await accept(tenant, apiKey)).toBe("fulfilled");
+          world.clock.advance(1);
+          const [ended, unknown] = await Promise.all(
+            [apiKey.id, "key_none"].map((apiKeyId) => world.accept(tenant, { apiKeyId }).catch((error) => error)),
+          );
+          expect(ended).toMatchObject({ kind: "unauthenticated", code: "unauthenticated" });
+          expect(unknown).toEqual(ended);
+        });
+
+        test("one of another account is refused, whether that one has used it or not", async () => {
+          const apiKey = newApiKeyRow();
+          const [tenant, other] = [await world.tenant(), await world.tenant({ apiKey })];
+          expect(await accept(tenant, apiKey)).toBe("unauthenticated unauthenticated");
+          expect(await accept(other, apiKey)).toBe("fulfilled");
+          expect(await accept(tenant, apiKey)).toBe("unauthenticated unauthenticated");
+        });
+
+        test("one that a rotation has forgotten is refused", async () => {
+          const apiKey = newApiKeyRow();
+          const tenant = await world.tenant({ apiKey });
+          expect(await accept(tenant, apiKey)).toBe("fulfilled");
+          await Promise.all(Array.from({ length: 1_000 }, () => rotate(tenant, 1_000)));
+          expect(await accept(tenant, apiKey)).toBe("unauthenticated unauthenticated");
+        }, 60_000);
+
+        test("one that has ended is refused before anything else is asked", async () => {
+          const apiKey = newApiKeyRow();
+          const tenant = await world.tenant({ apiKey });
+          const idempotency = { key: "k1", fingerprint: bytes("one") };
+          await world.accept(tenant, { apiKeyId: apiKey.id, idempotency });
+          await rotate(tenant, 0);
+          await world.store.suspend(tenant.key, "operator", 1);
+          world.growth.isAllowed = false;
+          const refused = world.accept(tenant, { apiKeyId: apiKey.id, idempotency });
+          expect(await refusalOf(refused)).toBe("unauthenticated unauthenticated");
+        });
       });
 
       test("counts to the month's quota and no further, a batch whole or not at all", async () => {

@@ -4,6 +4,7 @@ import { openDataDir } from "../../../src/data-dir.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { seedTenantIn } from "../../support/seed-tenant.ts";
+import { latestKey } from "../../support/store-factory.ts";
 import { showProgress } from "./output.ts";
 
 /** Whom the tenant under measurement shares the server with. */
@@ -35,7 +36,8 @@ export async function seedNeighbourhood(folder: string, { crowd, crowdUrl, backl
         for (const n of numbers) {
           const seed = { tier: "enterprise", webhooks: [crowdUrl(n)] } as const;
           const { tenant } = await seedTenantIn({ store, dataDir: path }, seed);
-          if (backlog > 0) await store.acceptEvents({ tenantKey: tenant.key, payloads });
+          const apiKeyId = await latestKey(store, tenant.key);
+          if (backlog > 0) await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
           if (n % 100 === 0) showProgress(`making neighbours: ${n} of ${crowd}`);
         }
       }),

@@ -4,7 +4,7 @@ import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll, readAttempts } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, newTenant, settlementOf } from "../../support/store-factory.ts";
+import { bytes, latestKey, newTenant, settlementOf } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -13,9 +13,14 @@ describe("a database from before webhooks were forgotten", () => {
     const clock = createFakeClock();
     const { store, path } = await sqlite.store({ clock });
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example/kept"] }), clock.now());
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const apiKeyId = await latestKey(store, tenant.key);
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")] });
     for (let event = 0; event < 2_100; event += 700) {
-      await store.acceptEvents({ tenantKey: tenant.key, payloads: Array.from({ length: 700 }, () => bytes("{}")) });
+      await store.acceptEvents({
+        tenantKey: tenant.key,
+        apiKeyId,
+        payloads: Array.from({ length: 700 }, () => bytes("{}")),
+      });
     }
     await store.replaceWebhooks(tenant.key, [{ id: "wh_b", url: "https://b.example/kept", name: "" }], 1, clock.now());
     await accept();
@@ -50,7 +55,8 @@ describe("a database from before failures had codes", () => {
     const { store, path } = await sqlite.store({ clock });
     const url = "https://a.example/hook";
     const tenant = await store.createTenant(newTenant({ urls: [url] }), clock.now());
-    const event = { tenantKey: tenant.key, payloads: [bytes("{}")], roomFor: () => 1 };
+    const apiKeyId = await latestKey(store, tenant.key);
+    const event = { tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")], roomFor: () => 1 };
     const accepted = await store.acceptEvents(event);
     const [delivery] = accepted.deliveries as [DueDelivery];
     await store.settle(settlementOf(delivery, "retry", clock.now()));

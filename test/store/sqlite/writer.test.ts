@@ -3,7 +3,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, newApiKeyRow, newTenant, refusalOf } from "../../support/store-factory.ts";
+import { bytes, latestKey, newApiKeyRow, newTenant, refusalOf } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -14,8 +14,11 @@ describe("group commit", () => {
     const commits: number[] = [];
     const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const apiKeyId = await latestKey(store, tenant.key);
     commits.length = 0;
-    await Promise.all(Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, payloads })));
+    await Promise.all(
+      Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads })),
+    );
     expect(commits.reduce((sum, jobs) => sum + jobs, 0)).toBe(2_000);
     expect(commits.length).toBeLessThanOrEqual(4);
   });
@@ -24,8 +27,9 @@ describe("group commit", () => {
     const commits: number[] = [];
     const { store } = await sqlite.store({ onCommit: ({ jobs }) => commits.push(jobs) });
     const tenant = await store.createTenant(newTenant(), 1);
+    const apiKeyId = await latestKey(store, tenant.key);
     commits.length = 0;
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
     await Promise.all([accept().then(accept), accept().then(accept)]);
     expect(commits).toEqual([2, 2]);
   });
@@ -33,7 +37,8 @@ describe("group commit", () => {
   test("a rest after a commit ends as soon as 64 wait", async () => {
     const { store } = await sqlite.store();
     const tenant = await store.createTenant(newTenant(), 1);
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, payloads });
+    const apiKeyId = await latestKey(store, tenant.key);
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
     await accept();
     // A rest that does not end by itself.
     const timers = spyOn(globalThis, "setTimeout").mockReturnValue(setTimeout(() => {}) as never);
@@ -47,13 +52,14 @@ describe("group commit", () => {
   test("a failing job fails alone", async () => {
     const { store } = await sqlite.store();
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
+    const apiKeyId = await latestKey(store, tenant.key);
     const broken = newTenant({ apiKey: newApiKeyRow() });
     await store.createTenant(broken, 1);
     const results = await Promise.allSettled([
-      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads }),
       // The same id once more: the unique index refuses it.
       store.createTenant(broken, 2),
-      store.acceptEvents({ tenantKey: tenant.key, payloads }),
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads }),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect((await store.page({ tenantKey: tenant.key, page: 0, size: 10 })).total).toBe(2);
@@ -85,7 +91,8 @@ test("a batch gets a commit of its own, and what others send goes between two of
   commits.length = 0;
   const answers: string[] = [];
   const send = async (name: string, tenantKey: number, events: number) => {
-    await store.acceptEvents({ tenantKey, payloads: Array.from({ length: events }, () => bytes("{}")) });
+    const apiKeyId = await latestKey(store, tenantKey);
+    await store.acceptEvents({ tenantKey, apiKeyId, payloads: Array.from({ length: events }, () => bytes("{}")) });
     answers.push(name);
   };
   const batches = ["batch", "batch", "batch"].map((name) => send(name, greedy.key, 1000));
@@ -101,7 +108,9 @@ describe("a full disk", () => {
     const [client] = run.mock.contexts as unknown as Database[];
     run.mockRestore();
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example", "https://b.example"] }), 1);
-    const big = () => store.acceptEvents({ tenantKey: tenant.key, payloads: [new Uint8Array(20_000).fill(97)] });
+    const apiKeyId = await latestKey(store, tenant.key);
+    const big = () =>
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [new Uint8Array(20_000).fill(97)] });
     let accepted = 0;
     let outcomes: string[] = [];
     do {
@@ -141,14 +150,15 @@ describe("an I/O error in a commit", () => {
       },
     });
     const tenant = await opened.store.createTenant(newTenant({ urls: ["https://a.example"] }), clock.now());
-    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")] });
+    const apiKeyId = await latestKey(opened.store, tenant.key);
+    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")] });
     const stored = async () => {
       const { records } = await opened.store.page({ tenantKey: tenant.key, page: 0, size: 100 });
       return (await readAll(records)).length;
     };
     /** Lets the writer run into its next pause. */
     const settle = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-    return { ...opened, control, clock, tenant, accept, stored, settle };
+    return { ...opened, control, clock, tenant, apiKeyId, accept, stored, settle };
   }
 
   test.each([
@@ -181,9 +191,9 @@ describe("an I/O error in a commit", () => {
   });
 
   test("leaves what it may have stored to whoever sent it: nobody else gets it meanwhile", async () => {
-    const { store, control, clock, tenant, settle } = await failingStore();
-    const accept = () =>
-      store.acceptEvents({ tenantKey: tenant.key, payloads: [bytes("{}")], roomFor: ({ webhookKey }) => webhookKey });
+    const { store, control, clock, tenant, apiKeyId, settle } = await failingStore();
+    const event = { tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")], roomFor: () => 1 };
+    const accept = () => store.acceptEvents(event);
     const [webhook] = await store.webhooks(tenant.key);
     const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
     const claim = async () => (await store.claim(ref, clock.now(), 10)).due;

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { newId } from "../../../../src/lib/id.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { headOf, statusOf } from "../../../support/raw-peer.ts";
+import { latestKey } from "../../../support/store-factory.ts";
 import { type Attack, inParallel } from "./attack.ts";
 import { type AttackTarget, count, type SeededAccount, type Tally } from "./target.ts";
 
@@ -18,7 +19,7 @@ const webhookUrl = "https://example.com/hook";
 async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<void> {
   if (!owner) return;
   const payload = Buffer.from(`{"x":"${"x".repeat(largestBytes)}"}`);
-  const ofOwner = { tenantKey: owner.key };
+  const ofOwner = { tenantKey: owner.key, apiKeyId: await latestKey(store, owner.key) };
   await store.replaceWebhooks(owner.key, [{ id: newId("wh"), url: webhookUrl, name: "" }], 1, Date.now());
   const [eventId = ""] = (await store.acceptEvents({ ...ofOwner, payloads: [Buffer.from("{}")] })).eventIds;
   for (let n = 0; n < attempts; n += 1) {

@@ -13,6 +13,7 @@ import { openStore } from "../../../../src/store/open.ts";
 import { databaseFile } from "../../../../src/store/sqlite/open.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { createFakeClock, type FakeClock } from "../../../support/fake-clock.ts";
+import { latestKey } from "../../../support/store-factory.ts";
 import { createAccounts } from "./accounts.ts";
 import { dataIn, examine } from "./database.ts";
 import {
@@ -80,7 +81,8 @@ async function live(store: Store, clock: FakeClock, accounts: Tenant[], history:
     await settleUntil(event.at);
     clock.step(event.at - clock.now());
     const tenantKey = accounts[event.tenant]?.key ?? 0;
-    const accepted = await store.acceptEvents({ tenantKey, payloads: [payloadOf(n)], roomFor: () => 1 });
+    const apiKeyId = await latestKey(store, tenantKey);
+    const accepted = await store.acceptEvents({ tenantKey, apiKeyId, payloads: [payloadOf(n)], roomFor: () => 1 });
     const [delivery] = accepted.deliveries;
     if (!delivery) throw new Error("The account has no webhook");
     const counts = { accepted: 1, delivered: 0, failed: 0, attempts: 0, latency: new Map() };

@@ -4,6 +4,7 @@ import { ingestedAtMs, parseEventId } from "../../../../src/lib/id.ts";
 import type { Random } from "../../../../src/lib/random.ts";
 import type { BulkSelection } from "../../../../src/replays/replay.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
+import { latestKey } from "../../../support/store-factory.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Account, Ledger, Submission, Try } from "./ledger.ts";
 import { moods, type Network } from "./network.ts";
@@ -65,11 +66,10 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
       async (running) => {
         const tenant = await tenantOf(running, account);
         const bytes = payloads.map((payload) => Buffer.from(payload));
-        return running.ingest(
-          tenant,
-          bytes,
-          idempotencyKey === null ? {} : { idempotency: { key: idempotencyKey, fingerprint } },
-        );
+        return running.ingest(tenant, bytes, {
+          apiKeyId: await latestKey(running.store, tenant.key),
+          ...(idempotencyKey !== null && { idempotency: { key: idempotencyKey, fingerprint } }),
+        });
       },
       {
         answered(eventIds) {
