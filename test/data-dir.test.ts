@@ -23,6 +23,7 @@ import { openStore } from "../src/store/open.ts";
 import { databaseFile } from "../src/store/sqlite/open.ts";
 import { createFakeClock, type FakeClock } from "./support/fake-clock.ts";
 import { mountSmallDisk } from "./support/small-disk.ts";
+import { newTenant } from "./support/store-factory.ts";
 
 const secretFiles = ["master-key", "session-secret", "operator-token"];
 
@@ -349,6 +350,7 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
     const folder = join(disk.folder, "data");
     reopened(folder);
     const { store } = await openStore({ dataDir: folder, clock: systemClock });
+    const tenant = await store.createTenant(newTenant(), Date.now());
     await store.endSession("s1", Date.now() + 60_000);
     disk.fill();
     await store.close();
@@ -358,7 +360,10 @@ describe.skipIf(smallDisk === null)("a full disk", () => {
     expect(warnings).toEqual([expect.stringMatching(/server\.json cannot be written: .*no space/i)]);
     dataDir.release();
     const { store: again } = await openStore({ dataDir: folder, clock: systemClock });
-    expect(await again.isSessionEnded("s1")).toBe(true);
+    expect([await again.findSession(tenant.id, "s1"), await again.findSession(tenant.id, "s2")]).toEqual([
+      null,
+      tenant,
+    ]);
     await again.close();
   });
 

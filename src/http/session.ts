@@ -76,8 +76,8 @@ export function createSessions({ codec, store, clock }: { codec: TokenCodec; sto
     async check(token) {
       const claims = await codec.verify(token, { algorithms: ["HS256"], currentDate: new Date(clock.now()) });
       if (!claims) throw notAuthenticated();
-      const tenant = await store.findTenant(claims.sub);
-      if (tenant?.sessionVersion !== claims.ver || (await store.isSessionEnded(claims.jti))) throw notAuthenticated();
+      const tenant = await store.findSession(claims.sub, claims.jti);
+      if (tenant?.sessionVersion !== claims.ver) throw notAuthenticated();
       return { tenant, claims };
     },
 

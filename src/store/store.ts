@@ -138,7 +138,11 @@ export interface CredentialVerbs {
   endSession(sessionId: string, expiresAt: number): Promise<void>;
   /** Ends every session token of the tenant. */
   endAllSessions(tenantKey: number): Promise<Tenant>;
-  isSessionEnded(sessionId: string): Promise<boolean>;
+  /**
+   * The account of a session token, which compares its session version; null when there is no such account any more, or this
+   * token was ended by itself.
+   */
+  findSession(tenantId: string, sessionId: string): Promise<Tenant | null>;
   rememberLogin(tenantKey: number, address: string, now: number): Promise<void>;
   hasLoggedInSince(tenantKey: number, address: string, since: number): Promise<boolean>;
 }

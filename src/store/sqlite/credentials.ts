@@ -43,10 +43,13 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
     .innerJoin(t.tenant, eq(t.tenant.key, t.apiKey.tenantKey))
     .where(and(eq(t.apiKey.hash, sql`+${sql.placeholder("hash")}`), isNull(t.tenant.deletedAt)))
     .prepare();
-  const sessionById = db
-    .select({ id: t.endedSession.id })
-    .from(t.endedSession)
-    .where(eq(t.endedSession.id, sql.placeholder("id")))
+  const tenantOfSession = db
+    .select(tenantColumns)
+    .from(t.tenant)
+    .leftJoin(t.endedSession, eq(t.endedSession.id, sql`+${sql.placeholder("sessionId")}`))
+    .where(
+      and(eq(t.tenant.id, sql`+${sql.placeholder("tenantId")}`), isNull(t.tenant.deletedAt), isNull(t.endedSession.id)),
+    )
     .prepare();
 
   const apiKeysOf = (tenantKey: number) =>
@@ -165,7 +168,7 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         return held.tenant;
       }),
 
-    isSessionEnded: async (id) => sessionById.get({ id }) !== undefined,
+    findSession: async (tenantId, sessionId) => tenantOfSession.get({ tenantId, sessionId }) ?? null,
 
     rememberLogin: (tenantKey, address, now) =>
       forTenant<void>(tenantKey, () => {

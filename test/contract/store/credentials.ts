@@ -165,11 +165,21 @@ export function credentialsContract(backend: StoreBackend): void {
         expect((await world.count()).signing_secret).toBe(2);
       });
 
-      test("a session ends once, however often it is ended", async () => {
-        expect(await world.store.isSessionEnded("s1")).toBe(false);
+      test("a session ends once, however often it is ended, and no other does", async () => {
+        const tenant = await world.tenant();
+        expect(await world.store.findSession(tenant.id, "s1")).toEqual(tenant);
         await Promise.all([world.store.endSession("s1", 100), world.store.endSession("s1", 100)]);
-        expect(await world.store.isSessionEnded("s1")).toBe(true);
-        expect(await world.store.isSessionEnded("s2")).toBe(false);
+        expect(await world.store.findSession(tenant.id, "s1")).toBeNull();
+        expect(await world.store.findSession(tenant.id, "s2")).toEqual(tenant);
+      });
+
+      test("a session shows its account as it is, and ends with it", async () => {
+        const { key, id } = await world.tenant();
+        const changed = await world.store.endAllSessions(key);
+        expect(await world.store.findSession(id, "s1")).toEqual(changed);
+        await world.store.deleteTenant(key, world.clock.now());
+        expect(await world.store.findSession(id, "s1")).toBeNull();
+        expect(await world.store.findSession("t_none", "s1")).toBeNull();
       });
 
       test("an address is known from its last login on", async () => {
