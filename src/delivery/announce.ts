@@ -5,7 +5,8 @@ import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
-import type { AcceptedEvents, Settlement } from "../store/store.ts";
+import type { Settlement } from "../store/deliveries.ts";
+import type { AcceptedEvents } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import type { FailureLog } from "./failure-log.ts";
 

@@ -1,7 +1,8 @@
 import type { FailureCode } from "../domain/failure.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Settlement, Store } from "../store/store.ts";
+import type { Settlement } from "../store/deliveries.ts";
+import type { Store } from "../store/store.ts";
 
 /** How often failing webhooks are reported. */
 const summaryEveryMs = 60_000;

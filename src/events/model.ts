@@ -5,7 +5,7 @@ import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
-import { keptAttempts } from "../store/store.ts";
+import { keptAttempts } from "../store/deliveries.ts";
 import { attemptBody, errorCode } from "./attempt-model.ts";
 
 /** Bodies, queries and answers of ingestion and of the events endpoints. */

@@ -3,7 +3,7 @@ import { createDeliver } from "../../src/delivery/deliver.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
 import type { SendOrder } from "../../src/delivery/sender.ts";
 import { unavailable } from "../../src/domain/errors.ts";
-import type { AttemptRef, Settled, Settlement } from "../../src/store/store.ts";
+import type { AttemptRef, Settled, Settlement } from "../../src/store/deliveries.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 

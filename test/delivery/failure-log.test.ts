@@ -4,7 +4,7 @@ import type { DueDelivery } from "../../src/domain/delivery.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
 import type { Webhook } from "../../src/domain/webhook.ts";
 import { createLog } from "../../src/lib/log.ts";
-import type { Settlement } from "../../src/store/store.ts";
+import type { Settlement } from "../../src/store/deliveries.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const secretUrl = (n: number) => `https://hooks${n}.example.com:8443/t0ken-in-the-path?key=qu3ry`;

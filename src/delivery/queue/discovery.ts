@@ -1,6 +1,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { DueLane, DueRange, Store } from "../../store/store.ts";
+import type { DueLane, DueRange } from "../../store/deliveries.ts";
+import type { Store } from "../../store/store.ts";
 
 /** Finds the webhooks of which something waits in the table and is nobody's. */
 export interface Discovery {

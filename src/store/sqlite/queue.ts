@@ -3,7 +3,7 @@ import { unreadable } from "../../domain/failure.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
-import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../store.ts";
+import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";

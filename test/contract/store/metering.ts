@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { DomainError } from "../../../src/domain/errors.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
-import { keptAttempts } from "../../../src/store/store.ts";
+import { keptAttempts } from "../../../src/store/deliveries.ts";
 import { readAll, readAttempts } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, newReplay, refusalOf, settlementOf, type World } from "../../support/store-factory.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createDiscovery } from "../../../src/delivery/queue/discovery.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import type { DueLane, DueRange } from "../../../src/store/store.ts";
+import type { DueLane, DueRange } from "../../../src/store/deliveries.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const rest = () => new Promise<void>((resolve) => setImmediate(resolve));

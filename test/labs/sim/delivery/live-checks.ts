@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { DeliveryRequest } from "../../../../src/delivery/request.ts";
 import { ingestedAtMs, parseEventId } from "../../../../src/lib/id.ts";
 import { formatIso } from "../../../../src/lib/iso-time.ts";
-import type { Settled, Settlement } from "../../../../src/store/store.ts";
+import type { Settled, Settlement } from "../../../../src/store/deliveries.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 import type { Findings } from "./invariants.ts";
 import type { Ledger } from "./ledger.ts";
