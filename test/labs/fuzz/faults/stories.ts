@@ -107,16 +107,7 @@ export const manageAccount: Story = {
 
 /** Events, their deliveries and their replays. */
 export const sendEvents: Story = {
-  verbs: [
-    "acceptEvents",
-    "settle",
-    "claim",
-    "release",
-    "replayEvent",
-    "startReplay",
-    "queueReplayBatch",
-    "replaceWebhooks",
-  ],
+  verbs: ["acceptEvents", "settle", "claim", "replayEvent", "startReplay", "queueReplayBatch", "replaceWebhooks"],
   async prepare({ server, witness }) {
     const { ask } = await createClient(server);
     const { jwt: token, apiKey } = await seedAccount(server, { tier: "business" });
