@@ -37,8 +37,8 @@ const sizes = {
 
 const screenshots = join(import.meta.dir, "../../test-output/screenshots");
 
-/** What is waited for comes in milliseconds or not at all. */
-const patienceMs = 5_000;
+/** What is waited for comes in milliseconds, or in seconds on a machine that does much else, or not at all. */
+const patienceMs = 30_000;
 
 /** Why there is no browser here; null when there is one. On Linux x64 there always is: whatever goes wrong is a failure. */
 export const noBrowser: string | null = isCarried ? null : await whyNoChrome();

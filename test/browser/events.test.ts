@@ -321,7 +321,8 @@ const chosen = (page: Page, label: string) =>
 
 /** Scrolls as somebody does, until the page has followed. */
 async function scroll(page: Page, y: number): Promise<void> {
-  const done = page.evaluate("new Promise((resolve) => addEventListener('scroll', resolve, { once: true }))");
+  const before = await page.evaluate<number>("scrollY");
   await page.mouse.wheel(0, y);
-  await done;
+  // Looked at in each frame, after the page has heard of it.
+  await page.waitForFunction(`scrollY !== ${before}`);
 }

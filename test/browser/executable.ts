@@ -18,8 +18,8 @@ export type LogLine = Readonly<Record<string, unknown>> & { event: string };
 
 const executable = join(import.meta.dir, "../../dist", process.platform === "win32" ? "postrider.exe" : "postrider");
 
-/** What is waited for comes in milliseconds or not at all. */
-const patienceMs = 10_000;
+/** As in `browser.ts`, and of the server: it may be the first one that the machine starts. */
+const patienceMs = 60_000;
 
 /**
  * For the top of a test file; ends the server after its last test.
