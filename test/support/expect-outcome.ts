@@ -8,12 +8,15 @@ export function expectOutcome(outcome: Outcome, expected: Expected): void {
   else expect(outcome).toEqual({ ...expected, durationMs: expect.any(Number) });
 }
 
-/** What hostile receivers may cost in tests; everything that is not to use it up has to be much faster. */
-export const testTimeoutMs = 400;
+/**
+ * What hostile receivers may cost in tests. What is not to use it up takes some milliseconds, and where the machine does
+ * other things as well a second.
+ */
+export const testTimeoutMs = 3_000;
 
 export function expectElapsed(elapsedMs: number, usesUpTheTime: boolean): void {
   // Timers may fire a little early by the monotonic clock; a loaded machine makes everything late.
-  if (usesUpTheTime) expect(elapsedMs).toBeWithin(testTimeoutMs - 5, testTimeoutMs + 1_000);
+  if (usesUpTheTime) expect(elapsedMs).toBeWithin(testTimeoutMs - 5, 2 * testTimeoutMs);
   else expect(elapsedMs).toBeLessThan(testTimeoutMs - 20);
 }
 

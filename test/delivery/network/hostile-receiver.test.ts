@@ -40,7 +40,7 @@ afterAll(() => {
 for (const scheme of ["http", "https"] as const) {
   const check = checkOver(scheme);
   describe.concurrent(`over ${scheme}, a receiver that`, () => {
-    test.each(slowBehaviours(20))("%s", check);
+    test.each(slowBehaviours(150))("%s", check);
   });
   // One after the other: a flood takes the processor, and the clock runs for the others.
   describe(`over ${scheme}, a receiver that`, () => {
@@ -59,7 +59,7 @@ function checkOver(scheme: "http" | "https") {
     expectOutcome(outcome, expected);
     const usesUpTheTime = expected.kind === "no-response" && expected.cause === "timeout";
     expectElapsed(elapsedMs, usesUpTheTime);
-    expect(Math.abs(outcome.durationMs - elapsedMs)).toBeLessThan(100);
+    expect(Math.abs(outcome.durationMs - elapsedMs)).toBeLessThan(testTimeoutMs);
     if (outcome.kind === "responded" && expected.kind === "responded") {
       await outcome.body.done;
       expect(outcome.body.ended).toBe(true);
