@@ -11,7 +11,7 @@ import { toReplayBody } from "./model.ts";
 
 export interface ReplayDeps {
   store: Pick<Store, "eventOwner" | "replayEvent" | "startReplay" | "cancelReplay">;
-  deliveries: Pick<DeliveryControl, "wake">;
+  deliveries: Pick<DeliveryControl, "wake" | "overtake">;
   hub: Pick<Hub, "publish">;
   replayer: { wake(): void };
   clock: Pick<Clock, "now">;
@@ -46,7 +46,8 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
       if (owner !== tenant.key) throw eventOfAnotherAccount();
       const order = { id: newId("rpl"), kind: "single", label, eventId } as const;
-      const { replay, webhooks } = await store.replayEvent(tenant.key, order, clock.now());
+      const { replay, webhooks, overtaken } = await store.replayEvent(tenant.key, order, clock.now());
+      if (overtaken.length > 0) deliveries.overtake(overtaken);
       if (webhooks.length > 0) deliveries.wake(webhooks);
       announce(tenant, replay);
       // Overtaking the last run of a bulk replay completes it, and the account's next one may begin.

@@ -9,7 +9,7 @@ import { toReplayBody } from "./model.ts";
 
 export interface ReplayerDeps {
   store: Pick<Store, "queueReplayBatch">;
-  deliveries: Pick<DeliveryControl, "wake">;
+  deliveries: Pick<DeliveryControl, "wake" | "overtake">;
   hub: Pick<Hub, "publish">;
   clock: Clock;
   log: Log;
@@ -41,6 +41,7 @@ export function createReplayer({ store, deliveries, hub, clock, log, mayRun, chu
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";
       if (queued === null) return "idle";
+      if (queued.overtaken.length > 0) deliveries.overtake(queued.overtaken);
       if (queued.webhooks.length > 0) deliveries.wake(queued.webhooks);
       hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
       return "more";

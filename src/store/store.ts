@@ -1,6 +1,6 @@
 import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
-import type { Attempt, DeliveryState, DueDelivery } from "../domain/delivery.ts";
+import type { Attempt, DeliveryRef, DeliveryState, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayKind, ReplayRef } from "../domain/replay.ts";
@@ -281,6 +281,8 @@ export interface NewReplay {
 export interface Requeued {
   readonly replay: Replay;
   readonly webhooks: readonly WebhookRef[];
+  /** Deliveries that are owned, and stand for a run that this one has overtaken. Those that still wait need no attempt. */
+  readonly overtaken: readonly DeliveryRef[];
 }
 
 export interface ReplayVerbs {

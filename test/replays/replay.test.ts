@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Replay } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createReplays } from "../../src/replays/replay.ts";
+import { dueDelivery } from "../support/due-delivery.ts";
 
 const tenant: Tenant = {
   key: 1,
@@ -39,11 +40,18 @@ function setUp() {
   const replays = createReplays({
     store: {
       eventOwner: async () => tenant.key,
-      replayEvent: async () => ({ replay, webhooks: [{ tenantKey: 1, webhookKey: 7 }] }),
+      replayEvent: async () => ({
+        replay,
+        webhooks: [{ tenantKey: 1, webhookKey: 7 }],
+        overtaken: [dueDelivery({ deliveryKey: 3 })],
+      }),
       startReplay: async () => replay,
       cancelReplay: async () => replay,
     },
-    deliveries: { wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`) },
+    deliveries: {
+      wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`),
+      overtake: (deliveries) => void moved.push(`overtaken ${deliveries.map(({ deliveryKey }) => deliveryKey)}`),
+    },
     hub: { publish: (_tenantId, kind) => void moved.push(kind) },
     replayer: { wake: () => void moved.push("replayer") },
     clock: { now: () => 0 },
@@ -59,10 +67,10 @@ describe("whoever may have to go on is woken", () => {
     expect(moved).toEqual(["replay.progressed", "replayer"]);
   });
 
-  test("by a single replay, the webhooks, and the replayer: a bulk replay may have been completed by it", async () => {
+  test("by a single replay, the webhooks, after what it has overtaken, and the replayer: a bulk replay may have been completed by it", async () => {
     const { replays, moved } = setUp();
     await replays.replayEvent(tenant, "evt_1", "label");
-    expect(moved).toEqual(["deliveries 7", "replay.progressed", "replayer"]);
+    expect(moved).toEqual(["overtaken 3", "deliveries 7", "replay.progressed", "replayer"]);
   });
 
   test("by a cancellation, the replayer: it may be the next one's turn", async () => {

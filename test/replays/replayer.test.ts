@@ -13,6 +13,7 @@ const batch = (queued: number, webhookKeys: number[] = [7]): Batch => ({
   tenantId: "t1",
   tenantKey: 1,
   webhooks: webhookKeys.map((webhookKey) => ({ tenantKey: 1, webhookKey })),
+  overtaken: [],
   replay: { ...waitingReplay, status: "running", queued },
 });
 
@@ -48,7 +49,10 @@ function setUp(lineUp: (Batch | Error)[] = []) {
         return next;
       },
     },
-    deliveries: { wake: (webhooks) => void woken.push(webhooks.map(({ webhookKey }) => webhookKey)) },
+    deliveries: {
+      wake: (webhooks) => void woken.push(webhooks.map(({ webhookKey }) => webhookKey)),
+      overtake: () => {},
+    },
     hub: { publish: (tenantId, event, data) => void published.push({ tenantId, event, ...data() }) },
     clock,
     log: silentLog,

@@ -1,3 +1,4 @@
+import type { DeliveryRef } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 
@@ -5,6 +6,8 @@ import type { WebhookRef } from "../../domain/webhook.ts";
 export interface DeliveryControl {
   /** These webhooks have something due in the table. */
   wake(webhooks: readonly WebhookRef[]): void;
+  /** Newer runs of these deliveries wait in the table: those that wait here as well go back, to be claimed as they stand. */
+  overtake(deliveries: readonly DeliveryRef[]): void;
   /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */

@@ -245,9 +245,9 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, pace.tokens(queue) - queue.waiting);
   }
 
-  /** Gives back what waits for these webhooks. */
-  function drop(dropped: readonly WebhookQueue[]): void {
-    const waiting = dropped.flatMap((queue) => queue.clear());
+  /** Gives back what waits for these webhooks; only these deliveries, if their keys are given. */
+  function drop(dropped: readonly WebhookQueue[], only?: ReadonlySet<number>): void {
+    const waiting = dropped.flatMap((queue) => queue.clear(only));
     for (const delivery of waiting) window.letGo(delivery);
     returns.giveBack(waiting);
   }
@@ -292,6 +292,15 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
     wake(webhooks) {
       for (const webhook of webhooks) expectFor(webhook, already);
+      pump();
+    },
+
+    overtake(deliveries) {
+      const waitsFor = new Set(deliveries.map(({ webhookKey }) => webhookKey));
+      drop(
+        [...waitsFor].flatMap((webhookKey) => queues.get(webhookKey) ?? []),
+        new Set(deliveries.map(({ deliveryKey }) => deliveryKey)),
+      );
       pump();
     },
 

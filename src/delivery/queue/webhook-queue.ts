@@ -34,8 +34,8 @@ export interface WebhookQueue {
   next(): DueDelivery | null;
   /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
   answered(answered: boolean): void;
-  /** Lets go of what waits. */
-  clear(): DueDelivery[];
+  /** Lets go of what waits; only of these, if keys of deliveries are given. */
+  clear(only?: ReadonlySet<number>): DueDelivery[];
   /** Breaks off what is in flight. */
   abort(): void;
   isIdle(): boolean;
@@ -86,11 +86,12 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
       tried = true;
       limit = answered ? concurrency : 1;
     },
-    clear() {
-      const waiting = [...fresh, ...stored];
-      fresh = [];
-      stored = [];
-      return waiting;
+    clear(only) {
+      const stays = ({ deliveryKey }: DueDelivery) => only !== undefined && !only.has(deliveryKey);
+      const cleared = [...fresh, ...stored].filter((delivery) => !stays(delivery));
+      fresh = fresh.filter(stays);
+      stored = stored.filter(stays);
+      return cleared;
     },
     abort: () => aborter.abort(),
     isIdle: () => queue.waiting === 0 && queue.inFlight === 0 && queue.dueAt === null && !queue.loading,

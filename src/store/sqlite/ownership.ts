@@ -10,6 +10,7 @@ type Owned = Pick<DeliveryRef, "webhookKey" | "deliveryKey">;
 export interface Ownership {
   take(deliveries: readonly Owned[]): void;
   end(deliveries: readonly Owned[]): void;
+  has(delivery: Owned): boolean;
   /** Keys of those of a webhook, for `json_each`. */
   listOf(webhookKey: number): string;
   /** As `listOf`, of all. */
@@ -34,6 +35,7 @@ export function createOwnership(): Ownership {
         if (keys?.delete(deliveryKey) && keys.size === 0) byWebhook.delete(webhookKey);
       }
     },
+    has: ({ webhookKey, deliveryKey }) => byWebhook.get(webhookKey)?.has(deliveryKey) === true,
     listOf(webhookKey) {
       const keys = byWebhook.get(webhookKey);
       return keys ? JSON.stringify([...keys]) : none;

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
+import type { DeliveryRef } from "../../domain/delivery.ts";
 import { cutLabel, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import {
   advance,
@@ -12,7 +13,6 @@ import {
 } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
-import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
@@ -32,9 +32,15 @@ interface ReplayStep {
   readonly passOver: number | null;
 }
 
+/** What the events of one transaction have put into the queue. */
+interface Queued {
+  readonly webhookKeys: Set<number>;
+  readonly overtaken: DeliveryRef[];
+}
+
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
-  const { client, writer, hold, rowKeys, reader, reportDamage } = connection;
+  const { client, writer, hold, rowKeys, ownership, reader, reportDamage } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
@@ -132,7 +138,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     held: HeldTenant,
     eventSeq: number,
     replay: { key: number; kind: ReplayKind },
-    woken: Set<number>,
+    inAll: Queued,
   ): { queued: number; skipped: number } {
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
@@ -143,13 +149,18 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       use.recordAdded(held, webhook);
     }
     for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
-    for (const { key } of change.restarted) restart.run(key, change.nextAttemptAt, replay.key);
+    for (const { key: deliveryKey, webhookKey } of change.restarted) {
+      restart.run(deliveryKey, change.nextAttemptAt, replay.key);
+      if (webhookKey === null) continue;
+      const ref = { tenantKey, eventSeq, webhookKey, deliveryKey };
+      if (ownership.has(ref)) inAll.overtaken.push(ref);
+    }
     for (const { key, webhookKey, attempts } of change.replaced) {
       deleteRecord.run(key);
       if (webhookKey !== null && attempts === 0) use.recordReplaced(webhookKey);
     }
     held.counters = change.counters;
-    for (const key of change.webhookKeys) woken.add(key);
+    for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
     return { queued: change.webhookKeys.length, skipped: change.skipped };
   }
 
@@ -177,14 +188,14 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       const { tenantKey, tenantId } = replay;
       if (held.gone) {
         move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
-        return { replay: toReplay(byKey.get(replay.key)), webhooks: [], tenantId, tenantKey };
+        return { replay: toReplay(byKey.get(replay.key)), webhooks: [], overtaken: [], tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
       const events =
         replay.kind === "failed"
           ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
           : eventsAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, limit);
-      const woken = new Set<number>();
+      const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
       let queued = 0;
       let skipped = 0;
       for (const { seq } of events) {
@@ -193,7 +204,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
           skipped += 1;
           continue;
         }
-        const done = requeueEvent(tx, held, seq, replay, woken);
+        const done = requeueEvent(tx, held, seq, replay, inAll);
         queued += done.queued;
         skipped += done.skipped;
       }
@@ -205,7 +216,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       move(replay.key, place, { queued, skipped });
       ledger.completeIfEnded(replay.key, tx.now);
       const after = toReplay(byKey.get(replay.key));
-      return { replay: after, webhooks: refsOf(tenantKey, woken), tenantId, tenantKey };
+      return { replay: after, ...toRefs(tenantKey, inAll), tenantId, tenantKey };
     });
 
   return {
@@ -230,11 +241,11 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
             now,
           ).lastInsertRowid,
         );
-        const woken = new Set<number>();
-        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single" }, woken);
+        const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
+        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single" }, inAll);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
-        return { replay: toReplay(byKey.get(key)), webhooks: refsOf(tenantKey, woken) };
+        return { replay: toReplay(byKey.get(key)), ...toRefs(tenantKey, inAll) };
       }),
 
     async startReplay(tenantKey, replay, now, limits) {
@@ -318,8 +329,10 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
   };
 }
 
-const refsOf = (tenantKey: number, webhookKeys: ReadonlySet<number>) =>
-  [...webhookKeys].map((webhookKey): WebhookRef => ({ tenantKey, webhookKey }));
+const toRefs = (tenantKey: number, { webhookKeys, overtaken }: Queued): Pick<Requeued, "webhooks" | "overtaken"> => ({
+  webhooks: [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey })),
+  overtaken,
+});
 
 type RecordRow = Omit<ReplayedRecord, "state"> & { state: number };
 

@@ -304,6 +304,18 @@ export function deliveriesContract(backend: StoreBackend): void {
         expect((await world.claim(tenant)).map((delivery) => delivery.run)).toEqual(run === null ? [] : [run]);
       });
 
+      test("is told of by a replay that overtakes it, and by no other", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const owned = await world.delivery(tenant);
+        const { eventIds } = await world.accept(tenant);
+        const { tenantKey, webhookKey, eventSeq, deliveryKey } = owned;
+        const ref = { tenantKey, webhookKey, eventSeq, deliveryKey };
+        expect((await world.replayEvent(tenant, owned.eventId)).overtaken).toEqual([ref]);
+        expect((await world.replayEvent(tenant, eventIds[0] ?? "")).overtaken).toEqual([]);
+        await world.settle(owned, "delivered");
+        expect((await world.replayEvent(tenant, owned.eventId)).overtaken).toEqual([]);
+      });
+
       test("is so from the moment in which its event was accepted", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);

@@ -283,6 +283,27 @@ describe("the dispatcher", () => {
     expect(startedKeys).toHaveLength(40);
   });
 
+  test("of what a newer run has overtaken, what is in flight ends, and what waits goes back and is claimed anew", async () => {
+    const { dispatcher, inFlight, pending, whenInFlight } = setUp({ concurrency: 1 });
+    await dispatcher.start();
+    const [first, second, third] = [deliveryOf(1), deliveryOf(2), deliveryOf(3)];
+    dispatcher.offer([first, second, third]);
+    for (const delivery of [first, second]) pending.set(delivery.deliveryKey, { ...delivery, run: 2 });
+    dispatcher.overtake([first, second]);
+    dispatcher.wake([webhookOf(1)]);
+    const sent: string[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      await whenInFlight(1);
+      for (const { delivery, end } of [...inFlight.values()]) {
+        sent.push(`${delivery.deliveryKey} run ${delivery.run}`);
+        end(n === 0 ? { ...settled, kind: "superseded" } : settled);
+      }
+    }
+    await dispatcher.whenIdle();
+    expect(sent[0]).toBe("1 run 1");
+    expect(sent.sort()).toEqual(["1 run 1", "1 run 2", "2 run 2", "3 run 1"]);
+  });
+
   test("a newer run is sent once the attempt of the one before has ended", async () => {
     const { dispatcher, inFlight, startedKeys, pending, whenInFlight } = setUp();
     await dispatcher.start();
