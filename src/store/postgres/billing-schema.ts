@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { boolean, check, index, integer, pgTable, primaryKey, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
@@ -28,6 +28,9 @@ export const billingAccount = pgTable(
     dueAt: whole("due_at"),
     /** Grows with every change. */
     version: integer("version").notNull().default(1),
+    /** Incarnation of the node at which something is done for it, and until when nobody else does, by the database's clock. */
+    leasedBy: integer("leased_by"),
+    leasedUntil: timestamp("leased_until", { withTimezone: true }),
   },
   (t) => [
     uniqueIndex("billing_account_by_id").on(t.id),

@@ -40,6 +40,8 @@ export const node = pgTable(
     listener: text("listener").notNull(),
     /** Migrations that its program knows. */
     schema: integer("schema").notNull(),
+    /** Number of the latest change that it has acted on, and on all before it. */
+    heeded: whole("heeded").notNull(),
   },
   (t) => [
     uniqueIndex("node_by_incarnation").on(t.incarnation),

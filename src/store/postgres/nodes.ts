@@ -15,6 +15,8 @@ export interface Node {
   readonly slot: number;
   readonly incarnation: number;
   readonly lanes: readonly LaneMark[];
+  /** Number of the latest change when it joined: it has seen nothing from before that. */
+  readonly heeded: number;
 }
 
 /** Where a lane of a node stands. */
@@ -58,10 +60,10 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
       where not exists (select 1 from node where node.slot = s.slot) order by s.slot limit 1`,
   );
   if (!free) return "full";
-  const [taken] = await tx.run<{ incarnation: number }>(
-    `insert into node (slot, incarnation, lease_until, name, listener, schema)
-     values ($1, nextval('node_incarnation'), ${leaseText}, $2, $3, $4)
-     on conflict (slot) do nothing returning incarnation`,
+  const [taken] = await tx.run<{ incarnation: number; heeded: number }>(
+    `insert into node (slot, incarnation, lease_until, name, listener, schema, heeded)
+     select $1, nextval('node_incarnation'), ${leaseText}, $2, $3, $4, last from change_head
+     on conflict (slot) do nothing returning incarnation, heeded::float8 as heeded`,
     [free.slot, name, listener, schema],
   );
   if (!taken) return "taken";
@@ -72,7 +74,7 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
      returning slot, batch::float8 as batch`,
     [free.slot, taken.incarnation, lanes],
   );
-  return { slot: free.slot, incarnation: taken.incarnation, lanes: [...marks].sort((a, b) => a.slot - b.slot) };
+  return { slot: free.slot, ...taken, lanes: [...marks].sort((a, b) => a.slot - b.slot) };
 }
 
 /** Extends the lease. @returns false: the node was declared dead, and what it owned is somebody else's */

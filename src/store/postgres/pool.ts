@@ -1,4 +1,5 @@
 import { SQL } from "bun";
+import { drizzle, type PgRemoteDatabase } from "drizzle-orm/pg-proxy";
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable } from "./faults.ts";
@@ -12,6 +13,8 @@ import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable
  * as one (`parameters.ts`), prepared statements are kept by their text, so a text must never be made from values.
  */
 export interface Pool {
+  /** Statements that write nothing, by drizzle's builder. Errors are those of `read`. */
+  readonly db: PgRemoteDatabase;
   /** A statement that writes nothing. @throws DomainError `unavailable` whatever became of the connection */
   read<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
   /**
@@ -30,6 +33,8 @@ export interface Pool {
 }
 
 export interface Transaction {
+  /** Statements by drizzle's builder. */
+  readonly db: PgRemoteDatabase;
   run<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
 }
 
@@ -112,6 +117,9 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
+  const queryValues = (text: string, values: readonly Value[]) => (sql: SQL) =>
+    withDeadline(sql, () => sql.unsafe(text, [...values]).values());
+
   const query =
     <Row>(text: string, values: readonly Value[]) =>
     (sql: SQL): Promise<Row[]> =>
@@ -124,6 +132,7 @@ export function createPool(options: PoolOptions): Pool {
   };
 
   return {
+    db: builderOver((text, values) => attempt(queryValues(text, values), harmless)),
     read: (text, values = []) => attempt(query(text, values), harmless),
     write: (text, values = []) => attempt(query(text, values), faultOf),
     transact<T>(work: (tx: Transaction) => Promise<T>) {
@@ -133,6 +142,11 @@ export function createPool(options: PoolOptions): Pool {
         return withDeadline(sql, (extend) =>
           sql.begin(async (tx): Promise<T> => {
             const result = await work({
+              db: builderOver(async (text, values) => {
+                const rows = await tx.unsafe(text, [...values]).values();
+                extend();
+                return rows;
+              }),
               async run<Row>(text: string, values: readonly Value[] = []) {
                 const rows = await tx.unsafe<Row[]>(text, [...values]);
                 extend();
@@ -153,3 +167,7 @@ export function createPool(options: PoolOptions): Pool {
     },
   };
 }
+
+/** Drizzle's builder over whatever runs its statements: so those have the deadlines and the errors of all the others. */
+const builderOver = (run: (text: string, values: Value[]) => Promise<unknown[][]>): PgRemoteDatabase =>
+  drizzle(async (text, values) => ({ rows: await run(text, values) }));

@@ -39,6 +39,8 @@ export const tenant = pgTable(
     paymentSuspendedAt: whole("payment_suspended_at"),
     pastDueAt: whole("past_due_at"),
     deletedAt: whole("deleted_at"),
+    /** Grows with every change of the account, its webhooks and its API keys: what a node keeps of them names the one it read. */
+    version: integer("version").notNull().default(1),
   },
   (t) => [
     uniqueIndex("tenant_by_id").on(t.id),
@@ -235,6 +237,24 @@ export const idempotency = pgTable(
     createdAt: whole("created_at").notNull(),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.key] }), index("idempotency_by_time").on(t.createdAt)],
+);
+
+/**
+ * What the deliveries of a replay came to, of each lane its own counts, as in `usage`. They go to the replay's row when it
+ * ends.
+ */
+export const replayCount = pgTable(
+  "replay_count",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    replayKey: whole("replay_key").notNull(),
+    /** Of the lane. */
+    slot: smallint("slot").notNull(),
+    delivered: whole("delivered").notNull(),
+    failed: whole("failed").notNull(),
+    superseded: whole("superseded").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.replayKey, t.slot] })],
 );
 
 /** What happened in one minute of one tenant, for charts. */

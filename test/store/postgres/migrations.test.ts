@@ -10,6 +10,7 @@ import * as billing from "../../../src/store/postgres/billing-schema.ts";
 import * as events from "../../../src/store/postgres/event-schema.ts";
 import * as inbox from "../../../src/store/postgres/inbox-schema.ts";
 import { type Migration, migrate, migrations } from "../../../src/store/postgres/migrations.ts";
+import * as nodes from "../../../src/store/postgres/node-schema.ts";
 import * as sandbox from "../../../src/store/postgres/sandbox-schema.ts";
 import * as rest from "../../../src/store/postgres/schema.ts";
 import * as sqliteBilling from "../../../src/store/sqlite/billing-schema.ts";
@@ -19,7 +20,7 @@ import * as sqliteRest from "../../../src/store/sqlite/schema.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 const folder = join(import.meta.dir, "../../../drizzle/postgres/migrations");
-const schema = { ...rest, ...events, ...billing, ...sandbox, ...inbox };
+const schema = { ...rest, ...events, ...nodes, ...billing, ...sandbox, ...inbox };
 
 describe("migrations", () => {
   test("the list is the folder, in its order", async () => {
@@ -58,12 +59,18 @@ describe("the schema is that of SQLite, but for", () => {
   });
 
   test("what several nodes need", () => {
-    const whole = ["node", "usage", "pending"];
+    const whole = [
+      ...["node", "usage", "pending", "replay_count", "change", "change_head", "job", "limit_window"],
+      ...["stream_head", "stream_message"],
+    ];
     const added = here.filter((name) => !there.includes(name));
     expect(added.filter((name) => !whole.includes(name.split(".")[0] ?? "")).toSorted()).toEqual([
+      "billing_account.leased_by",
+      "billing_account.leased_until",
       "lane.incarnation",
       "lane.slot",
       "stat.slot",
+      "tenant.version",
     ]);
   });
 });

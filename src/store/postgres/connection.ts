@@ -1,0 +1,18 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Node } from "./nodes.ts";
+import type { Numbers } from "./numbers.ts";
+import type { Pool } from "./pool.ts";
+import type { Writes } from "./writes.ts";
+
+/** What every group of verbs is built from. */
+export interface Connection {
+  /** Reads, and statements that are whole by themselves. */
+  readonly pool: Pool;
+  /** Transactions of rare verbs. */
+  readonly writes: Writes;
+  readonly numbers: Numbers;
+  /** The time that events and records bear. */
+  readonly clock: Clock;
+  /** The node that this process is. @throws DomainError `unavailable` while it has to find out whether it still is one */
+  node(): Node;
+}

@@ -1,0 +1,103 @@
+import { and, asc, eq, isNull } from "drizzle-orm";
+import { refusalOfWrite } from "../../domain/standing.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import { type Counters, noEvents, type TenantState } from "../../domain/tenant-state.ts";
+import { laneSlots } from "./event-schema.ts";
+import type { Node } from "./nodes.ts";
+import type { Transaction } from "./pool.ts";
+import * as t from "./schema.ts";
+
+export const tenantColumns = {
+  key: t.tenant.key,
+  id: t.tenant.id,
+  name: t.tenant.name,
+  email: t.tenant.email,
+  tier: t.tenant.tier,
+  enforcedTier: t.tenant.enforcedTier,
+  passwordHash: t.tenant.passwordHash,
+  sessionVersion: t.tenant.sessionVersion,
+  createdAt: t.tenant.createdAt,
+  operatorSuspendedAt: t.tenant.operatorSuspendedAt,
+  paymentSuspendedAt: t.tenant.paymentSuspendedAt,
+  pastDueAt: t.tenant.pastDueAt,
+};
+
+/** A tenant that a transaction has locked; whoever changes it there replaces it here. */
+export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };
+
+/** Stands in for a tenant that is gone, so that a late job meets the same whether its rows have been erased or not. */
+const nobody: Tenant = {
+  key: 0,
+  id: "",
+  name: "",
+  email: "",
+  tier: "free",
+  enforcedTier: null,
+  passwordHash: "",
+  sessionVersion: 0,
+  createdAt: 0,
+  operatorSuspendedAt: null,
+  paymentSuspendedAt: null,
+  pastDueAt: null,
+};
+
+const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: noEvents };
+
+/**
+ * Locks a tenant, until the transaction ends: whoever changes it, its webhooks or its credentials comes before or after.
+ * Its counters are the sums of those of all lanes, which go on.
+ */
+export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
+  const [tenant] = await tx.db
+    .select(tenantColumns)
+    .from(t.tenant)
+    .where(and(eq(t.tenant.key, tenantKey), isNull(t.tenant.deletedAt)))
+    .for("update");
+  if (!tenant) return { ...gone };
+  const webhooks = await tx.db
+    .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name, used: t.webhook.used })
+    .from(t.webhook)
+    .where(and(eq(t.webhook.tenantKey, tenantKey), isNull(t.webhook.removedAt)))
+    .orderBy(asc(t.webhook.position));
+  return { gone: false, tenant, webhooks, counters: await countersOf(tx, tenantKey) };
+}
+
+/** As `hold`, of a tenant that must still exist. @throws unauthenticated `account_gone` */
+export async function holdLiving(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
+  const held = await hold(tx, tenantKey);
+  const refusal = refusalOfWrite(held);
+  if (refusal) throw refusal;
+  return held;
+}
+
+/** The sums of what each lane counts; those of the month are of the latest month that any of them is in. */
+export async function countersOf({ run }: Pick<Transaction, "run">, tenantKey: number): Promise<Counters> {
+  const [sums] = await run<Counters>(
+    `select coalesce(max(month), 0) as month,
+       coalesce(sum(used) filter (where month = latest), 0)::float8 as "eventsInMonth",
+       coalesce(sum(events), 0)::float8 as events, coalesce(sum(pending), 0)::float8 as pending,
+       coalesce(sum(delivered), 0)::float8 as delivered, coalesce(sum(failed), 0)::float8 as failed
+     from (select *, max(month) over () as latest from usage where tenant_key = $1::bigint) of_tenant`,
+    [tenantKey],
+  );
+  return sums ?? noEvents;
+}
+
+/** How much a verb adds to the counters of a tenant, or takes from them. */
+export type CounterDelta = Partial<Pick<Counters, "events" | "pending" | "delivered" | "failed">>;
+
+/** What rare verbs count in: a row of its own, that of a lane which the node does not write by. */
+export const rareLane = laneSlots - 1;
+
+/** Adds to the counters of a tenant, in the row that the rare verbs of this node have to themselves. */
+export async function count(tx: Transaction, node: Node, tenantKey: number, delta: CounterDelta): Promise<void> {
+  const { events = 0, pending = 0, delivered = 0, failed = 0 } = delta;
+  await tx.run(
+    `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
+     values ($1::bigint, $2::smallint, 0, 0, 0, $3::bigint, $4::bigint, $5::bigint, $6::bigint)
+     on conflict (tenant_key, slot) do update set events = u.events + excluded.events,
+       pending = u.pending + excluded.pending, delivered = u.delivered + excluded.delivered,
+       failed = u.failed + excluded.failed`,
+    [tenantKey, node.slot * laneSlots + rareLane, events, pending, delivered, failed],
+  );
+}

@@ -1,0 +1,43 @@
+import { firstSeqAt, ingestedAtMs } from "../../lib/id.ts";
+import { nodeSlots } from "./event-schema.ts";
+
+/** Numbers that one node gives in a millisecond. */
+const perSlot = firstSeqAt(1) / nodeSlots;
+
+/**
+ * The next number of a node, for an event or a key: `time in ms * 2048 + slot * 64 + n`, always above the last one that it
+ * gave. So no node waits for another, and numbers of one node grow. As in `nextEventSeq`, they run ahead of the clock when
+ * it steps back, or when a millisecond has more than 64.
+ */
+export function nextNumber(last: number, nowMs: number, slot: number): number {
+  const ms = Math.max(Math.floor(nowMs), ingestedAtMs(last));
+  const first = firstSeqAt(ms) + slot * perSlot;
+  if (last < first) return first;
+  return last + 1 < first + perSlot ? last + 1 : first + firstSeqAt(1);
+}
+
+/** Gives the numbers of this process: those of events, and those of rows that belong to them. */
+export interface Numbers {
+  nextEventSeq(): number;
+  nextKey(): number;
+}
+
+export function createNumbers(from: {
+  /** No number may be below this one. */
+  lastSeq: number;
+  now(): number;
+  slot(): number;
+}): Numbers {
+  let lastSeq = from.lastSeq;
+  let lastKey = from.lastSeq;
+  return {
+    nextEventSeq() {
+      lastSeq = nextNumber(lastSeq, from.now(), from.slot());
+      return lastSeq;
+    },
+    nextKey() {
+      lastKey = nextNumber(lastKey, from.now(), from.slot());
+      return lastKey;
+    },
+  };
+}

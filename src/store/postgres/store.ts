@@ -1,0 +1,134 @@
+import type { Moment } from "../../domain/moment.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { Vault } from "../../lib/vault.ts";
+import { createChangeFeed } from "../change-feed.ts";
+import type { Growth } from "../growth.ts";
+import { everyJob } from "../jobs.ts";
+import { createKeyCache } from "../key-cache.ts";
+import { createMemoryLimits } from "../memory-limits.ts";
+import type { OpenedStore } from "../opened.ts";
+import type { Store } from "../store.ts";
+import { changeChannel, createChanges } from "./changes.ts";
+import type { Connection } from "./connection.ts";
+import { storageUnavailable } from "./faults.ts";
+import { createListener } from "./listener.ts";
+import { createMembership } from "./membership.ts";
+import { migrate, migrations } from "./migrations.ts";
+import { createNumbers } from "./numbers.ts";
+import { makePartitions } from "./partitions.ts";
+import { createPool } from "./pool.ts";
+import { checkServer, type StartCheckOptions } from "./start-check.ts";
+import { tenantVerbs } from "./tenants.ts";
+import { createWrites } from "./writes.ts";
+
+export interface PostgresOptions {
+  url: string;
+  /** The time that events and records bear. */
+  clock: Clock;
+  /** What leases, deadlines and pauses go by. @default the machine's */
+  machineClock?: Clock;
+  /** Has to open what is sealed in the store; without one that is not looked at. */
+  vault?: Vault;
+  /** @default always */
+  mayGrow?: Growth["mayGrow"];
+  onFailure?(failure: { operation: string; error: unknown }): void;
+  /** Told of what the listener of changes threw. */
+  onDefect?(error: unknown): void;
+  durability?: StartCheckOptions["durability"];
+}
+
+/** Connections for what lanes do not write. */
+const poolSize = 6;
+
+const lanes = 2;
+
+/** A node on a database, whose schema is made if there is none. @throws StartupError with what to do */
+export async function openPostgresStore({
+  url,
+  clock,
+  machineClock = systemClock,
+  onFailure,
+  onDefect,
+  durability,
+}: PostgresOptions): Promise<OpenedStore> {
+  await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
+  await migrate({ url, clock: machineClock });
+  const failed = (operation: string) => (error: unknown) => onFailure?.({ operation, error });
+  const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
+  await makePartitions(pool, "month", clock.now());
+  const feed = createChangeFeed(onDefect);
+  const membership = createMembership({
+    pool,
+    clock: machineClock,
+    description: { name: "", listener: "", schema: migrations.length, lanes },
+    onLost() {},
+    onJoined: (node) => changes.beginAt(node),
+    onRescued() {},
+    onFailure: failed("heartbeat"),
+  });
+  const changes = createChanges({
+    pool,
+    clock: machineClock,
+    node: membership.current,
+    async heed(change) {
+      keys.heed(change);
+      feed.tell(change);
+    },
+    onFailure: failed("change"),
+  });
+  changes.beginAt(await membership.start());
+  const listener = createListener(url);
+  const hearChanges = () => void changes.catchUp().catch(failed("change"));
+  await listener.listen(changeChannel, hearChanges, hearChanges);
+
+  const connection: Connection = {
+    pool,
+    writes: createWrites({ pool, moment: createMoments(clock), changes }),
+    numbers: createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot }),
+    clock,
+    node: ownNode,
+  };
+  const keys = createKeyCache(async () => null);
+  // TODO: the rest of the verbs.
+  const store = {
+    ...tenantVerbs(connection),
+    onChange: feed.onChange,
+    oldestWaitingWriteMs: () => 0,
+    reclaim: async () => false,
+    async close() {
+      await membership.stop();
+      await listener.close();
+      await pool.close();
+    },
+  } as unknown as Store;
+
+  return {
+    store,
+    sandboxBooks: null as never,
+    limits: createMemoryLimits(clock),
+    jobs: everyJob,
+    billingLock: null as never,
+    sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
+  };
+
+  function ownNode() {
+    const node = membership.current();
+    if (node === null) throw storageUnavailable("passing");
+    return node;
+  }
+
+  async function lastSeqOf(): Promise<number> {
+    const [row] = await pool.read<{ last: number | null }>("select max(seq)::float8 as last from event");
+    return row?.last ?? 0;
+  }
+}
+
+/** The moments of this process: in order also when its clock steps back. */
+function createMoments(clock: Clock): () => Moment {
+  let latest = 0;
+  return () => {
+    const now = clock.now();
+    latest = Math.max(latest, now);
+    return { now, orderedNow: latest };
+  };
+}

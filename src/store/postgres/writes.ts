@@ -1,0 +1,63 @@
+import type { Change } from "../../domain/change.ts";
+import type { Moment } from "../../domain/moment.ts";
+import type { Changes } from "./changes.ts";
+import { sqlStateOf } from "./faults.ts";
+import { arrayText } from "./parameters.ts";
+import type { Pool, Transaction } from "./pool.ts";
+
+/**
+ * What is written now and then, each verb in a transaction of its own: it locks the tenant or the account that it is about,
+ * loads, asks a rule, writes. A rule that refuses throws, which rolls back. What every event touches goes by lanes.
+ */
+export interface Writes {
+  /**
+   * It may run more than once. Resolves after every living node has heeded what changed.
+   * @throws what it throws; otherwise as `Pool.transact`
+   */
+  submit<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T>;
+}
+
+/** The moment is that at which the transaction began. */
+export interface WriteTransaction extends Transaction, Moment {
+  /** Told to every node once it is committed, before the verb is answered. */
+  changed(...changes: readonly Change[]): void;
+}
+
+/**
+ * What nodes keep of these tenants names an earlier version from now on, so no statement of a lane takes it. For what is
+ * told as a change this is done already.
+ */
+export async function overtake(tx: Transaction, tenantKeys: ReadonlySet<number>): Promise<void> {
+  if (tenantKeys.size === 0) return;
+  await tx.run("update tenant set version = version + 1 where key = any($1::bigint[])", [arrayText([...tenantKeys])]);
+}
+
+/** Somebody else has written what a rule had looked for in vain: it looks again. */
+const uniqueViolation = "23505";
+const mostTries = 4;
+
+export function createWrites({ pool, moment, changes }: { pool: Pool; moment(): Moment; changes: Changes }): Writes {
+  async function transact<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<{ result: T; last: number | null }> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await pool.transact(async (tx) => {
+          const made: Change[] = [];
+          const result = await job({ ...tx, ...moment(), changed: (...more) => void made.push(...more) });
+          if (made.length === 0) return { result, last: null };
+          await overtake(tx, new Set(made.flatMap((change) => ("tenantKey" in change ? [change.tenantKey] : []))));
+          return { result, last: await changes.write(tx, made) };
+        });
+      } catch (error) {
+        if (sqlStateOf(error) !== uniqueViolation || tries === mostTries) throw error;
+      }
+    }
+  }
+
+  return {
+    async submit(job) {
+      const { result, last } = await transact(job);
+      if (last !== null) await changes.passed(last);
+      return result;
+    },
+  };
+}

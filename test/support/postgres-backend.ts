@@ -1,0 +1,34 @@
+import { SQL } from "bun";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { createMigratedDatabase } from "./postgres.ts";
+import type { StoreBackend } from "./store-backend.ts";
+
+/** Tables of the backend itself; each of the others is a kind of thing. */
+const ownTables: readonly string[] = ["node", "lane", "job", "change", "change_head", "vault_check", "migration"];
+
+/** Leases and pauses go by the machine's clock: that of a test may travel for years. */
+export const postgresBackend: StoreBackend = {
+  name: "PostgreSQL",
+  async open(options) {
+    const { url, remove } = await createMigratedDatabase();
+    const openAgain = () => openPostgresStore({ url, durability: "waived", ...options });
+    return { ...(await openAgain()), reopen: openAgain, count: () => countRows(url), remove };
+  },
+};
+
+async function countRows(url: string): Promise<Record<string, number>> {
+  const sql = new SQL(url, { max: 1 });
+  try {
+    const tables: { name: string }[] = await sql`
+      select relname as name from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+      where nspname = 'public' and relkind in ('r', 'p') and not relispartition`;
+    const counts: Record<string, number> = {};
+    for (const { name } of tables.filter((table) => !ownTables.includes(table.name))) {
+      const [row] = await sql.unsafe<{ n: number }[]>(`select count(*)::int as n from "${name}"`);
+      counts[name] = row?.n ?? 0;
+    }
+    return counts;
+  } finally {
+    await sql.close();
+  }
+}
