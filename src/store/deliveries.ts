@@ -33,11 +33,14 @@ export interface Settlement {
   readonly next: NextStep;
 }
 
-declare const attemptRef: unique symbol;
-
-/** What a logged attempt is found by, as the store that logged it knows. */
+/**
+ * What a logged attempt is found by. The tenant and the event are there so that a backend whose tables are divided by them
+ * finds it in one step.
+ */
 export interface AttemptRef {
-  readonly [attemptRef]: never;
+  readonly tenantKey: number;
+  readonly eventSeq: number;
+  readonly key: number;
 }
 
 /** `superseded`: a newer run has begun, so the attempt went to the log only. `gone`: the record or its tenant is no more. */

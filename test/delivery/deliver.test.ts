@@ -3,12 +3,12 @@ import { createDeliver } from "../../src/delivery/deliver.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
 import type { SendOrder } from "../../src/delivery/sender.ts";
 import { unavailable } from "../../src/domain/errors.ts";
-import type { AttemptRef, Settled, Settlement } from "../../src/store/deliveries.ts";
+import type { Settled, Settlement } from "../../src/store/deliveries.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const delivery = dueDelivery();
-const logged = {} as AttemptRef;
+const logged = { tenantKey: delivery.tenantKey, eventSeq: delivery.eventSeq, key: 1 };
 const route = { signal: new AbortController().signal, isClosed: () => false };
 const fullDisk = () => unavailable("The disk is full.", "storage_full");
 

@@ -2,7 +2,7 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 import { type FailureCode, webhookRemoved } from "../../domain/failure.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
-import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
+import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
@@ -14,9 +14,6 @@ import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
-
-const toRef = (key: number) => ({ key }) as unknown as AttemptRef;
-const keyOf = (ref: AttemptRef) => (ref as unknown as { key: number }).key;
 
 /** How deliveries end. These statements run for every delivery, so they are prepared SQL (architecture, "SQL"). */
 export function deliveryVerbs(
@@ -170,7 +167,8 @@ export function deliveryVerbs(
           if (held.gone) return { kind: "gone", attempt: null };
           const { kind, isLate } = settleRecord(tx, held, settlement);
           const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
-          return { kind, attempt: toRef(log(settlement, countedBy)) };
+          const { tenantKey, eventSeq } = delivery;
+          return { kind, attempt: { tenantKey, eventSeq, key: log(settlement, countedBy) } };
         });
         ownership.end([delivery]);
         return settled;
@@ -184,7 +182,7 @@ export function deliveryVerbs(
 
     completeResponseBody: (attempt, responseBody) =>
       writer.submit<void>(() => {
-        if (mayGrow()) updateBody.run(keyOf(attempt), responseBody);
+        if (mayGrow()) updateBody.run(attempt.key, responseBody);
       }),
 
     async failDeliveriesOfRemoved(limit) {
