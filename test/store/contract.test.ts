@@ -14,6 +14,7 @@ import { inboxContract } from "../contract/store/inbox.ts";
 import { listsContract } from "../contract/store/lists.ts";
 import { maintenanceContract } from "../contract/store/maintenance.ts";
 import { meteringContract } from "../contract/store/metering.ts";
+import { ownershipContract } from "../contract/store/ownership.ts";
 import { replaysContract } from "../contract/store/replays.ts";
 import { statsContract } from "../contract/store/stats.ts";
 import { tenantsContract } from "../contract/store/tenants.ts";
@@ -31,6 +32,7 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
   acceptanceContract,
   eventsContract,
   deliveriesContract,
+  ownershipContract,
   replaysContract,
   erasureContract,
   maintenanceContract,
