@@ -21,6 +21,7 @@ import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { warnOfForeignVariables } from "./foreign-variables.ts";
 import { createChangeHeeder } from "./heed-changes.ts";
+import { createLeaseHeeder } from "./heed-lease.ts";
 import type { Home } from "./home.ts";
 import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
@@ -144,7 +145,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks, limits, jobs, billingLock, sizes: storageSizes } = await openStoreHere();
+  const { store, sandboxBooks, limits, jobs, lease, billingLock, sizes: storageSizes } = await openStoreHere();
   const hub = createHub({ clock, log, messages: createMemoryLog(clock) });
   const answers = createAnswers({
     clock,
@@ -167,9 +168,22 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const inboxAddresses = createInboxAddresses({ secret: secretFor("inbox"), baseUrl: publicUrl });
   const inbox = createInbox({ store, clock, log, announce: (tenant) => announceChange(hub, tenant, "inbox") });
   const sender = createInboxSender({ addresses: inboxAddresses, inbox, network });
-  const engine = createEngine({ settings: config, store, jobs, clock, log, hub, metrics, signers, sender, random });
+  const engine = createEngine({
+    settings: config,
+    store,
+    jobs,
+    lease,
+    clock,
+    log,
+    hub,
+    metrics,
+    signers,
+    sender,
+    random,
+  });
   const { dispatcher, deliveries, replayer, pace } = engine;
   store.onChange(createChangeHeeder({ deliveries, hub, answers, signers }));
+  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers }));
 
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });

@@ -17,6 +17,7 @@ import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
 import type { Jobs } from "./store/jobs.ts";
+import type { NodeLease } from "./store/node-lease.ts";
 import type { Store } from "./store/store.ts";
 import type { Hub } from "./stream/hub.ts";
 
@@ -43,7 +44,7 @@ export interface Engine {
 
 export interface EngineSettings {
   readonly retryScheduleMs: readonly number[];
-  /** Most attempts to one webhook at once. */
+  /** Most attempts to one webhook at once, of all nodes: each has its share. */
   readonly webhookConcurrency: number;
   readonly deliveryRates: DeliveryRates;
 }
@@ -52,6 +53,7 @@ export interface EngineDeps {
   settings: EngineSettings;
   store: Store;
   jobs: Jobs;
+  lease: NodeLease;
   clock: Clock;
   log: Log;
   hub: Hub;
@@ -74,7 +76,7 @@ export interface EngineDeps {
  *      └── what was removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, jobs, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
+  const { store, jobs, lease, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
   const { retryScheduleMs, webhookConcurrency, deliveryRates } = deps.settings;
   const stats = createStatRecorder({ store, clock });
   const announcer = createAnnouncer({
@@ -95,7 +97,15 @@ export function createEngine(deps: EngineDeps): Engine {
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
   const pace = createAccountPace(clock, deliveryRates);
-  const dispatcher = createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace });
+  const dispatcher = createDispatcher({
+    store,
+    clock,
+    log,
+    deliver,
+    webhookConcurrency: () => Math.ceil(webhookConcurrency / Math.max(1, lease.living().length)),
+    mayStart: lease.mayStart,
+    pace,
+  });
   const replayer = createReplayer({
     store,
     deliveries: dispatcher,

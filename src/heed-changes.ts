@@ -5,7 +5,7 @@ import type { Answers } from "./http/answers.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface ChangeHeederDeps {
-  deliveries: Omit<DeliveryControl, "wake" | "overtake">;
+  deliveries: Pick<DeliveryControl, "removeWebhooks" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan">;
   hub: Pick<Hub, "closeTenant" | "closeSession">;
   /** Large answers under way, which end with the account. */
   answers: Pick<Answers, "closeTenant">;

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createEngine } from "../src/engine.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
+import { alone } from "../src/store/node-lease.ts";
 import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
 import { createMemoryLog } from "../src/stream/memory-log.ts";
@@ -38,6 +39,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     },
     store: none as unknown as Store,
     jobs,
+    lease: alone,
     clock,
     log,
     hub: createHub({ clock, log, messages: createMemoryLog(clock) }),
@@ -51,7 +53,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
       storage: () => ({ databaseBytes: 0, logBytes: 0 }),
       descriptors: () => null,
     }),
-    signers: { materialFor: () => material, forget() {} },
+    signers: { materialFor: () => material, forget() {}, forgetAll() {} },
     sender: {
       async send({ delivery }) {
         sent.push(delivery.deliveryKey);

@@ -24,6 +24,8 @@ export interface Signers {
   materialFor(tenantKey: number, tenantId: string): SignerMaterial | Promise<SignerMaterial>;
   /** A key or a secret of the tenant has changed. */
   forget(tenantKey: number): void;
+  /** Keys or secrets of any tenant may have changed. */
+  forgetAll(): void;
 }
 
 export const signingSecretContext = (tenantId: string) => `${tenantId}:signing-secret`;
@@ -74,5 +76,6 @@ export function createSigners({ store, vault, clock }: SignerDeps): Signers {
       return cache.read(tenantKey, () => load(tenantKey, tenantId)).then(({ material }) => material);
     },
     forget: cache.forget,
+    forgetAll: cache.forgetAll,
   };
 }

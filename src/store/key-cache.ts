@@ -20,6 +20,8 @@ type Found = NonNullable<Awaited<ReturnType<CredentialVerbs["findApiKey"]>>>;
 export interface KeyCache extends Pick<CredentialVerbs, "findApiKey"> {
   /** Of every change, before whoever made it is answered. */
   heed(change: Change): void;
+  /** What changed is not known. */
+  forgetAll(): void;
 }
 
 /**
@@ -35,6 +37,7 @@ export function createKeyCache(findApiKey: CredentialVerbs["findApiKey"]): KeyCa
       const name = Buffer.from(hash.buffer, hash.byteOffset, hash.byteLength).toString("latin1");
       return cache.get(name) ?? cache.read(name, () => findApiKey(hash));
     },
+    forgetAll: cache.forgetAll,
     heed({ kind }) {
       if (!harmless.has(kind)) cache.forgetAll();
     },

@@ -1,6 +1,7 @@
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import type { Jobs } from "./jobs.ts";
 import type { Limits } from "./limits.ts";
+import type { NodeLease } from "./node-lease.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
 import type { Store } from "./store.ts";
 
@@ -15,6 +16,7 @@ export interface OpenedStore {
   readonly sandboxBooks: SandboxBooks;
   readonly limits: Limits;
   readonly jobs: Jobs;
+  readonly lease: NodeLease;
   /**
    * One at a time for each billing account, by key: a second upgrade waits for the first and gets its answer. It keeps order
    * and not the money, which the verbs of the books do: where there are several nodes, a lease may run out.

@@ -22,7 +22,7 @@ function setUp(answers: (Settled | Error)[]) {
   const sent: SendOrder[] = [];
   const deliver = createDeliver({
     clock,
-    signers: { materialFor: () => material, forget() {} },
+    signers: { materialFor: () => material, forget() {}, forgetAll() {} },
     sender: {
       async send(order) {
         sent.push(order);

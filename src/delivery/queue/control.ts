@@ -15,6 +15,10 @@ export interface DeliveryControl {
   /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */
   pauseTenant(tenantKey: number): void;
   resumeTenant(tenantKey: number): void;
+  /** Nothing of what is owned here is so any more: attempts in flight are aborted, and what waits here is forgotten. */
+  surrender(): void;
+  /** There may be more to start, or to find in the table, than was known of. */
+  look(): void;
   /** The account has another plan now; its rate holds at once. */
   adoptPlan(tenantKey: number, tier: Tier): void;
 }

@@ -63,12 +63,15 @@ export interface DispatcherDeps {
   clock: Clock;
   log: Log;
   deliver(delivery: DueDelivery, route: Route): Promise<Delivered>;
-  /** Most attempts to one webhook at once (`POSTRIDER_WEBHOOK_CONCURRENCY`). */
-  webhookConcurrency: number;
+  /** Most attempts to one webhook at once from here. */
+  webhookConcurrency(): number;
+  /** Whether an attempt may start: what is owned here will be so until it has ended. */
+  mayStart(): boolean;
   pace: AccountPace;
 }
 
-export function createDispatcher({ store, clock, log, deliver, webhookConcurrency, pace }: DispatcherDeps): Dispatcher {
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+  const { store, clock, log, deliver, webhookConcurrency, mayStart, pace } = deps;
   const admission = createAdmission(clock);
   const queues = createWebhookQueues(webhookConcurrency);
   const paused = new Set<number>();
@@ -122,7 +125,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
 
   let pumping = false;
   function pump(): void {
-    if (pumping || stopping || !started || stalls > 0 || onHold) return;
+    if (pumping || stopping || !started || stalls > 0 || onHold || !mayStart()) return;
     pumping = true;
     pace.release(makeReady);
     ready.serve(serve);
@@ -150,7 +153,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     pace.take(queue.tenantKey, queue.tier);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
-    deliver(delivery, { signal: queue.signal, isClosed: () => queue.removed || paused.has(queue.tenantKey) })
+    const isClosed = () => queue.removed || paused.has(queue.tenantKey) || !mayStart();
+    deliver(delivery, { signal: queue.signal, isClosed })
       .then(
         (result) => finish(queue, delivery, result),
         (error: unknown) => {
@@ -160,14 +164,14 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
             eventId: delivery.eventId,
             error: describe(error),
           });
-          returns.giveBack([delivery], clock.now() + loadRetryMs);
+          if (!queue.surrendered) returns.giveBack([delivery], clock.now() + loadRetryMs);
           return null;
         },
       )
       .finally(() => {
         admission.leave(place);
         queue.inFlight -= 1;
-        if (queue.removed && queue.inFlight === 0) queues.remove(queue.webhookKey);
+        if (queue.removed && queue.inFlight === 0) queues.remove(queue);
         makeReady(queue);
         pump();
         drained();
@@ -176,6 +180,8 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   }
 
   function finish(queue: WebhookQueue, delivery: DueDelivery, result: Delivered): Promise<void> | null {
+    // What was surrendered is nobody's to give back: by now it may be owned anew.
+    if (queue.surrendered) return result.connectionFree;
     if (result.kind === "aborted") {
       returns.giveBack([delivery]);
       return null;
@@ -199,6 +205,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
       .claim(queue, now, batch)
       .then(
         (found) => {
+          if (queue.surrendered) return;
           if (isClosed(queue)) returns.giveBack(found.due);
           else {
             for (const delivery of found.due) {
@@ -256,7 +263,7 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
   function close(queue: WebhookQueue): void {
     queue.removed = true;
     drop([queue]);
-    if (queue.inFlight === 0) queues.remove(queue.webhookKey);
+    if (queue.inFlight === 0) queues.remove(queue);
   }
 
   let drainedWaiter: (() => void) | null = null;
@@ -333,6 +340,23 @@ export function createDispatcher({ store, clock, log, deliver, webhookConcurrenc
     resumeTenant(tenantKey) {
       paused.delete(tenantKey);
       discovery.look();
+    },
+
+    surrender() {
+      returns.forget();
+      for (const queue of queues.all()) {
+        queue.removed = true;
+        queue.surrendered = true;
+        for (const delivery of queue.clear()) window.letGo(delivery);
+        queue.abort();
+        // What is found from now on for this webhook gets a queue of its own.
+        queues.remove(queue);
+      }
+    },
+
+    look() {
+      discovery.look();
+      pump();
     },
 
     adoptPlan(tenantKey, tier) {

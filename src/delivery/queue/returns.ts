@@ -7,6 +7,8 @@ import type { Store } from "../../store/store.ts";
 export interface Returns {
   /** @param dueAt when somebody here may look for it in the table again */
   giveBack(deliveries: readonly DeliveryRef[], dueAt?: number): void;
+  /** What could not be given back yet is not owned any more. */
+  forget(): void;
   readonly areUnderWay: boolean;
   /** Nothing is tried again. Resolves when nothing is under way. */
   stop(): Promise<void>;
@@ -31,9 +33,12 @@ const retryMs = 1000;
 export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsDeps): Returns {
   const underWay = new Set<Promise<void>>();
   let stopped = false;
+  /** Counts how often everything was forgotten: what is from before is not tried again. */
+  let era = 0;
 
   function giveBack(deliveries: readonly DeliveryRef[], dueAt = already): void {
     if (deliveries.length === 0) return;
+    const eraOfCall = era;
     const release = store.release(deliveries).then(
       () => {
         for (const delivery of deliveries) onReturned(delivery, dueAt);
@@ -42,7 +47,7 @@ export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsD
         log.write("error", "delivery.release_failed", {
           error: error instanceof Error ? error.message : String(error),
         });
-        if (!stopped) clock.after(retryMs, () => giveBack(deliveries, dueAt));
+        if (!stopped) clock.after(retryMs, () => eraOfCall === era && giveBack(deliveries, dueAt));
       },
     );
     underWay.add(release);
@@ -54,6 +59,9 @@ export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsD
 
   return {
     giveBack,
+    forget() {
+      era += 1;
+    },
     get areUnderWay() {
       return underWay.size > 0;
     },

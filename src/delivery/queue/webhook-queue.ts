@@ -19,6 +19,8 @@ export interface WebhookQueue {
   /** The plan that holds for its account; null until a delivery told it. */
   tier: Tier | null;
   removed: boolean;
+  /** What is in flight is not owned any more. */
+  surrendered: boolean;
   inFlight: number;
   readonly standing: Standing;
   /** Deliveries in memory that wait. */
@@ -41,11 +43,11 @@ export interface WebhookQueue {
   isIdle(): boolean;
 }
 
-export function createWebhookQueue(webhookKey: number, tenantKey: number, concurrency: number): WebhookQueue {
+export function createWebhookQueue(webhookKey: number, tenantKey: number, concurrency: () => number): WebhookQueue {
   let fresh: DueDelivery[] = [];
   let stored: DueDelivery[] = [];
   const aborter = new AbortController();
-  let limit = concurrency;
+  let isSilent = false;
   let proven = false;
   let tried = false;
   let lastWasFresh = false;
@@ -60,6 +62,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     isHeld: false,
     tier: null,
     removed: false,
+    surrendered: false,
     inFlight: 0,
     get standing() {
       if (proven) return "proven";
@@ -70,7 +73,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     },
     signal: aborter.signal,
     canStart(now) {
-      if (queue.removed || queue.inFlight >= limit) return false;
+      if (queue.removed || queue.inFlight >= (isSilent ? 1 : concurrency())) return false;
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
@@ -84,7 +87,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     answered(answered) {
       proven = answered;
       tried = true;
-      limit = answered ? concurrency : 1;
+      isSilent = !answered;
     },
     clear(only) {
       const stays = ({ deliveryKey }: DueDelivery) => only !== undefined && !only.has(deliveryKey);

@@ -8,14 +8,15 @@ export interface WebhookQueues {
   of(webhook: WebhookRef): WebhookQueue;
   ofTenant(tenantKey: number): WebhookQueue[];
   all(): WebhookQueue[];
-  remove(webhookKey: number): void;
+  /** Forgets this one; another that has taken its place since stays. */
+  remove(queue: WebhookQueue): void;
 }
 
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
 
-/** @param concurrency most attempts to one webhook at once */
-export function createWebhookQueues(concurrency: number): WebhookQueues {
+/** @param concurrency most attempts to one webhook at once, as it is now */
+export function createWebhookQueues(concurrency: () => number): WebhookQueues {
   const queues = new Map<number, WebhookQueue>();
 
   /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
@@ -42,6 +43,8 @@ export function createWebhookQueues(concurrency: number): WebhookQueues {
     },
     ofTenant: (tenantKey) => [...queues.values()].filter((queue) => queue.tenantKey === tenantKey),
     all: () => [...queues.values()],
-    remove: (webhookKey) => void queues.delete(webhookKey),
+    remove(queue) {
+      if (queues.get(queue.webhookKey) === queue) queues.delete(queue.webhookKey);
+    },
   };
 }

@@ -1,7 +1,7 @@
 import { StartupError } from "../../domain/errors.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { nodeSlots } from "./event-schema.ts";
-import { beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
+import { type Beat, beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
 
 /**
@@ -39,13 +39,17 @@ export interface MembershipOptions {
   onLost(): void;
   /** It is a node again, under another incarnation. */
   onJoined(node: Node): void;
+  /** Acts on what others have changed. A heartbeat counts for nothing before: what rests on the lease rests on this, too. */
+  heed(): Promise<void>;
+  /** Told of each heartbeat that is confirmed, and how long the database took to answer. */
+  onBeat(beat: Beat, tookMs: number): void;
   /** Told of nodes that it rescued: what they owned is due. */
   onRescued(incarnations: readonly number[]): void;
   onFailure(error: unknown): void;
 }
 
 export function createMembership(options: MembershipOptions): Membership {
-  const { pool, clock, description, onLost, onJoined, onRescued, onFailure } = options;
+  const { pool, clock, description, onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
   let stopping = false;
   /** By the monotonic clock: when the last confirmed heartbeat was sent. */
@@ -109,9 +113,12 @@ export function createMembership(options: MembershipOptions): Membership {
     const sentAt = clock.monotonicMs();
     let nextMs = retryMs;
     try {
-      const isHeld = await call(() => beat(pool, held));
-      if (isHeld) {
+      const heard = await call(() => beat(pool, held));
+      if (heard) {
+        const tookMs = clock.monotonicMs() - sentAt;
+        await call(heed);
         confirmedAt = sentAt;
+        onBeat(heard, tookMs);
         nextMs = Math.max(0, heartbeatMs - (clock.monotonicMs() - sentAt));
       } else if (!stopping) {
         node = null;

@@ -1,3 +1,4 @@
+import type { LivingNode } from "../node-lease.ts";
 import { laneSlots, nodeSlots } from "./event-schema.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
@@ -77,13 +78,36 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
   return { slot: free.slot, ...taken, lanes: [...marks].sort((a, b) => a.slot - b.slot) };
 }
 
-/** Extends the lease. @returns false: the node was declared dead, and what it owned is somebody else's */
-export async function beat(pool: Pool, { slot, incarnation }: Node): Promise<boolean> {
-  const rows = await pool.write(
-    `update node set lease_until = ${leaseText} where slot = $1 and incarnation = $2 returning 1`,
+/** What a heartbeat hears. */
+export interface Beat {
+  /** The database's clock when it extended the lease, in ms since the Unix epoch. */
+  readonly now: number;
+  /** Every node whose lease goes on, this one among them. */
+  readonly living: readonly LivingNode[];
+}
+
+/**
+ * Extends the lease. The list is as it was before the statement, in which this node may have been late.
+ * @returns null: the node was declared dead, and what it owned is somebody else's
+ */
+export async function beat(
+  pool: Pool,
+  { slot, incarnation }: Pick<Node, "slot" | "incarnation">,
+): Promise<Beat | null> {
+  const rows = await pool.write<LivingNode & { now: number }>(
+    `with own as (update node set lease_until = ${leaseText} where slot = $1 and incarnation = $2 returning 1)
+     select slot, incarnation, name, listener, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
+     from node where exists (select 1 from own) and (lease_until > clock_timestamp() or incarnation = $2) order by slot`,
     [slot, incarnation],
   );
-  return rows.length > 0;
+  const [first] = rows;
+  if (!first) return null;
+  return { now: first.now, living: rows.map(({ now: _, ...living }) => living) };
+}
+
+/** Lets the others know where it listens. */
+export async function announceListener(pool: Pool, { incarnation }: Pick<Node, "incarnation">, listener: string) {
+  await pool.write("update node set listener = $2 where incarnation = $1", [incarnation, listener]);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import type { Moment } from "../../domain/moment.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Vault } from "../../lib/vault.ts";
@@ -6,6 +7,7 @@ import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
 import { createKeyCache } from "../key-cache.ts";
 import { createMemoryLimits } from "../memory-limits.ts";
+import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { changeChannel, createChanges } from "./changes.ts";
@@ -14,6 +16,7 @@ import { storageUnavailable } from "./faults.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
+import { announceListener } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
 import { createPool } from "./pool.ts";
@@ -31,6 +34,8 @@ export interface PostgresOptions {
   vault?: Vault;
   /** @default always */
   mayGrow?: Growth["mayGrow"];
+  /** What people know this node by. @default the machine's name */
+  nodeName?: string;
   onFailure?(failure: { operation: string; error: unknown }): void;
   /** Told of what the listener of changes threw. */
   onDefect?(error: unknown): void;
@@ -47,6 +52,7 @@ export async function openPostgresStore({
   url,
   clock,
   machineClock = systemClock,
+  nodeName = hostname(),
   onFailure,
   onDefect,
   durability,
@@ -57,13 +63,26 @@ export async function openPostgresStore({
   const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
   await makePartitions(pool, "month", clock.now());
   const feed = createChangeFeed(onDefect);
+  let living: readonly LivingNode[] = [];
+  let leaseListener: NodeLeaseListener = { lost() {}, confirmed() {}, unowned() {} };
   const membership = createMembership({
     pool,
     clock: machineClock,
-    description: { name: "", listener: "", schema: migrations.length, lanes },
-    onLost() {},
-    onJoined: (node) => changes.beginAt(node),
-    onRescued() {},
+    description: { name: nodeName, listener: "", schema: migrations.length, lanes },
+    onLost() {
+      keys.forgetAll();
+      leaseListener.lost();
+    },
+    onJoined(node) {
+      changes.beginAt(node);
+      leaseListener.unowned();
+    },
+    heed: () => changes.catchUp(),
+    onBeat(beat) {
+      living = beat.living;
+      leaseListener.confirmed();
+    },
+    onRescued: () => leaseListener.unowned(),
     onFailure: failed("heartbeat"),
   });
   const changes = createChanges({
@@ -107,6 +126,14 @@ export async function openPostgresStore({
     sandboxBooks: null as never,
     limits: createMemoryLimits(clock),
     jobs: everyJob,
+    lease: {
+      mayStart: membership.mayStart,
+      living: () => living,
+      announce: (listener) => announceListener(pool, ownNode(), listener),
+      onChange(listener) {
+        leaseListener = listener;
+      },
+    },
     billingLock: null as never,
     sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
   };

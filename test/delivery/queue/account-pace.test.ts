@@ -49,7 +49,8 @@ function setUp() {
     store,
     clock,
     log: silentLog,
-    webhookConcurrency: 16,
+    webhookConcurrency: () => 16,
+    mayStart: () => true,
     pace,
     async deliver({ webhookKey, deliveryKey }) {
       started.push({ webhookKey, deliveryKey, at: clock.monotonicMs() });

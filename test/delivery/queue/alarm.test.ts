@@ -13,7 +13,7 @@ function setUp() {
   });
   /** A webhook whose next delivery is due in so many ms. */
   const due = (webhookKey: number, inMs: number) => {
-    const queue = createWebhookQueue(webhookKey, 1, 16);
+    const queue = createWebhookQueue(webhookKey, 1, () => 16);
     queue.dueAt = clock.now() + inMs;
     alarm.set(queue, queue.dueAt);
     alarm.arm(null);

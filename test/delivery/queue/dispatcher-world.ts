@@ -40,12 +40,14 @@ export const webhookOf = (webhookKey: number): WebhookRef => ({ tenantKey: webho
 /** A table of pending deliveries, each of which is somebody's or nobody's, and attempts that end when the test says so. */
 export function createDispatcherWorld({
   concurrency = 16,
+  mayStart = () => true,
   table = [] as DueDelivery[],
   onLoad = () => {},
   onRelease = () => {},
   clock = systemClock,
 }: {
   concurrency?: number;
+  mayStart?: () => boolean;
   table?: DueDelivery[];
   onLoad?: () => void;
   onRelease?: () => void;
@@ -86,7 +88,8 @@ export function createDispatcherWorld({
     store,
     clock,
     log: silentLog,
-    webhookConcurrency: concurrency,
+    webhookConcurrency: () => concurrency,
+    mayStart,
     pace: createAccountPace(clock, { free: null, pro: null, business: null, enterprise: null }),
     deliver: (delivery, route) =>
       new Promise((resolve, reject) => {

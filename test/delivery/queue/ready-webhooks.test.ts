@@ -16,7 +16,7 @@ function setUp() {
     ready,
     served,
     webhook(key: number, answered?: boolean): WebhookQueue {
-      const queue = createWebhookQueue(key, 1, 1);
+      const queue = createWebhookQueue(key, 1, () => 1);
       if (answered !== undefined) queue.answered(answered);
       return queue;
     },

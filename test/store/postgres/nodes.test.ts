@@ -52,17 +52,42 @@ describeWithPostgres("nodes", () => {
     const pool = await open();
     const [living, dead] = [await joined(pool), await joined(pool)];
     await expire(pool, dead);
-    expect(await beat(pool, living)).toBe(true);
+    expect(await beat(pool, living)).not.toBeNull();
     expect(await rescueExpired(pool)).toEqual([dead.incarnation]);
     expect(await rescueExpired(pool)).toEqual([]);
-    expect([await beat(pool, living), await beat(pool, dead)]).toEqual([true, false]);
+    expect(await beat(pool, living)).not.toBeNull();
+    expect(await beat(pool, dead)).toBeNull();
+  });
+
+  test("hear at each heartbeat who lives, and what time it is there", async () => {
+    const pool = await open();
+    const [one, other, dead] = [await joined(pool), await joined(pool), await joined(pool)];
+    await expire(pool, dead);
+    const heard = await beat(pool, one);
+    const { name, listener } = description;
+    expect(heard?.living).toEqual([one, other].map(({ slot, incarnation }) => ({ slot, incarnation, name, listener })));
+    const [after] = await pool.read<{ now: number }>(
+      "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now",
+    );
+    expect(heard?.now).toBeLessThanOrEqual(after?.now ?? 0);
+  });
+
+  test("that have not heeded what others changed do not count a heartbeat", async () => {
+    const pool = await open();
+    const { membership, time, whenFailed } = await member(pool, { heed: () => Promise.reject(new Error("not yet")) });
+    for (let beats = 0; beats < 3; beats++) {
+      const failed = whenFailed();
+      time.advance(3_000);
+      await failed;
+    }
+    expect(membership.mayStart()).toBe(false);
   });
 
   test("that are late, and were not missed, go on", async () => {
     const pool = await open();
     const node = await joined(pool);
     await expire(pool, node);
-    expect(await beat(pool, node)).toBe(true);
+    expect(await beat(pool, node)).not.toBeNull();
     expect(await rescueExpired(pool)).toEqual([]);
   });
 
@@ -159,6 +184,8 @@ describeWithPostgres("nodes", () => {
       description,
       onLost: () => told.push("lost"),
       onJoined: (node) => joinedAnew.resolve(node),
+      heed: async () => {},
+      onBeat() {},
       onRescued: (incarnations) => rescued.resolve(incarnations),
       onFailure: (error) => failed.resolve(error),
       ...options,
@@ -192,7 +219,7 @@ describeWithPostgres("nodes", () => {
     expect(told).toEqual(["lost"]);
     expect(next.incarnation).toBeGreaterThan(node.incarnation);
     expect(membership.current()).toEqual(next);
-    expect(await beat(pool, next)).toBe(true);
+    expect(await beat(pool, next)).not.toBeNull();
   });
 
   test("start attempts for 9 s after the last heartbeat that was confirmed, counted from when it was sent", async () => {
@@ -253,6 +280,8 @@ describeWithPostgres("nodes", () => {
       description,
       onLost() {},
       onJoined() {},
+      heed: async () => {},
+      onBeat() {},
       onRescued() {},
       onFailure() {},
     });

@@ -15,6 +15,7 @@ import type { Log } from "../../../../src/lib/log.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
 import { createReplays } from "../../../../src/replays/replay.ts";
 import type { Settled, Settlement } from "../../../../src/store/deliveries.ts";
+import { alone } from "../../../../src/store/node-lease.ts";
 import { openStore } from "../../../../src/store/open.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { createHub, type Hub } from "../../../../src/stream/hub.ts";
@@ -175,6 +176,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     settings: { retryScheduleMs, webhookConcurrency, deliveryRates },
     store,
     jobs,
+    lease: alone,
     clock,
     log,
     hub,

@@ -1,0 +1,25 @@
+import type { DeliveryControl } from "./delivery/queue/control.ts";
+import type { Signers } from "./delivery/signers.ts";
+import type { Answers } from "./http/answers.ts";
+import type { NodeLeaseListener } from "./store/node-lease.ts";
+import type { Hub } from "./stream/hub.ts";
+
+export interface LeaseHeederDeps {
+  deliveries: Pick<DeliveryControl, "surrender" | "wake" | "look">;
+  hub: Pick<Hub, "closeAll">;
+  answers: Pick<Answers, "closeAll">;
+  signers: Pick<Signers, "forgetAll">;
+}
+
+/** What a running program does as its lease on the store goes. */
+export const createLeaseHeeder = ({ deliveries, hub, answers, signers }: LeaseHeederDeps): NodeLeaseListener => ({
+  lost() {
+    deliveries.surrender();
+    // Since the last heartbeat a session may have ended, or an account; whoever is still welcome comes back.
+    hub.closeAll();
+    answers.closeAll();
+    signers.forgetAll();
+  },
+  confirmed: () => deliveries.wake([]),
+  unowned: deliveries.look,
+});

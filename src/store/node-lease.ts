@@ -1,0 +1,41 @@
+/** A process that serves the store. */
+export interface LivingNode {
+  readonly slot: number;
+  readonly incarnation: number;
+  /** For people. */
+  readonly name: string;
+  /** Where it listens, as `host:port`; empty until it does. */
+  readonly listener: string;
+}
+
+/** What this process may do as one of several that share the store. One that is alone may always. */
+export interface NodeLease {
+  /** Whether an attempt may start now: it will have ended before anybody else may own its delivery. Costs nothing. */
+  mayStart(): boolean;
+  /** Those that live, this one among them, as of the last heartbeat. */
+  living(): readonly LivingNode[];
+  /** Tells the others where this one listens. */
+  announce(listener: string): Promise<void>;
+  /** The one who acts on what becomes of the lease, from now on. Must not throw. */
+  onChange(listener: NodeLeaseListener): void;
+}
+
+export interface NodeLeaseListener {
+  /**
+   * It was declared dead: what it owned is others', and what it keeps in memory may be older than what others were told.
+   * It is about to come back as another node.
+   */
+  lost(): void;
+  /** The lease goes on, so what had to wait for that may start. */
+  confirmed(): void;
+  /** What was owned is nobody's: that of a node that died, or its own from before. */
+  unowned(): void;
+}
+
+/** That of a process that is alone. */
+export const alone: NodeLease = {
+  mayStart: () => true,
+  living: () => [],
+  announce: async () => {},
+  onChange() {},
+};

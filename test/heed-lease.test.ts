@@ -1,0 +1,32 @@
+import { expect, test } from "bun:test";
+import { createLeaseHeeder } from "../src/heed-lease.ts";
+
+function setUp() {
+  const done: string[] = [];
+  const note = (act: string) => () => void done.push(act);
+  const heeder = createLeaseHeeder({
+    deliveries: { surrender: note("surrender"), wake: note("wake"), look: note("look") },
+    hub: { closeAll: note("close streams") },
+    answers: { closeAll: note("close answers") },
+    signers: { forgetAll: note("forget keys") },
+  });
+  return { heeder, done };
+}
+
+test("a node that was declared dead owns nothing, and lets go of all that others may have changed", () => {
+  const { heeder, done } = setUp();
+  heeder.lost();
+  expect(done).toEqual(["surrender", "close streams", "close answers", "forget keys"]);
+});
+
+test("a lease that goes on lets what waited for it start", () => {
+  const { heeder, done } = setUp();
+  heeder.confirmed();
+  expect(done).toEqual(["wake"]);
+});
+
+test("what is nobody's any more is looked for", () => {
+  const { heeder, done } = setUp();
+  heeder.unowned();
+  expect(done).toEqual(["look"]);
+});
