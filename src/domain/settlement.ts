@@ -21,6 +21,8 @@ export interface FoundRecord {
   readonly state: DeliveryState;
   readonly run: number;
   readonly errorCode: FailureCode | null;
+  /** It was taken for abandoned, and somebody else has it now. */
+  readonly isElsewhere?: boolean;
 }
 
 /** The record of a delivery as the queue gave it out. */
@@ -41,8 +43,9 @@ export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
  *      ├──acknowledged──▶ DELIVERED, and the replay that counted a failure is corrected
  *      └──anything else──▶ FAILED, with the failure of the attempt
  *
- * Otherwise a newer run has begun, or the run has ended: `superseded`, the record counts the attempt and stays. Of a record
- * that is no more, the attempt is `gone`. All are logged.
+ * Otherwise a newer run has begun, the run has ended, or somebody else attempts it by now, which will say what follows (an
+ * acknowledgement counts all the same): `superseded`, the record counts the attempt and stays. Of a record that is no more,
+ * the attempt is `gone`. All are logged.
  */
 export interface RecordChange {
   readonly kind: "settled" | "superseded" | "gone";
@@ -78,6 +81,8 @@ export function settle(
   if (found.run !== delivery.run || !(isWaiting || isFailedByRemoval)) {
     return { kind: "superseded", becomes: null, replay: null, isLate };
   }
+  if (found.isElsewhere && next.kind !== "delivered")
+    return { kind: "superseded", becomes: null, replay: null, isLate };
   if (next.kind === "delivered") {
     return { kind: "settled", becomes: delivered(now), replay: isWaiting ? "delivered" : "corrected", isLate };
   }

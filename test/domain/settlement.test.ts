@@ -69,6 +69,18 @@ describe("an attempt of a record that was failed meanwhile, as its webhook was r
   });
 });
 
+describe("an attempt of a record that somebody else has by now", () => {
+  const elsewhere = { ...waiting, isElsewhere: true };
+  test.each(["failed", "retry"] as const)("that ends %s leaves what follows to them", (outcome) => {
+    const nothing = { kind: "superseded", becomes: null, replay: null, isLate: false } as const;
+    expect(settled(elsewhere, outcome, true)).toEqual(nothing);
+  });
+
+  test("and was acknowledged has delivered it", () => {
+    expect(settled(elsewhere, "delivered", true)).toEqual(settled(waiting, "delivered", true));
+  });
+});
+
 describe.each(["delivered", "failed", "retry"] as const)("an attempt that ends %s", (outcome) => {
   test.each([
     ["a newer run waits", { state: "PENDING", run: 3, errorCode: "http_status" }],
