@@ -10,8 +10,10 @@ import { createMemoryLimits } from "../memory-limits.ts";
 import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
+import { acceptanceVerbs } from "./acceptance.ts";
 import { changeChannel, createChanges } from "./changes.ts";
 import type { Connection } from "./connection.ts";
+import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
@@ -20,6 +22,8 @@ import { announceListener } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
 import { createPool } from "./pool.ts";
+import { queueVerbs } from "./queue.ts";
+import { removalVerbs } from "./removed-webhooks.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createWrites } from "./writes.ts";
@@ -45,7 +49,8 @@ export interface PostgresOptions {
 /** Connections for what lanes do not write. */
 const poolSize = 6;
 
-const lanes = 2;
+/** One accepts, one settles, and the row of one says whether the node may own (`ownership.ts`). */
+const lanes = 3;
 
 /** A node on a database, whose schema is made if there is none. @throws StartupError with what to do */
 export async function openPostgresStore({
@@ -53,6 +58,7 @@ export async function openPostgresStore({
   clock,
   machineClock = systemClock,
   nodeName = hostname(),
+  mayGrow = () => true,
   onFailure,
   onDefect,
   durability,
@@ -111,6 +117,10 @@ export async function openPostgresStore({
   // TODO: the rest of the verbs.
   const store = {
     ...tenantVerbs(connection),
+    ...acceptanceVerbs(connection, { mayGrow }),
+    ...queueVerbs(connection),
+    ...deliveryVerbs(connection, { mayGrow }),
+    ...removalVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => 0,
     reclaim: async () => false,

@@ -1,0 +1,197 @@
+import { and, eq } from "drizzle-orm";
+import { accept, type EarlierAnswer, type Submission } from "../../domain/acceptance.ts";
+import type { ApiKey } from "../../domain/credentials.ts";
+import { requestAbandoned } from "../../domain/errors.ts";
+import { plans } from "../../domain/plans.ts";
+import { tierInForce } from "../../domain/tenant.ts";
+import { utcMonth } from "../../domain/tenant-state.ts";
+import { ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import type { Growth } from "../growth.ts";
+import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { type PlannedEvents, planEvents } from "./event-rows.ts";
+import { hold } from "./held-tenants.ts";
+import type { Node } from "./nodes.ts";
+import { beOwner } from "./ownership.ts";
+import { arrayText, packBytes } from "./parameters.ts";
+import type { Transaction } from "./pool.ts";
+import { acceptLaneOf, type LaneQuota, lockQuota, spend, spentOf } from "./quota.ts";
+import * as t from "./schema.ts";
+import { overtake, type WriteTransaction } from "./writes.ts";
+
+/** Bytes of an event id that are random. */
+const tailBytes = 8;
+
+export function acceptanceVerbs(
+  { writes, numbers, node }: Connection,
+  { mayGrow }: Growth,
+): Pick<EventVerbs, "acceptEvents"> {
+  /** One request, with its tenant locked: here every rule can be asked. */
+  async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedEvents> {
+    const { tenantKey, apiKeyId, payloads, idempotency, isAbandoned } = request;
+    const held = await hold(tx, tenantKey);
+    const lanes = await lockQuota(tx, tenantKey);
+    const submission: Submission = {
+      events: payloads.length,
+      apiKey: await apiKeyOf(tx, tenantKey, apiKeyId),
+      fingerprint: idempotency?.fingerprint ?? null,
+      earlier: idempotency ? await remembered(tx, tenantKey, idempotency.key) : null,
+      mayGrow: mayGrow(),
+    };
+    if (isAbandoned?.()) throw requestAbandoned();
+    const { webhooks, tenant, counters } = held;
+    const acceptance = accept({ ...held, counters: { ...counters, ...spentOf(lanes) } }, submission, tx);
+    if (acceptance.kind === "refused") throw acceptance.error;
+    if (acceptance.kind === "repeated") return repeated(acceptance.eventIds);
+
+    const owner = node();
+    const planned = planEvents(numbers, tenant, request, acceptance.records);
+    if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
+    await insertEvents(tx, planned);
+    await insertRecords(tx, planned, owner);
+    const quota = plans[tierInForce(tenant)].eventsPerMonth;
+    await writeUsage(tx, planned, lanes, owner, quota);
+    const unused = acceptance.records.flatMap(({ webhook }) => (webhook && webhook.used !== true ? [webhook.key] : []));
+    if (unused.length > 0 && webhooks.length > 0) {
+      await tx.run("update webhook set used = true where tenant_key = $1::bigint and key = any($2::bigint[])", [
+        tenantKey,
+        arrayText(unused),
+      ]);
+      await overtake(tx, new Set([tenantKey]));
+    }
+    if (idempotency) await remember(tx, tenantKey, idempotency, planned.accepted.eventIds);
+    return planned.accepted;
+  }
+
+  return {
+    acceptEvents: (request) => writes.submit((tx) => acceptAlone(tx, request)),
+  };
+}
+
+async function apiKeyOf(tx: Transaction, tenantKey: number, id: string): Promise<Pick<ApiKey, "expiresAt"> | null> {
+  const [found] = await tx.db
+    .select({ expiresAt: t.apiKey.expiresAt })
+    .from(t.apiKey)
+    .where(and(eq(t.apiKey.tenantKey, tenantKey), eq(t.apiKey.id, id)));
+  return found ?? null;
+}
+
+async function remembered({ db }: Transaction, tenantKey: number, key: string): Promise<EarlierAnswer | null> {
+  const [found] = await db
+    .select()
+    .from(t.idempotency)
+    .where(and(eq(t.idempotency.tenantKey, tenantKey), eq(t.idempotency.key, key)));
+  return found ? { ...found, eventIds: found.eventIds.split(" ") } : null;
+}
+
+async function remember(
+  { db, now }: WriteTransaction,
+  tenantKey: number,
+  { key, fingerprint }: NonNullable<AcceptRequest["idempotency"]>,
+  eventIds: readonly string[],
+): Promise<void> {
+  const row = { fingerprint, eventIds: eventIds.join(" "), createdAt: now };
+  await db
+    .insert(t.idempotency)
+    .values({ tenantKey, key, ...row })
+    .onConflictDoUpdate({ target: [t.idempotency.tenantKey, t.idempotency.key], set: row });
+}
+
+async function insertEvents({ run }: Transaction, { tenantKey, events }: PlannedEvents): Promise<void> {
+  const payloads = packBytes(events.map(({ payload }) => payload));
+  await run(
+    `insert into event (seq, tenant_key, id_tail, payload)
+     select seq, $1::bigint, substring($3::bytea from (i::int - 1) * ${tailBytes} + 1 for ${tailBytes}),
+       substring($4::bytea from start for length)
+     from unnest($2::bigint[], $5::int[], $6::int[]) with ordinality as added (seq, start, length, i)`,
+    [
+      tenantKey,
+      arrayText(events.map(({ seq }) => seq)),
+      packBytes(events.map(({ tail }) => tail)).bytes,
+      payloads.bytes,
+      payloads.starts,
+      payloads.lengths,
+    ],
+  );
+}
+
+async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner: Node): Promise<void> {
+  const { tenantKey, pending, failed } = planned;
+  if (pending.length > 0) {
+    await run(
+      `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at)
+       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, owner, next_attempt_at
+       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[])
+         as added (event_seq, key, webhook_key, owner, next_attempt_at)`,
+      [
+        tenantKey,
+        arrayText(pending.map(({ eventSeq }) => eventSeq)),
+        arrayText(pending.map(({ key }) => key)),
+        arrayText(pending.map(({ webhookKey }) => webhookKey)),
+        arrayText(pending.map(({ isOwned }) => (isOwned ? owner.incarnation : null))),
+        arrayText(pending.map(({ nextAttemptAt }) => nextAttemptAt)),
+      ],
+    );
+  }
+  if (failed.length > 0) {
+    await run(
+      `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code)
+       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code
+       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+         as added (event_seq, key, finished_at, reason, code)`,
+      [
+        tenantKey,
+        arrayText(failed.map(({ eventSeq }) => eventSeq)),
+        arrayText(failed.map(({ key }) => key)),
+        arrayText(failed.map(({ finishedAt }) => finishedAt)),
+        arrayText(failed.map(({ reason }) => reason)),
+        arrayText(failed.map(({ code }) => code)),
+      ],
+    );
+  }
+}
+
+/** Counts the events, in the row of the lane by which this node accepts. */
+async function writeUsage(
+  { run }: Transaction,
+  { tenantKey, events, pending, failed }: PlannedEvents,
+  lanes: readonly LaneQuota[],
+  node: Node,
+  quota: number,
+): Promise<void> {
+  const slot = acceptLaneOf(node);
+  const lastMonth = utcMonth(ingestedAtMs(events.at(-1)?.seq ?? 0));
+  const month = Math.max(spentOf(lanes).month, lastMonth);
+  for (const lane of spend(lanes, { slot, events: events.length, month, quota })) {
+    const isOwn = lane.slot === slot;
+    await run(
+      `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
+       values ($1::bigint, $2::smallint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, 0, $8::bigint)
+       on conflict (tenant_key, slot) do update set month = excluded.month, used = excluded.used,
+         granted = excluded.granted, events = u.events + excluded.events, pending = u.pending + excluded.pending,
+         failed = u.failed + excluded.failed`,
+      [
+        tenantKey,
+        lane.slot,
+        lane.month,
+        lane.used,
+        lane.granted,
+        isOwn ? events.length : 0,
+        isOwn ? pending.length : 0,
+        isOwn ? failed.length : 0,
+      ],
+    );
+  }
+}
+
+function repeated(eventIds: readonly string[]): AcceptedEvents {
+  const id = parseEventId(eventIds[0] ?? "");
+  return {
+    eventIds,
+    repeated: true,
+    ingestedAt: id ? ingestedAtMs(id.seq) : 0,
+    deliveries: [],
+    unowned: [],
+    failed: 0,
+  };
+}

@@ -1,0 +1,241 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import type { FailureCode } from "../../domain/failure.ts";
+import { type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
+import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
+import type { Growth } from "../growth.ts";
+import type { Connection } from "./connection.ts";
+import { laneSlots } from "./event-schema.ts";
+import { type CounterDelta, count, hold, rareLane } from "./held-tenants.ts";
+import type { Node } from "./nodes.ts";
+import type { Transaction, Value } from "./pool.ts";
+import { completeReplays, countReplay } from "./replay-counts.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+/** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
+const forgottenAtOnce = 10;
+
+/** States of what has ended, as their column has them. */
+export const endedStates = { DELIVERED: 1, FAILED: 2 } as const;
+
+const recordOf = "tenant_key = $1::bigint and event_seq = $2::bigint and key = $3::bigint";
+
+type Place = "pending" | "delivery";
+
+interface Found extends FoundRecord {
+  readonly place: Place;
+}
+
+/** How deliveries end. */
+export function deliveryVerbs(
+  { pool, writes, numbers, clock, node }: Connection,
+  { mayGrow }: Growth,
+): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
+  /** One attempt, with its tenant and its record locked: here every rule can be asked. */
+  async function settleAlone(tx: WriteTransaction, settlement: Settlement): Promise<Settled & { endsRun: boolean }> {
+    const { delivery } = settlement;
+    const { tenantKey } = delivery;
+    const owner = node();
+    const held = await hold(tx, tenantKey);
+    if (held.gone) return { kind: "gone", attempt: null, endsRun: false };
+    const found = await find(tx, delivery, owner);
+    const change = settle(found, held.webhooks, settlement, tx.orderedNow);
+    const attempts = found && (await write(tx, owner, settlement, found, change));
+    const endsRun = change.replay !== null && delivery.replayKey !== null;
+    if (endsRun) await countRun(tx, owner, settlement, change);
+    const successor = change.isLate ? await countForSuccessor(tx, delivery) : null;
+    const attempt = await log(tx, settlement, successor?.attempts ?? attempts ?? delivery.attempts + 1);
+    if (delivery.attempts >= keptAttempts) {
+      const counted = successor ?? (found && attempts !== null && { ...found, key: delivery.deliveryKey, attempts });
+      if (counted) await forgetOldAttempts(tx, delivery, counted);
+    }
+    return { kind: change.kind, attempt, endsRun };
+  }
+
+  async function log({ run }: Transaction, { delivery, attempt }: Settlement, number: number): Promise<AttemptRef> {
+    const { tenantKey, eventSeq } = delivery;
+    const key = numbers.nextKey();
+    await run(
+      `insert into attempt (tenant_key, event_seq, key, webhook_key, number, started_at, duration_ms, status_code, error,
+         response_body, replay_key, error_code)
+       values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::int, $6::bigint, $7::int, $8::int, $9::text, $10::bytea,
+         $11::bigint, $12::text)`,
+      [
+        tenantKey,
+        eventSeq,
+        key,
+        delivery.webhookKey,
+        number,
+        attempt.startedAt,
+        attempt.durationMs,
+        attempt.statusCode,
+        attempt.error,
+        mayGrow() ? attempt.responseBody : null,
+        delivery.replayKey,
+        attempt.errorCode,
+      ],
+    );
+    return { tenantKey, eventSeq, key };
+  }
+
+  return {
+    async settle(settlement) {
+      const { endsRun, ...settled } = await writes.submit((tx) => settleAlone(tx, settlement));
+      const { tenantKey, replayKey } = settlement.delivery;
+      if (endsRun && replayKey !== null) await completeReplays(pool, [{ tenantKey, replayKey }], clock.now());
+      return settled;
+    },
+
+    async completeResponseBody({ tenantKey, eventSeq, key }, responseBody) {
+      if (!mayGrow()) return;
+      await pool.write(
+        `update attempt set response_body = $4::bytea where ${recordOf}
+          and exists (select 1 from tenant where tenant.key = $1::bigint and deleted_at is null)`,
+        [tenantKey, eventSeq, key, responseBody],
+      );
+    },
+  };
+}
+
+const valuesOf = ({ tenantKey, eventSeq, deliveryKey }: DueDelivery): [number, number, number] => [
+  tenantKey,
+  eventSeq,
+  deliveryKey,
+];
+
+/** Locks a record. In the queue first: a lane may move it from there meanwhile, and nobody moves it back without the tenant. */
+async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): Promise<Found | null> {
+  const [waiting] = await run<{ run: number; errorCode: FailureCode | null; owner: number | null }>(
+    `select run, error_code as "errorCode", owner from pending where ${recordOf} for update`,
+    valuesOf(delivery),
+  );
+  if (waiting) {
+    const isElsewhere = waiting.owner !== null && waiting.owner !== owner.incarnation;
+    return { place: "pending", state: "PENDING", run: waiting.run, errorCode: waiting.errorCode, isElsewhere };
+  }
+  const [ended] = await run<{ state: number; run: number; errorCode: FailureCode | null }>(
+    `select state, run, error_code as "errorCode" from delivery where ${recordOf} for update`,
+    valuesOf(delivery),
+  );
+  if (!ended) return null;
+  return { ...ended, place: "delivery", state: ended.state === endedStates.DELIVERED ? "DELIVERED" : "FAILED" };
+}
+
+/** Writes what the attempt does to its record, which is not this node's any more. @returns the attempts that it counts */
+async function write(
+  tx: Transaction,
+  owner: Node,
+  { delivery, attempt }: Settlement,
+  found: Found,
+  { becomes }: RecordChange,
+): Promise<number> {
+  const values = valuesOf(delivery);
+  if (!becomes) {
+    return found.place === "delivery"
+      ? countOne(tx, `update delivery set attempts = attempts + 1 where ${recordOf} returning attempts`, values)
+      : countOne(
+          tx,
+          `update pending set attempts = attempts + 1, owner = nullif(owner, $4::int) where ${recordOf} returning attempts`,
+          [...values, owner.incarnation],
+        );
+  }
+  const outcome = [attempt.startedAt, becomes.errorReason, becomes.errorCode, becomes.statusCode];
+  if (becomes.state === "PENDING") {
+    return countOne(
+      tx,
+      `update pending set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1, owner = null,
+         last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
+         next_attempt_at = $8::bigint
+       where ${recordOf} returning attempts`,
+      [...values, ...outcome, becomes.nextAttemptAt],
+    );
+  }
+  const ended = [...outcome, endedStates[becomes.state], becomes.finishedAt];
+  const { tenantKey } = delivery;
+  if (found.place === "delivery") {
+    if (found.state !== becomes.state) await count(tx, owner, tenantKey, { failed: -1, delivered: 1 });
+    return countOne(
+      tx,
+      `update delivery set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1,
+         last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
+         state = $8::smallint, finished_at = $9::bigint
+       where ${recordOf} returning attempts`,
+      [...values, ...ended],
+    );
+  }
+  const delta: CounterDelta = becomes.state === "DELIVERED" ? { delivered: 1 } : { failed: 1 };
+  await count(tx, owner, tenantKey, { pending: -1, ...delta });
+  return countOne(
+    tx,
+    `with ended as (delete from pending where ${recordOf} returning *)
+     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
+       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at)
+     select tenant_key, event_seq, key, webhook_key, run, attempts_in_run + 1, attempts + 1, replay_key,
+       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::smallint, $9::bigint
+     from ended returning attempts`,
+    [...values, ...ended],
+  );
+}
+
+async function countOne({ run }: Transaction, text: string, values: readonly Value[]): Promise<number> {
+  const [row] = await run<{ attempts: number }>(text, values);
+  if (!row) throw new Error("A record that was locked is not there");
+  return row.attempts;
+}
+
+/** The replay that began the run. */
+async function countRun(
+  tx: Transaction,
+  { slot }: Node,
+  { delivery: { tenantKey, replayKey } }: Settlement,
+  { replay }: RecordChange,
+): Promise<void> {
+  if (replayKey === null || replay === null) return;
+  const added = replay === "corrected" ? { failed: -1, delivered: 1 } : { [replay]: 1 };
+  await countReplay(tx, { tenantKey, replayKey }, slot * laneSlots + rareLane, added);
+}
+
+interface Counted {
+  readonly place: Place;
+  readonly key: number;
+  readonly attempts: number;
+}
+
+/** Of the record that goes on for the URL of a removed webhook, registered again, the attempt is one as well. */
+async function countForSuccessor(
+  { run }: Transaction,
+  { tenantKey, eventSeq, url }: DueDelivery,
+): Promise<Counted | null> {
+  for (const place of ["pending", "delivery"] as const) {
+    const [successor] = await run<{ key: number; attempts: number }>(
+      `update ${place} set attempts = attempts + 1
+       where tenant_key = $1::bigint and event_seq = $2::bigint and webhook_key = (
+         select key from webhook where tenant_key = $1::bigint and url = $3::text and removed_at is null)
+       returning key::float8 as key, attempts`,
+      [tenantKey, eventSeq, url],
+    );
+    if (successor) return { place, ...successor };
+  }
+  return null;
+}
+
+/** The log of a record has so many attempts and no more. */
+async function forgetOldAttempts(
+  { run }: Transaction,
+  { tenantKey, eventSeq, webhookKey }: DueDelivery,
+  { place, key, attempts }: Counted,
+): Promise<void> {
+  const forgotten = await run(
+    `delete from attempt where tenant_key = $1::bigint and event_seq = $2::bigint and key in (
+       select key from attempt where tenant_key = $1::bigint and event_seq = $2::bigint and webhook_key = $3::bigint
+         and number <= $4::int order by key limit ${forgottenAtOnce})
+     returning 1`,
+    [tenantKey, eventSeq, webhookKey, attempts - keptAttempts],
+  );
+  if (forgotten.length === 0) return;
+  await run(`update ${place} set attempts_forgotten = attempts_forgotten + $4::int where ${recordOf}`, [
+    tenantKey,
+    eventSeq,
+    key,
+    forgotten.length,
+  ]);
+}

@@ -1,0 +1,82 @@
+import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
+import type { DueDelivery } from "../../domain/delivery.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import type { WebhookRef } from "../../domain/webhook.ts";
+import { encodeEventId, ingestedAtMs, randomTail } from "../../lib/id.ts";
+import type { AcceptedEvents, AcceptRequest } from "../store.ts";
+import type { Numbers } from "./numbers.ts";
+
+/** Events with their records, as they are to be written, and what is answered then. */
+export interface PlannedEvents {
+  readonly tenantKey: number;
+  readonly events: readonly PlannedEvent[];
+  readonly pending: readonly PlannedPending[];
+  readonly failed: readonly PlannedFailed[];
+  readonly accepted: AcceptedEvents;
+}
+
+interface PlannedEvent {
+  readonly seq: number;
+  readonly tail: Uint8Array;
+  readonly payload: Uint8Array;
+}
+
+interface PlannedPending {
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly webhookKey: number;
+  readonly isOwned: boolean;
+  readonly nextAttemptAt: number;
+}
+
+interface PlannedFailed {
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly finishedAt: number;
+  readonly reason: string;
+  readonly code: string;
+}
+
+const noRoomAtAll = () => 0;
+
+/** Gives events of one tenant their numbers, each with these records, and asks for whom there is room. */
+export function planEvents(
+  numbers: Numbers,
+  tenant: Tenant,
+  { payloads, roomFor = noRoomAtAll }: Pick<AcceptRequest, "payloads" | "roomFor">,
+  records: readonly NewRecord[],
+): PlannedEvents {
+  const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
+  const rooms = records.map(({ webhook }) => (webhook ? roomFor(refOf(webhook.key)) : 0));
+  const events: PlannedEvent[] = [];
+  const pending: PlannedPending[] = [];
+  const failed: PlannedFailed[] = [];
+  const eventIds: string[] = [];
+  const deliveries: DueDelivery[] = [];
+  for (const [i, payload] of payloads.entries()) {
+    const seq = numbers.nextEventSeq();
+    const tail = randomTail();
+    const eventId = encodeEventId(seq, tail);
+    eventIds.push(eventId);
+    events.push({ seq, tail, payload });
+    for (const [which, record] of records.entries()) {
+      const key = numbers.nextKey();
+      if (record.state === "FAILED") {
+        const { finishedAt, failure } = record;
+        failed.push({ eventSeq: seq, key, finishedAt, reason: failure.reason, code: failure.code });
+        continue;
+      }
+      const { webhook, nextAttemptAt } = record;
+      const isOwned = i < (rooms[which] ?? 0);
+      pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt });
+      if (isOwned)
+        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload }));
+    }
+  }
+  const unowned = records.flatMap(({ webhook }, which) =>
+    webhook && (rooms[which] ?? 0) < payloads.length ? [refOf(webhook.key)] : [],
+  );
+  const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
+  const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed: failed.length };
+  return { tenantKey: tenant.key, events, pending, failed, accepted };
+}

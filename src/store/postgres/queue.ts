@@ -1,0 +1,140 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import type { Tier } from "../../domain/tenant.ts";
+import { encodeEventId } from "../../lib/id.ts";
+import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
+import type { Connection } from "./connection.ts";
+import { ownerLaneOf, ownerText } from "./ownership.ts";
+import { arrayText } from "./parameters.ts";
+
+/**
+ * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
+ * Only what nobody owns is in that index.
+ */
+const waitingText = `with recursive waiting (webhook_key, tenant_key, next_attempt_at) as (
+    (select webhook_key, tenant_key, next_attempt_at from pending where owner is null
+      order by webhook_key, next_attempt_at limit 1)
+    union all
+    select next.* from waiting cross join lateral (
+      select webhook_key, tenant_key, next_attempt_at from pending
+      where owner is null and webhook_key > waiting.webhook_key order by webhook_key, next_attempt_at limit 1) next
+  )`;
+
+const laneColumns = `waiting.webhook_key::float8 as "webhookKey", waiting.tenant_key::float8 as "tenantKey",
+  next_attempt_at::float8 as "firstDueAt"`;
+
+/** Of `waiting`, the webhooks that are registered. */
+const registeredText = `from waiting
+  join webhook on webhook.tenant_key = waiting.tenant_key and webhook.key = waiting.webhook_key
+  join tenant on tenant.key = waiting.tenant_key
+  where webhook.removed_at is null and tenant.deleted_at is null`;
+
+export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
+
+export const discoverRangeText = `with waiting (webhook_key, tenant_key, next_attempt_at) as (
+    select webhook_key, tenant_key, min(next_attempt_at) from pending
+    where owner is null and next_attempt_at > $1::bigint and next_attempt_at <= $2::bigint group by 1, 2
+  ) select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
+
+/** What receives deliveries now. */
+const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
+  from webhook join tenant on tenant.key = webhook.tenant_key
+  where webhook.tenant_key = $3::bigint and webhook.key = $4::bigint
+    and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
+
+/**
+ * What others claim at the same moment is passed over. Ended, the statement has either written the owner of a row or left it
+ * as it was, and a rescue of this node comes after it (`ownerText`).
+ */
+export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
+  due as materialized (
+    select tenant_key, event_seq, key from pending
+    where webhook_key = $4::bigint and owner is null and next_attempt_at <= $5::bigint
+      and exists (select 1 from own) and exists (select 1 from receiver)
+    order by next_attempt_at limit $6::int for update skip locked),
+  claimed as (
+    update pending set owner = $2::int from due
+    where pending.tenant_key = due.tenant_key and pending.event_seq = due.event_seq and pending.key = due.key
+    returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
+      next_attempt_at)
+  select receiver.id as "tenantId", receiver.tier, receiver.url, claimed.event_seq::float8 as "eventSeq",
+    claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
+    replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload,
+    case when replay_key is not null then (
+      select coalesce(replay_label.text, replay.label) from replay
+      left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
+      where replay.tenant_key = claimed.tenant_key and replay.key = claimed.replay_key) end as "replayGroupId"
+  from claimed cross join receiver
+  join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
+
+export const nextDueText = `select min(next_attempt_at)::float8 as at from pending
+  where webhook_key = $2::bigint and owner is null and next_attempt_at > $3::bigint
+    and exists (select 1 from webhook join tenant on tenant.key = webhook.tenant_key
+      where webhook.tenant_key = $1::bigint and webhook.key = $2::bigint
+        and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)`;
+
+export const releaseText = `update pending set owner = null
+  from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)
+  where pending.tenant_key = given.tenant_key and pending.event_seq = given.event_seq and pending.key = given.key
+    and owner = $1::int`;
+
+interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId"> {
+  readonly tier: Tier;
+  readonly idTail: Uint8Array;
+  readonly dueAt: number;
+}
+
+/** What waits, and whose it is. */
+export function queueVerbs({
+  pool,
+  node,
+}: Connection): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
+  return {
+    isShared: true,
+
+    async discover(range) {
+      if (!range) return [...(await pool.read<DueLane>(discoverText))];
+      return [...(await pool.read<DueLane>(discoverRangeText, [range.after, range.until]))];
+    },
+
+    async claim({ tenantKey, webhookKey }, now, limit): Promise<Claimed> {
+      const { slot, incarnation } = node();
+      const claimed = await pool.write<ClaimedRow>(claimText, [
+        ownerLaneOf({ slot }),
+        incarnation,
+        tenantKey,
+        webhookKey,
+        now,
+        limit,
+      ]);
+      const due = claimed
+        .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
+        .map(({ idTail, dueAt: _, ...row }): DueDelivery => {
+          return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail) };
+        });
+      if (due.length === limit) return { due, nextDueAt: now };
+      const [next] = await pool.read<{ at: number | null }>(nextDueText, [tenantKey, webhookKey, now]);
+      return { due, nextDueAt: next?.at ?? null };
+    },
+
+    async release(deliveries) {
+      if (deliveries.length === 0) return;
+      await pool.write(releaseText, [
+        node().incarnation,
+        arrayText(deliveries.map(({ tenantKey }) => tenantKey)),
+        arrayText(deliveries.map(({ eventSeq }) => eventSeq)),
+        arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
+      ]);
+    },
+
+    async queueDepth() {
+      const [counted] = await pool.read<{ pending: number }>(
+        `select coalesce(sum(pending), 0)::float8 as pending from usage join tenant on tenant.key = usage.tenant_key
+          where deleted_at is null and operator_suspended_at is null`,
+      );
+      const [first] = await pool.read<{ at: number | null }>(
+        `${waitingText} select min(next_attempt_at)::float8 as at ${registeredText} and operator_suspended_at is null`,
+      );
+      return { pending: counted?.pending ?? 0, oldestDueAt: first?.at ?? null };
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import { webhookRemoved } from "../../domain/failure.ts";
+import { giveUp } from "../../domain/settlement.ts";
+import type { DeliveryVerbs } from "../deliveries.ts";
+import type { Connection } from "./connection.ts";
+import { endedStates } from "./deliveries.ts";
+import { laneSlots } from "./event-schema.ts";
+import { count, hold, rareLane } from "./held-tenants.ts";
+import { arrayText } from "./parameters.ts";
+import type { Transaction } from "./pool.ts";
+import { completeReplays, countReplay } from "./replay-counts.ts";
+
+/** So long after its removal a node that died meanwhile may still have added to what waits for a webhook. */
+const lateMs = 60_000;
+
+interface Removed {
+  readonly tenantKey: number;
+  readonly webhookKey: number;
+  readonly removedAt: number;
+}
+
+interface Waiting {
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly replayKey: number | null;
+}
+
+/** What waits for webhooks that are gone. */
+export function removalVerbs({
+  pool,
+  writes,
+  clock,
+  node,
+}: Connection): Pick<DeliveryVerbs, "failDeliveriesOfRemoved"> {
+  /** @returns replays of which runs have ended */
+  async function fail(webhook: Removed, records: readonly Waiting[], tx: Transaction, now: number): Promise<number[]> {
+    const { tenantKey } = webhook;
+    const { slot } = node();
+    const { errorReason, errorCode, finishedAt } = giveUp(webhookRemoved, now);
+    const ended = await tx.run<{ replayKey: number | null }>(
+      `with ended as (
+         delete from pending using unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
+         where tenant_key = $1::bigint and pending.event_seq = given.event_seq and pending.key = given.key
+         returning pending.*)
+       insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
+         attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at)
+       select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
+         last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint
+       from ended returning replay_key::float8 as "replayKey"`,
+      [
+        tenantKey,
+        arrayText(records.map(({ eventSeq }) => eventSeq)),
+        arrayText(records.map(({ key }) => key)),
+        errorReason,
+        errorCode,
+        finishedAt,
+      ],
+    );
+    await count(tx, node(), tenantKey, { pending: -ended.length, failed: ended.length });
+    const runs = new Map<number, number>();
+    for (const { replayKey } of ended) if (replayKey !== null) runs.set(replayKey, (runs.get(replayKey) ?? 0) + 1);
+    for (const [replayKey, failed] of runs) {
+      await countReplay(tx, { tenantKey, replayKey }, slot * laneSlots + rareLane, { failed });
+    }
+    return [...runs.keys()];
+  }
+
+  /** Ends up to `limit` records of one webhook. @returns how many */
+  async function drain(webhook: Removed, limit: number): Promise<number> {
+    const { tenantKey, webhookKey, removedAt } = webhook;
+    const { failed, replayKeys } = await writes.submit(async (tx) => {
+      // A replay moves records as well.
+      await hold(tx, tenantKey);
+      const records = await waitingFor(tx, webhook, limit);
+      const replayKeys = records.length === 0 ? [] : await fail(webhook, records, tx, tx.orderedNow);
+      if (records.length < limit && removedAt <= tx.now - lateMs) {
+        // Those that a lane has under way were passed over.
+        await tx.run(
+          `update webhook set drained = true where tenant_key = $1::bigint and key = $2::bigint and not exists (
+             select 1 from pending where tenant_key = $1::bigint and webhook_key = $2::bigint)`,
+          [tenantKey, webhookKey],
+        );
+      }
+      return { failed: records.length, replayKeys };
+    });
+    await completeReplays(
+      pool,
+      replayKeys.map((replayKey) => ({ tenantKey, replayKey })),
+      clock.now(),
+    );
+    return failed;
+  }
+
+  return {
+    async failDeliveriesOfRemoved(limit) {
+      const removed = await pool.read<Removed>(
+        `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey", removed_at::float8 as "removedAt"
+         from webhook where removed_at is not null and not drained order by removed_at limit $1::int`,
+        [limit],
+      );
+      let left = limit;
+      for (const webhook of removed) {
+        left -= await drain(webhook, left);
+        if (left === 0) return true;
+      }
+      return false;
+    },
+  };
+}
+
+/**
+ * Records that wait for a webhook, locked, those that a lane has under way passed over. What nobody owns is in an index by
+ * webhook; what somebody owns is looked for among all that the tenant has in the queue, as no index has it.
+ */
+async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Removed, limit: number): Promise<Waiting[]> {
+  const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey"`;
+  const unowned = await run<Waiting>(
+    `select ${columns} from pending where webhook_key = $1::bigint and owner is null
+      order by next_attempt_at limit $2::int for update skip locked`,
+    [webhookKey, limit],
+  );
+  if (unowned.length === limit) return unowned;
+  const owned = await run<Waiting>(
+    `select ${columns} from pending where tenant_key = $1::bigint and webhook_key = $2::bigint and owner is not null
+      order by event_seq desc limit $3::int for update skip locked`,
+    [tenantKey, webhookKey, limit - unowned.length],
+  );
+  return [...unowned, ...owned];
+}
