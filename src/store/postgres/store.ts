@@ -14,6 +14,7 @@ import { acceptanceVerbs } from "./acceptance.ts";
 import { changeChannel, createChanges } from "./changes.ts";
 import type { Connection } from "./connection.ts";
 import { deliveryVerbs } from "./deliveries.ts";
+import { credentialVerbs } from "./credentials.ts";
 import { storageUnavailable } from "./faults.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
@@ -26,6 +27,7 @@ import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
+import { webhookVerbs } from "./webhooks.ts";
 import { createWrites } from "./writes.ts";
 
 export interface PostgresOptions {
@@ -113,7 +115,8 @@ export async function openPostgresStore({
     clock,
     node: ownNode,
   };
-  const keys = createKeyCache(async () => null);
+  const credentials = credentialVerbs(connection);
+  const keys = createKeyCache(credentials.findApiKey);
   // TODO: the rest of the verbs.
   const store = {
     ...tenantVerbs(connection),
@@ -121,6 +124,9 @@ export async function openPostgresStore({
     ...queueVerbs(connection),
     ...deliveryVerbs(connection, { mayGrow }),
     ...removalVerbs(connection),
+    ...credentials,
+    findApiKey: keys.findApiKey,
+    ...webhookVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => 0,
     reclaim: async () => false,

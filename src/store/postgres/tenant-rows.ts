@@ -1,0 +1,33 @@
+import { eq, sql } from "drizzle-orm";
+import { changesOf } from "../../domain/change.ts";
+import { type TenantChange, tierInForce } from "../../domain/tenant.ts";
+import type { HeldTenant } from "./held-tenants.ts";
+import type { Transaction } from "./pool.ts";
+import * as t from "./schema.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+/**
+ * Writes what changes about a tenant that is held to its row and its held, and has it told; nothing to change is no write.
+ * What lanes have been granted of a quota ends with its tier: a lower one holds at once.
+ */
+export async function changeTenant(tx: WriteTransaction, held: HeldTenant, change: TenantChange): Promise<void> {
+  if (Object.keys(change).length === 0) return;
+  const before = held.tenant;
+  const { loginEmail: _, ...changed } = change;
+  await tx.db.update(t.tenant).set(change).where(eq(t.tenant.key, before.key));
+  held.tenant = { ...before, ...changed };
+  if (tierInForce(before) !== tierInForce(held.tenant)) {
+    await tx.run("update usage set granted = used where tenant_key = $1::bigint and granted > used", [before.key]);
+  }
+  tx.changed(...changesOf(before, held.tenant));
+}
+
+/** The tenant that has this login; null when none has it. */
+export async function holderOf({ db }: Pick<Transaction, "db">, loginEmail: string | null): Promise<number | null> {
+  if (loginEmail === null) return null;
+  const [row] = await db
+    .select({ key: t.tenant.key })
+    .from(t.tenant)
+    .where(sql`${t.tenant.loginEmail} = ${loginEmail}`);
+  return row?.key ?? null;
+}
