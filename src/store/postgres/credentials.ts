@@ -14,7 +14,7 @@ import type { Connection } from "./connection.ts";
 import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import { arrayText } from "./parameters.ts";
-import type { Pool } from "./pool.ts";
+import type { Pool, Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
 import { changeTenant } from "./tenant-rows.ts";
 
@@ -48,7 +48,12 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
     .where(and(eq(t.tenant.id, sql.placeholder("tenantId")), isNull(t.tenant.deletedAt), isNull(t.endedSession.id)))
     .prepare("tenant_of_session");
 
-  const apiKeysByTenant = apiKeysIn(pool.db);
+  const apiKeysByTenant = pool.db
+    .select(apiKeyColumns)
+    .from(t.apiKey)
+    .where(eq(t.apiKey.tenantKey, sql.placeholder("tenantKey")))
+    .orderBy(desc(t.apiKey.key))
+    .prepare("api_keys");
   // Both are read before an account's first delivery in a minute.
   const signingKeysByTenant = signingKeysIn(pool.db);
   const signingSecretsByTenant = signingSecretsIn(pool.db);
@@ -56,18 +61,18 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
   const forTenant = livingTenants({ writes });
 
   return {
-    apiKeys: async (tenantKey) => (await apiKeysByTenant.execute({ tenantKey })).map(withoutKey),
+    apiKeys: (tenantKey) => apiKeysByTenant.execute({ tenantKey }),
 
     findApiKey: async (hash) => (await keyByHash.execute({ hash }))[0] ?? null,
 
     rotateApiKey: (tenantKey, key, othersEndAt, now) =>
       forTenant(tenantKey, async (held, tx) => {
-        const { ends, forgets } = rotateApiKeys(await apiKeysIn(tx.db).execute({ tenantKey }), othersEndAt);
+        const { ends, forgets } = rotateApiKeys(await endsOfKeys(tx, tenantKey), othersEndAt);
         await tx.db
           .update(t.apiKey)
           .set({ expiresAt: othersEndAt })
           .where(among(t.apiKey, tenantKey, ends));
-        await tx.db.delete(t.apiKey).where(among(t.apiKey, tenantKey, forgets));
+        if (forgets.length > 0) await tx.db.delete(t.apiKey).where(among(t.apiKey, tenantKey, forgets));
         tx.changed({ ...changed(held.tenant), kind: "api_keys_changed" });
         const [added] = await tx.db
           .insert(t.apiKey)
@@ -158,14 +163,13 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
   };
 }
 
-/** Of a tenant, the newest first; the other two as well. */
-const apiKeysIn = (db: Pool["db"]) =>
-  db
-    .select({ key: t.apiKey.key, ...apiKeyColumns })
-    .from(t.apiKey)
-    .where(eq(t.apiKey.tenantKey, sql.placeholder("tenantKey")))
-    .orderBy(desc(t.apiKey.key))
-    .prepare("api_keys");
+/** Of a tenant, the newest first; the other two as well. Without the rest of them: an account may have a thousand. */
+const endsOfKeys = ({ run }: Transaction, tenantKey: number) =>
+  run<{ key: number; expiresAt: number | null }>(
+    `select key::float8 as key, expires_at::float8 as "expiresAt" from api_key
+     where tenant_key = $1::bigint order by key desc`,
+    [tenantKey],
+  );
 
 const signingKeysIn = (db: Pool["db"]) =>
   db

@@ -48,11 +48,7 @@ const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: 
  * Its counters are the sums of those of all lanes, which go on.
  */
 export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
-  const [tenant] = await tx.db
-    .select(tenantColumns)
-    .from(t.tenant)
-    .where(and(eq(t.tenant.key, tenantKey), isNull(t.tenant.deletedAt)))
-    .for("update");
+  const tenant = await lockTenant(tx, tenantKey);
   if (!tenant) return { ...gone };
   const webhooks = await tx.db
     .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name, used: t.webhook.used })
@@ -60,6 +56,16 @@ export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTena
     .where(and(eq(t.webhook.tenantKey, tenantKey), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position));
   return { gone: false, tenant, webhooks, counters: await countersOf(tx, tenantKey) };
+}
+
+/** As `hold`, of the tenant by itself. Null when it is gone. */
+export async function lockTenant({ db }: Transaction, tenantKey: number): Promise<Tenant | null> {
+  const [tenant] = await db
+    .select(tenantColumns)
+    .from(t.tenant)
+    .where(and(eq(t.tenant.key, tenantKey), isNull(t.tenant.deletedAt)))
+    .for("update");
+  return tenant ?? null;
 }
 
 /** As `hold`, of a tenant that must still exist. @throws unauthenticated `account_gone` */

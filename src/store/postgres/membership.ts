@@ -17,6 +17,8 @@ export interface Membership {
   current(): Node | null;
   /** Whether an attempt may start: it will have ended before the lease has. */
   mayStart(): boolean;
+  /** Whether what is kept in memory may be rested on: whatever was changed and answered, it was let go of. */
+  mayTrust(): boolean;
   /** Gives back what it owns, if the database can be reached. */
   stop(): Promise<void>;
 }
@@ -39,7 +41,10 @@ export interface MembershipOptions {
   onLost(): void;
   /** It is a node again, under another incarnation. */
   onJoined(node: Node): void;
-  /** Acts on what others have changed. A heartbeat counts for nothing before: what rests on the lease rests on this, too. */
+  /**
+   * Acts on what others have changed, all that was committed before the call. A heartbeat counts for nothing before, nor does
+   * a join: what rests on the lease rests on this, too.
+   */
   heed(): Promise<void>;
   /** Told of each heartbeat that is confirmed, and how long the database took to answer. */
   onBeat(beat: Beat, tookMs: number): void;
@@ -85,6 +90,7 @@ export function createMembership(options: MembershipOptions): Membership {
       joined = await call(() => join(pool, description));
     }
     if (joined === null) return "crowded";
+    await call(heed);
     node = joined;
     confirmedAt = sentAt;
     return joined;
@@ -169,6 +175,7 @@ export function createMembership(options: MembershipOptions): Membership {
     },
     current: () => node,
     mayStart: () => node !== null && !stopping && clock.monotonicMs() - confirmedAt < startsForMs,
+    mayTrust: () => node !== null && clock.monotonicMs() - confirmedAt < leaseMs,
     async stop() {
       stopping = true;
       cancelBeat();

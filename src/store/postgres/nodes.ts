@@ -16,8 +16,6 @@ export interface Node {
   readonly slot: number;
   readonly incarnation: number;
   readonly lanes: readonly LaneMark[];
-  /** Number of the latest change when it joined: it has seen nothing from before that. */
-  readonly heeded: number;
 }
 
 /** Where a lane of a node stands. */
@@ -61,10 +59,10 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
       where not exists (select 1 from node where node.slot = s.slot) order by s.slot limit 1`,
   );
   if (!free) return "full";
-  const [taken] = await tx.run<{ incarnation: number; heeded: number }>(
+  const [taken] = await tx.run<{ incarnation: number }>(
     `insert into node (slot, incarnation, lease_until, name, listener, schema, heeded)
      select $1, nextval('node_incarnation'), ${leaseText}, $2, $3, $4, last from change_head
-     on conflict (slot) do nothing returning incarnation, heeded::float8 as heeded`,
+     on conflict (slot) do nothing returning incarnation`,
     [free.slot, name, listener, schema],
   );
   if (!taken) return "taken";

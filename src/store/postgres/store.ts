@@ -71,6 +71,7 @@ export async function openPostgresStore({
   const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
   await makePartitions(pool, "month", clock.now());
   const feed = createChangeFeed(onDefect);
+  const keys = createKeyCache((hash) => credentials.findApiKey(hash));
   let living: readonly LivingNode[] = [];
   let leaseListener: NodeLeaseListener = { lost() {}, confirmed() {}, unowned() {} };
   const membership = createMembership({
@@ -81,10 +82,7 @@ export async function openPostgresStore({
       keys.forgetAll();
       leaseListener.lost();
     },
-    onJoined(node) {
-      changes.beginAt(node);
-      leaseListener.unowned();
-    },
+    onJoined: () => leaseListener.unowned(),
     heed: () => changes.catchUp(),
     onBeat(beat) {
       living = beat.living;
@@ -103,20 +101,20 @@ export async function openPostgresStore({
     },
     onFailure: failed("change"),
   });
-  changes.beginAt(await membership.start());
+  await membership.start();
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
   await listener.listen(changeChannel, hearChanges, hearChanges);
 
+  const writes = createWrites({ pool, moment: createMoments(clock), changes });
   const connection: Connection = {
     pool,
-    writes: createWrites({ pool, moment: createMoments(clock), changes }),
+    writes,
     numbers: createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot }),
     clock,
     node: ownNode,
   };
   const credentials = credentialVerbs(connection);
-  const keys = createKeyCache(credentials.findApiKey);
   // TODO: the rest of the verbs.
   const store = {
     ...tenantVerbs(connection),
@@ -125,12 +123,13 @@ export async function openPostgresStore({
     ...deliveryVerbs(connection, { mayGrow }),
     ...removalVerbs(connection),
     ...credentials,
-    findApiKey: keys.findApiKey,
+    findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => 0,
     reclaim: async () => false,
     async close() {
+      await writes.close();
       await membership.stop();
       await listener.close();
       await pool.close();

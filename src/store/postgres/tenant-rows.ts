@@ -10,7 +10,11 @@ import type { WriteTransaction } from "./writes.ts";
  * Writes what changes about a tenant that is held to its row and its held, and has it told; nothing to change is no write.
  * What lanes have been granted of a quota ends with its tier: a lower one holds at once.
  */
-export async function changeTenant(tx: WriteTransaction, held: HeldTenant, change: TenantChange): Promise<void> {
+export async function changeTenant(
+  tx: WriteTransaction,
+  held: Pick<HeldTenant, "tenant">,
+  change: TenantChange,
+): Promise<void> {
   if (Object.keys(change).length === 0) return;
   const before = held.tenant;
   const { loginEmail: _, ...changed } = change;

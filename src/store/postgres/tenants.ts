@@ -14,7 +14,7 @@ import {
 import { openMonth } from "../../domain/tenant-state.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
-import { countersOf, hold, tenantColumns } from "./held-tenants.ts";
+import { countersOf, lockTenant, tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
 import * as t from "./schema.ts";
 import { changeTenant, holderOf } from "./tenant-rows.ts";
@@ -109,10 +109,10 @@ export function tenantVerbs({
 
     deleteTenant: (tenantKey, now) =>
       writes.submit(async (tx) => {
-        const held = await hold(tx, tenantKey);
-        if (held.gone) return;
+        const tenant = await lockTenant(tx, tenantKey);
+        if (!tenant) return;
         await tx.db.update(t.tenant).set({ deletedAt: now, loginEmail: null }).where(eq(t.tenant.key, tenantKey));
-        tx.changed({ ...changed(held.tenant), kind: "account_deleted" });
+        tx.changed({ ...changed(tenant), kind: "account_deleted" });
       }),
   };
 }

@@ -1,5 +1,7 @@
 import type { Change } from "../../domain/change.ts";
+import { shuttingDown } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
+import { createSemaphore } from "../../lib/limiter.ts";
 import type { Changes } from "./changes.ts";
 import { sqlStateOf } from "./faults.ts";
 import { arrayText } from "./parameters.ts";
@@ -15,6 +17,8 @@ export interface Writes {
    * @throws what it throws; otherwise as `Pool.transact`
    */
   submit<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T>;
+  /** Lets those that were submitted come to their end; later ones are refused. */
+  close(): Promise<void>;
 }
 
 /** The moment is that at which the transaction began. */
@@ -36,7 +40,17 @@ export async function overtake(tx: Transaction, tenantKeys: ReadonlySet<number>)
 const uniqueViolation = "23505";
 const mostTries = 4;
 
+/**
+ * Fewer than the pool has connections: however many wait for each other's locks, reads go on. Those beyond it wait here,
+ * where no deadline of a connection runs.
+ */
+const transactionsAtOnce = 4;
+
 export function createWrites({ pool, moment, changes }: { pool: Pool; moment(): Moment; changes: Changes }): Writes {
+  const turns = createSemaphore(transactionsAtOnce);
+  const underWay = new Set<Promise<unknown>>();
+  let isClosed = false;
+
   async function transact<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<{ result: T; last: number | null }> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -53,11 +67,22 @@ export function createWrites({ pool, moment, changes }: { pool: Pool; moment(): 
     }
   }
 
+  async function write<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T> {
+    const { result, last } = await turns.run(() => transact(job));
+    if (last !== null) await changes.passed(last);
+    return result;
+  }
+
   return {
-    async submit(job) {
-      const { result, last } = await transact(job);
-      if (last !== null) await changes.passed(last);
-      return result;
+    submit(job) {
+      if (isClosed) return Promise.reject(shuttingDown());
+      const done = write(job).finally(() => underWay.delete(done));
+      underWay.add(done);
+      return done;
+    },
+    async close() {
+      isClosed = true;
+      await Promise.allSettled(underWay);
     },
   };
 }
