@@ -14,6 +14,17 @@ export interface LimiterOptions {
 
 export type Turn = { ok: true } | { ok: false; retryAfterSeconds: number };
 
+/** Whether there is room for one more beside occurrences that still count, the oldest first. */
+export function judge(
+  times: readonly number[],
+  now: number,
+  { limit, windowMs }: Pick<LimiterOptions, "limit" | "windowMs">,
+): Turn {
+  const oldest = times[0];
+  if (oldest === undefined || times.length < limit) return { ok: true };
+  return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil((oldest + windowMs - now) / 1000)) };
+}
+
 /**
  * Counts occurrences in a sliding window, by key. A fixed window would let twice the limit pass around its edge. It costs
  * eight bytes an occurrence; limits here are at most some hundreds.
@@ -33,7 +44,7 @@ export interface Limiter {
  * const turn = logins.take(address);
  * if (!turn.ok) throw rateLimited("…", "too_many_logins", turn.retryAfterSeconds);
  */
-export function createLimiter({ clock, limit, windowMs, maxKeys }: LimiterOptions): Limiter {
+export function createLimiter({ clock, maxKeys, ...rule }: LimiterOptions): Limiter {
   /** Times of occurrences, the oldest first. The map is in the order of the last use, the longest ago first. */
   const seen = new Map<string, number[]>();
 
@@ -41,7 +52,7 @@ export function createLimiter({ clock, limit, windowMs, maxKeys }: LimiterOption
   function current(key: string, now: number): number[] {
     const times = seen.get(key);
     if (times === undefined) return [];
-    const firstInWindow = times.findIndex((at) => at > now - windowMs);
+    const firstInWindow = times.findIndex((at) => at > now - rule.windowMs);
     if (firstInWindow === -1) {
       seen.delete(key);
       return [];
@@ -50,17 +61,11 @@ export function createLimiter({ clock, limit, windowMs, maxKeys }: LimiterOption
     return times;
   }
 
-  function judge(times: readonly number[], now: number): Turn {
-    const oldest = times[0];
-    if (oldest === undefined || times.length < limit) return { ok: true };
-    return { ok: false, retryAfterSeconds: Math.max(1, Math.ceil((oldest + windowMs - now) / 1000)) };
-  }
-
   return {
     take(key) {
       const now = clock.monotonicMs();
       const times = current(key, now);
-      const turn = judge(times, now);
+      const turn = judge(times, now, rule);
       if (!turn.ok) return turn;
       times.push(now);
       seen.delete(key);
@@ -74,7 +79,7 @@ export function createLimiter({ clock, limit, windowMs, maxKeys }: LimiterOption
 
     peek(key) {
       const now = clock.monotonicMs();
-      return judge(current(key, now), now);
+      return judge(current(key, now), now, rule);
     },
 
     giveBack(key) {

@@ -53,7 +53,7 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
 for (const suite of suites) suite(sqliteBackend);
 
 /** Those that PostgreSQL passes. */
-const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [];
+const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [limitsContract];
 
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suitesOfPostgres) suite(postgresBackend);

@@ -488,7 +488,7 @@ CREATE UNIQUE INDEX "node_by_incarnation" ON "node" USING btree ("incarnation");
 CREATE UNIQUE INDEX "pending_by_tenant" ON "pending" USING btree ("tenant_key","event_seq" DESC NULLS FIRST,"key");--> statement-breakpoint
 CREATE INDEX "pending_due_of_webhook" ON "pending" USING btree ("webhook_key","next_attempt_at") WHERE "pending"."owner" is null;--> statement-breakpoint
 CREATE INDEX "pending_due" ON "pending" USING btree ("next_attempt_at","webhook_key") WHERE "pending"."owner" is null;--> statement-breakpoint
-CREATE INDEX "limit_window_by_end" ON "limit_window" USING btree ("ends_at");--> statement-breakpoint
+CREATE INDEX "limit_window_by_end" ON "limit_window" USING btree ("name","ends_at");--> statement-breakpoint
 CREATE INDEX "stream_message_by_time" ON "stream_message" USING btree ("at");--> statement-breakpoint
 CREATE UNIQUE INDEX "billing_account_by_id" ON "billing_account" USING btree ("id");--> statement-breakpoint
 CREATE UNIQUE INDEX "billing_account_by_tenant" ON "billing_account" USING btree ("tenant_key");--> statement-breakpoint

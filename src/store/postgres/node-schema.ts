@@ -35,12 +35,13 @@ export const limitWindow = pgTable(
   "limit_window",
   {
     name: text("name").notNull(),
+    /** A digest: what is counted by may be as long as a request allows. */
     key: text("key").notNull(),
     times: bigint("times", { mode: "number" }).array().notNull(),
     /** When none of them counts any more. */
     endsAt: whole("ends_at").notNull(),
   },
-  (t) => [primaryKey({ columns: [t.name, t.key] }), index("limit_window_by_end").on(t.endsAt)],
+  (t) => [primaryKey({ columns: [t.name, t.key] }), index("limit_window_by_end").on(t.name, t.endsAt)],
 );
 
 /** Where the stream of a tenant stands that somebody watches; not logged. */

@@ -6,7 +6,6 @@ import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
 import { createKeyCache } from "../key-cache.ts";
-import { createMemoryLimits } from "../memory-limits.ts";
 import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
@@ -16,6 +15,7 @@ import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
+import { createLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -139,7 +139,7 @@ export async function openPostgresStore({
   return {
     store,
     sandboxBooks: null as never,
-    limits: createMemoryLimits(clock),
+    limits: createLimits({ pool, clock }),
     jobs: everyJob,
     lease: {
       mayStart: membership.mayStart,
