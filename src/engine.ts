@@ -113,6 +113,7 @@ export function createEngine(deps: EngineDeps): Engine {
     clock,
     log,
     mayRun: () => jobs.holds("replayer"),
+    passOn: () => jobs.wake("replayer"),
     ...(replayChunk !== undefined && { chunk: replayChunk }),
   });
   const janitor = createJanitor({
@@ -120,8 +121,11 @@ export function createEngine(deps: EngineDeps): Engine {
     clock,
     log,
     mayRun: () => jobs.holds("janitor"),
+    passOn: () => jobs.wake("janitor"),
     onFailed: () => replayer.wake(),
   });
+  jobs.onWake("replayer", replayer.wake);
+  jobs.onWake("janitor", janitor.wake);
 
   return {
     dispatcher,

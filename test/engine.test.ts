@@ -121,10 +121,36 @@ test.each<[Job, (begun: () => Promise<void>) => Partial<Store>]>([
     const step = work(async () => {
       begun += 1;
     });
-    const { engine } = setUp(step, { holds: (asked) => (asked === job) === isHeld });
+    const { engine } = setUp(step, { ...everyJob, holds: (asked) => (asked === job) === isHeld });
     await engine.start();
     await turn();
     expect(begun > 0).toBe(isHeld);
     await engine.stop(0);
   }
+});
+
+test("what wakes the replayer reaches the node that has it, and begins there", async () => {
+  let steps = 0;
+  let isHeld = false;
+  const told: Job[] = [];
+  const wakes = new Map<Job, () => void>();
+  const { engine } = setUp(
+    {
+      async queueReplayBatch() {
+        steps += 1;
+        return null;
+      },
+    },
+    { holds: () => isHeld, wake: (job) => void told.push(job), onWake: (job, wake) => void wakes.set(job, wake) },
+  );
+  await engine.start();
+  await turn();
+  engine.replayer.wake();
+  await turn();
+  expect([told, steps]).toEqual([["replayer"], 0]);
+  isHeld = true;
+  wakes.get("replayer")?.();
+  await turn();
+  expect([told, steps]).toEqual([["replayer"], 1]);
+  await engine.stop(0);
 });

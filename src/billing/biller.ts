@@ -33,6 +33,8 @@ export interface BillerDeps {
   lock: KeyedLock<number>;
   /** Whether the job is this node's. */
   mayRun(): boolean;
+  /** Wakes the node that has it. */
+  passOn(): void;
   announce(tenant: Tenant): void;
   /** Deletes an account whose verification was given up. */
   removeTenant(tenant: Tenant): Promise<void>;
@@ -71,7 +73,7 @@ const freshChargeMs = 2 * 60 * 60_000;
  */
 export function createBiller(deps: BillerDeps): Biller {
   const { store, clock, log, processor, cards, calendar, charging, invoicing, references, earlierLife } = deps;
-  const { lock, mayRun, announce, removeTenant } = deps;
+  const { lock, mayRun, passOn, announce, removeTenant } = deps;
   const id = processorId(processor);
   let cancelTimer = () => {};
 
@@ -342,7 +344,7 @@ export function createBiller(deps: BillerDeps): Biller {
     log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
   }
 
-  const loop = createLoop({ clock, mayStep: mayRun, step, onFailure: tellFailure });
+  const loop = createLoop({ clock, mayStep: mayRun, passOn, step, onFailure: tellFailure });
   const hurried = createSemaphore(concurrency);
   const hurrying = new Set<Promise<void>>();
   /** Accounts of which there was news during their turn. */

@@ -85,7 +85,7 @@ const maxKeys = 10_000;
 
 export function createPayments(deps: PaymentDeps): Payments {
   const { store, lock, clock, log, calendar, prices, isPaused, baseUrl, announce, removeTenant } = deps;
-  const { changeEmail } = deps;
+  const { changeEmail, jobs } = deps;
   const processor = watchLookUps(deps.processor, { clock, log, onUnknown: deps.onUnknownLookUp });
   const cards = createCardVault(deps.vault);
   const returnUrl = () => `${baseUrl()}/pay/return`;
@@ -106,10 +106,12 @@ export function createPayments(deps: PaymentDeps): Payments {
     references,
     earlierLife,
     lock,
-    mayRun: () => deps.jobs.holds("biller"),
+    mayRun: () => jobs.holds("biller"),
+    passOn: () => jobs.wake("biller"),
     announce,
     removeTenant,
   });
+  jobs.onWake("biller", biller.wake);
   const onceAMinute = { clock, limit: 1, windowMs: pollPauseMs, maxKeys };
   const lookUps = createLimiter(onceAMinute);
   const polls = createLimiter(onceAMinute);

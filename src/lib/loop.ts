@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 /** Work in the background, one step after the other. */
 export interface Loop {
   start(): void;
-  /** There is something to do: an idle loop takes its next step now. */
+  /** There is something to do: an idle loop takes its next step now, or whoever has the work is told. */
   wake(): void;
   /** Resolves when the step under way has ended; no other begins. */
   stop(): Promise<void>;
@@ -15,6 +15,8 @@ export interface LoopOptions {
   clock: Pick<Clock, "after" | "monotonicMs">;
   /** Asked before each step. False: the work is somebody else's now, so the loop is idle, and asks again each second. */
   mayStep(): boolean;
+  /** Tells whoever has the work that there is something to do. */
+  passOn(): void;
   /** What is left: a step soon (after a turn of the event loop, or `pausePerWork`), or nothing until somebody wakes it. */
   step(): Promise<"more" | "idle">;
   /** Told of a step that threw; it is taken again after a pause. */
@@ -34,6 +36,7 @@ const longestPauseMs = 50;
 export function createLoop({
   clock,
   mayStep,
+  passOn,
   step,
   onFailure,
   failurePauseMs = 1000,
@@ -103,6 +106,7 @@ export function createLoop({
     },
     wake() {
       woken = true;
+      if (!mayStep()) passOn();
       if (!idle) return;
       idle = false;
       interrupt?.();

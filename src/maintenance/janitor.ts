@@ -28,6 +28,8 @@ export interface JanitorDeps {
   log: Log;
   /** Whether the job is this node's. */
   mayRun(): boolean;
+  /** Wakes the node that has it. */
+  passOn(): void;
   /** Records were failed: the replay that they belonged to may have ended with them. */
   onFailed(): void;
 }
@@ -39,7 +41,7 @@ export interface JanitorDeps {
  *
  * `wake` it when a webhook was removed or an account deleted.
  */
-export function createJanitor({ store, clock, log, mayRun, onFailed }: JanitorDeps): Loop {
+export function createJanitor({ store, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Loop {
   let pruneIsDue = true;
   let webhooksAreDue = true;
   let hasFreedSpace = true;
@@ -47,6 +49,7 @@ export function createJanitor({ store, clock, log, mayRun, onFailed }: JanitorDe
   const loop = createLoop({
     clock,
     mayStep: mayRun,
+    passOn,
     failurePauseMs,
     pausePerWork,
     async step() {

@@ -15,6 +15,8 @@ export interface ReplayerDeps {
   log: Log;
   /** Whether the job is this node's. */
   mayRun(): boolean;
+  /** Wakes the node that has it. */
+  passOn(): void;
   /**
    * Events queued in one transaction. The specification's batch of 1,000 goes to the store in parts of this size, with a
    * turn of the event loop between them, so that a commit of live traffic never waits for a whole batch.
@@ -31,12 +33,22 @@ export interface ReplayerDeps {
  *
  * `wake` it when a replay was started or an account may go on (the operator resumed it).
  */
-export function createReplayer({ store, deliveries, hub, clock, log, mayRun, chunk = 100 }: ReplayerDeps): Loop {
+export function createReplayer({
+  store,
+  deliveries,
+  hub,
+  clock,
+  log,
+  mayRun,
+  passOn,
+  chunk = 100,
+}: ReplayerDeps): Loop {
   /** What was logged last: a full disk would otherwise write a line a second. */
   let lastFailure = "";
   return createLoop({
     clock,
     mayStep: mayRun,
+    passOn,
     async step() {
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";

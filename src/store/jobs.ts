@@ -11,7 +11,11 @@ export interface Jobs {
    * may believe it for as long as a lease lasts if one of them stood still, so whatever is done compares what it finds.
    */
   holds(job: Job): boolean;
+  /** There is something to do for it: tells the node that holds it, if that is another one. May be called often. */
+  wake(job: Job): void;
+  /** @param wake called while this node holds the job, when another one has something for it, or may have had */
+  onWake(job: Job, wake: () => void): void;
 }
 
 /** Those of a process that is alone. */
-export const everyJob: Jobs = { holds: () => true };
+export const everyJob: Jobs = { holds: () => true, wake() {}, onWake() {} };

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createTurns } from "../../src/billing/turns.ts";
+import { everyJob } from "../../src/store/jobs.ts";
 import { until } from "../support/api-server.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { startMonthEnd } from "../support/month-end.ts";
@@ -134,7 +135,7 @@ describe("a month's end of many accounts", () => {
     const begun: string[] = [];
     const begin = (name: string) =>
       world.begin({
-        jobs: { holds: () => holder === name },
+        jobs: { ...everyJob, holds: () => holder === name },
         onCharge: () => void begun.push(`${name} while ${holder} has the job`),
       });
     const first = begin("first");

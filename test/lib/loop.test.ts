@@ -11,6 +11,7 @@ function createWorld(options: { stepMs: number; pausePerWork?: number }) {
   const loop = createLoop({
     clock,
     mayStep: () => true,
+    passOn() {},
     ...rest,
     async step() {
       steps += 1;
@@ -68,11 +69,15 @@ describe("a loop whose work may be somebody else's", () => {
   function createShared() {
     const clock = createFakeClock();
     const job = { isOurs: true };
+    let passedOn = 0;
     let steps = 0;
     let underWay: PromiseWithResolvers<void> | null = null;
     const loop = createLoop({
       clock,
       mayStep: () => job.isOurs,
+      passOn() {
+        passedOn += 1;
+      },
       async step() {
         steps += 1;
         await underWay?.promise;
@@ -86,14 +91,15 @@ describe("a loop whose work may be somebody else's", () => {
       underWay = Promise.withResolvers();
       return underWay.resolve;
     };
-    return { clock, loop, job, steps: () => steps, hold };
+    return { clock, loop, job, steps: () => steps, passedOn: () => passedOn, hold };
   }
 
   test("ends the step under way when it loses it, begins no other, and rests", async () => {
-    const { clock, loop, job, steps, hold } = createShared();
+    const { clock, loop, job, steps, passedOn, hold } = createShared();
     const end = hold();
     loop.start();
     await turn();
+    loop.wake();
     job.isOurs = false;
     end();
     await loop.whenIdle();
@@ -102,9 +108,14 @@ describe("a loop whose work may be somebody else's", () => {
       clock.advance(1_000);
       await turn();
     }
+    expect(passedOn()).toBe(0);
     loop.wake();
     await turn();
-    expect({ steps: steps(), timers: clock.timers }).toEqual({ steps: 1, timers: 1 });
+    expect({ steps: steps(), passedOn: passedOn(), timers: clock.timers }).toEqual({
+      steps: 1,
+      passedOn: 1,
+      timers: 1,
+    });
     await loop.stop();
     expect(clock.timers).toBe(0);
   });

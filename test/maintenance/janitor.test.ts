@@ -34,6 +34,7 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: n
     clock,
     log: silentLog,
     mayRun: () => true,
+    passOn() {},
     onFailed() {
       failures += 1;
     },

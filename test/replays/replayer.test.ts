@@ -57,6 +57,7 @@ function setUp(lineUp: (Batch | Error)[] = []) {
     clock,
     log: silentLog,
     mayRun: () => true,
+    passOn() {},
   });
   running.push(replayer);
   const nextCall = () => new Promise<void>((resolve) => (onCall = resolve));
