@@ -4,7 +4,6 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
-import { everyJob } from "../jobs.ts";
 import { createKeyCache } from "../key-cache.ts";
 import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
@@ -15,6 +14,7 @@ import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
+import { createJobs, wakeChannel } from "./jobs.ts";
 import { createLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
@@ -86,6 +86,7 @@ export async function openPostgresStore({
     heed: () => changes.catchUp(),
     onBeat(beat) {
       living = beat.living;
+      void jobs.seek();
       leaseListener.confirmed();
     },
     onRescued: () => leaseListener.unowned(),
@@ -102,9 +103,19 @@ export async function openPostgresStore({
     onFailure: failed("change"),
   });
   await membership.start();
+  const jobs = createJobs({
+    pool,
+    clock: machineClock,
+    node: membership.current,
+    mayStart: membership.mayStart,
+    onFailure: failed("job"),
+  });
+  changes.beginAt(await membership.start());
+  await jobs.seek();
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
   await listener.listen(changeChannel, hearChanges, hearChanges);
+  await listener.listen(wakeChannel, jobs.hear, () => {});
 
   const writes = createWrites({ pool, moment: createMoments(clock), changes });
   const connection: Connection = {
@@ -131,6 +142,7 @@ export async function openPostgresStore({
     async close() {
       await writes.close();
       await membership.stop();
+      await jobs.close();
       await listener.close();
       await pool.close();
     },
@@ -140,7 +152,7 @@ export async function openPostgresStore({
     store,
     sandboxBooks: null as never,
     limits: createLimits({ pool, clock }),
-    jobs: everyJob,
+    jobs,
     lease: {
       mayStart: membership.mayStart,
       living: () => living,

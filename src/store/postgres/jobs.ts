@@ -1,0 +1,115 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Job, Jobs } from "../jobs.ts";
+import type { Node } from "./nodes.ts";
+import { arrayText } from "./parameters.ts";
+import type { Pool } from "./pool.ts";
+
+/**
+ * Who works in the background, of several nodes: a row for each job, with the incarnation of the node that has it. A job whose
+ * node is no longer there is anybody's, so one that stops gives its jobs back by leaving, and a dead one's go on once it is
+ * rescued. Its node believes that it holds it only for as long as it may start attempts, which is less than a lease.
+ */
+export interface SharedJobs extends Jobs {
+  /** At each heartbeat: takes what nobody has, and wakes what is held, as a notification may be lost. Never rejects. */
+  seek(): Promise<void>;
+  /** What came by `wakeChannel`. */
+  hear(payload: string): void;
+  close(): Promise<void>;
+}
+
+export interface JobsOptions {
+  pool: Pool;
+  clock: Pick<Clock, "after">;
+  /** Null while this process is no node. */
+  node(): Pick<Node, "incarnation"> | null;
+  /** See `Membership`. */
+  mayStart(): boolean;
+  onFailure(error: unknown): void;
+}
+
+export const wakeChannel = "postrider_wake";
+
+const allJobs: readonly Job[] = ["biller", "janitor", "replayer"];
+
+/** What wakes others meanwhile goes with it. */
+const wakePauseMs = 20;
+
+export function createJobs({ pool, clock, node, mayStart, onFailure }: JobsOptions): SharedJobs {
+  let held: { readonly incarnation: number; readonly jobs: ReadonlySet<string> } = { incarnation: 0, jobs: new Set() };
+  const wakes = new Map<Job, () => void>();
+  const toWake = new Set<Job>();
+  let cancelWake = () => {};
+  let seeking: Promise<void> | null = null;
+  let hasRows = false;
+
+  const holds = (job: Job) => held.jobs.has(job) && held.incarnation === node()?.incarnation && mayStart();
+
+  function wakeHere(job: Job): void {
+    if (holds(job)) wakes.get(job)?.();
+  }
+
+  async function seekOnce(): Promise<void> {
+    const own = node();
+    if (own === null) return;
+    try {
+      const names = arrayText(allJobs);
+      if (!hasRows) await pool.write(rowsText, [names]);
+      hasRows = true;
+      const rows = await pool.write<{ name: string }>(seekText, [own.incarnation, allJobs.length, names]);
+      held = { incarnation: own.incarnation, jobs: new Set(rows.map(({ name }) => name)) };
+    } catch (error) {
+      onFailure(error);
+    }
+    for (const job of allJobs) wakeHere(job);
+  }
+
+  return {
+    holds,
+    hear: (payload) => {
+      for (const job of allJobs) if (payload.split(",").includes(job)) wakeHere(job);
+    },
+    onWake: (job, wake) => void wakes.set(job, wake),
+
+    wake(job) {
+      toWake.add(job);
+      if (toWake.size > 1) return;
+      cancelWake = clock.after(wakePauseMs, () => {
+        const payload = [...toWake].join(",");
+        toWake.clear();
+        pool.read(`select pg_notify('${wakeChannel}', $1)`, [payload]).catch(onFailure);
+      });
+    },
+
+    seek() {
+      seeking ??= seekOnce().finally(() => {
+        seeking = null;
+      });
+      return seeking;
+    },
+
+    async close() {
+      cancelWake();
+      await seeking;
+    },
+  };
+}
+
+const rowsText = "insert into job (name) select name from unnest($1::text[]) as given(name) on conflict do nothing";
+
+/**
+ * Takes what is free, of the jobs that this program knows, by comparing who had it: of several who take it at once, one finds it so. No node takes more than its
+ * share while there are others. A node whose lease has merely run out is still there: after a failover all of them have.
+ */
+const seekText = `with free as (
+    select name, incarnation from job
+    where name = any($3::text[])
+      and (incarnation is null or not exists (select 1 from node where node.incarnation = job.incarnation))
+    order by name
+    limit greatest(0, (select ceil($2::int / greatest(count(*), 1)::float8) from node)
+      - (select count(*) from job where incarnation = $1::int))),
+  taken as (
+    update job set incarnation = $1::int from free
+    where job.name = free.name and job.incarnation is not distinct from free.incarnation
+      and exists (select 1 from node where incarnation = $1::int)
+    returning job.name)
+  select name from taken union select name from job where incarnation = $1::int`;
