@@ -3,9 +3,10 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
 import { listedLabelCharacters } from "../../domain/replay.ts";
+import type { StepParams } from "../steps.ts";
 import { createRecordSteps } from "./record-steps.ts";
 import { jsonTextSql, type ListedReplayRow, listedReplayColumns } from "./replay-rows.ts";
-import { readStep, type StepParams } from "./step.ts";
+import { readStep } from "./step.ts";
 
 export interface AttemptRow {
   targetWebhook: string;

@@ -1,4 +1,5 @@
-import type { Step, StepRow } from "./step.ts";
+import type { Step } from "../steps.ts";
+import type { StepRow } from "./step.ts";
 
 /**
  * A step on its way from thread to thread: what is large is handed over as it is, other bytes together in one buffer, and

@@ -2,10 +2,11 @@ import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
+import { type PagePlace, spanOf } from "../page-span.ts";
+import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import { stepQueries } from "./list-steps.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
-import { type MinuteRow, sumMinutes } from "./sum-minutes.ts";
 import { type HealthQuery, webhookHealth } from "./webhook-health.ts";
 
 /**
@@ -37,23 +38,8 @@ export interface RecordFilter {
   toSeq?: number;
 }
 
-export interface PageParams {
+export interface PageParams extends PagePlace {
   filter: RecordFilter;
-  offset: number;
-  limit: number;
-  /** How many records match the filter, when that is known. */
-  total?: number;
-}
-
-/** Rows that are walked over to get to a page, from the nearer end when the total is known. */
-export function walkedRows({ offset, limit, total }: Pick<PageParams, "offset" | "limit" | "total">): number {
-  return total === undefined ? offset : Math.min(offset, Math.max(0, total - offset - limit));
-}
-
-/** Where a page lies, counted from the oldest record; null when it is nearer to the newest, or behind the last one. */
-function spanFromOldest(offset: number, limit: number, total: number): { offset: number; limit: number } | null {
-  if (offset >= total || walkedRows({ offset, limit, total }) >= offset) return null;
-  return { offset: Math.max(0, total - offset - limit), limit: Math.min(limit, total - offset) };
 }
 
 export const stateNumber: Record<DeliveryState, number> = {
@@ -92,11 +78,10 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
      * records match, the walk begins at the end that is nearer: of 5.2 million, the page at 5,000,000 took 252 ms from the
      * newest, and takes as long as that at 200,000.
      */
-    pagePlaces({ filter, offset, limit, total }: PageParams): RecordPlace[] {
+    pagePlaces({ filter, ...place }: PageParams): RecordPlace[] {
       const { eventSeq, key } = t.delivery;
-      const fromOldest = total === undefined ? null : spanFromOldest(offset, limit, total);
-      const order = fromOldest ? [asc(eventSeq), desc(key)] : [desc(eventSeq), asc(key)];
-      const span = fromOldest ?? { offset, limit };
+      const span = spanOf(place);
+      const order = span.fromOldest ? [asc(eventSeq), desc(key)] : [desc(eventSeq), asc(key)];
       const places = db
         .select({ key, eventSeq })
         .from(t.delivery)
@@ -105,7 +90,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
         .limit(span.limit)
         .offset(span.offset)
         .all();
-      return fromOldest ? places.reverse() : places;
+      return span.fromOldest ? places.reverse() : places;
     },
 
     /** The keys of the attempts of an event, the oldest first. */
@@ -148,17 +133,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
     },
 
     /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */
-    stats({
-      tenantKey,
-      from,
-      to,
-      bucketMinutes,
-    }: {
-      tenantKey: number;
-      from: number;
-      to: number;
-      bucketMinutes: number;
-    }) {
+    stats({ tenantKey, from, to, bucketMinutes }: MinuteRange & { tenantKey: number }) {
       const { minute, accepted, delivered, failed, attempts, latency } = t.stat;
       const inRange = and(eq(t.stat.tenantKey, tenantKey), gte(minute, from), lte(minute, to));
       const rows = db.values<MinuteRow>(

@@ -3,10 +3,10 @@ import { eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
+import { bytesBeside, type Step, type StepParams } from "../steps.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import { jsonTextSql, wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
-import { bytesBeside, type Step, type StepParams } from "./step.ts";
 
 /** Where a record lies; both are in every index that a list walks along. */
 export interface RecordPlace {

@@ -1,12 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
 import { ingestedAtMs } from "../../lib/id.ts";
 import { addCount, addStored, type Histogram, writeHistogram } from "../latency.ts";
-import type { StatBucket, StatVerbs } from "../stats.ts";
+import type { StatVerbs } from "../stats.ts";
+import { chartOf } from "../sum-minutes.ts";
 import type { Connection } from "./connection.ts";
 import * as t from "./schema.ts";
-import { noSums } from "./sum-minutes.ts";
-
-const minuteMs = 60_000;
 
 export function statVerbs({ client, db, writer, hold, reader }: Connection): StatVerbs {
   // The last entry of `delivery_by_state` for the state. One statement, so that both answers are of one moment.
@@ -58,24 +56,7 @@ export function statVerbs({ client, db, writer, hold, reader }: Connection): Sta
         }
       }),
 
-    async stats(tenantKey, { from, to, bucketMs }) {
-      const bucketMinutes = bucketMs / minuteMs;
-      const first = Math.floor(from / bucketMs);
-      const last = Math.floor(to / bucketMs);
-      const { buckets, total } = await reader.run("stats", {
-        tenantKey,
-        from: first * bucketMinutes,
-        to: (last + 1) * bucketMinutes - 1,
-        bucketMinutes,
-      });
-      return {
-        buckets: Array.from(
-          { length: last - first + 1 },
-          (_, i): StatBucket => ({ at: (first + i) * bucketMs, ...(buckets.get(first + i) ?? noSums) }),
-        ),
-        total,
-      };
-    },
+    stats: (tenantKey, range) => chartOf(range, (minutes) => reader.run("stats", { tenantKey, ...minutes })),
 
     async waiting(tenantKey) {
       const { records, oldestSeq } = selectWaiting.get(tenantKey) ?? { records: 0, oldestSeq: null };

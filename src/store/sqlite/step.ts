@@ -1,23 +1,8 @@
 import type { Database } from "bun:sqlite";
-
-/** Which rows of a list come next, and how much of them. */
-export interface StepParams<Key = number> {
-  keys: readonly Key[];
-  bytes: number;
-}
-
-/** Rows in the order of their keys. */
-export interface Step<Row> {
-  rows: Row[];
-  /** Keys that were looked at, those that are gone among them. */
-  taken: number;
-}
+import { bytesBeside, type Step, type StepParams } from "../steps.ts";
 
 /** A row of a step, whose columns go from thread to thread. */
 export type StepRow = Record<string, string | number | Uint8Array | null>;
-
-/** What a row takes beside its texts and bytes. */
-export const bytesBeside = 300;
 
 function sizeOf(row: StepRow): number {
   let size = bytesBeside;
