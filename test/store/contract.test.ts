@@ -54,6 +54,7 @@ for (const suite of suites) suite(sqliteBackend);
 
 /** Those that PostgreSQL passes. */
 const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [limitsContract];
+const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [inboxContract];
 
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suitesOfPostgres) suite(postgresBackend);

@@ -429,7 +429,7 @@ CREATE TABLE "inbox_delivery" (
 	"event_id" text NOT NULL,
 	"answered_status" integer,
 	"is_test" boolean NOT NULL,
-	"headers" json NOT NULL,
+	"headers" text NOT NULL,
 	"body" "bytea" NOT NULL,
 	CONSTRAINT "inbox_delivery_tenant_key_key_pk" PRIMARY KEY("tenant_key","key"),
 	CONSTRAINT "inbox_delivery_status" CHECK ("inbox_delivery"."answered_status" between 200 and 599)

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, integer, json, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, check, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { bytes, whole } from "./columns.ts";
 import { tenant } from "./schema.ts";
 
@@ -36,7 +36,8 @@ export const inboxDelivery = pgTable(
     /** Null: it is not answered. */
     answeredStatus: integer("answered_status"),
     isTest: boolean("is_test").notNull(),
-    headers: json("headers").$type<Readonly<Record<string, string>>>().notNull(),
+    /** As JSON: the client would encode it once more for a column of JSON. */
+    headers: text("headers").notNull(),
     body: bytes("body").notNull(),
   },
   (t) => [

@@ -16,6 +16,7 @@ import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
 import { createLimits } from "./limits.ts";
+import { inboxVerbs } from "./inbox.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -136,6 +137,7 @@ export async function openPostgresStore({
     ...credentials,
     findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
+    ...inboxVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => 0,
     reclaim: async () => false,
