@@ -1,5 +1,7 @@
 import { SQL } from "bun";
-import { drizzle, type PgRemoteDatabase } from "drizzle-orm/pg-proxy";
+import { DrizzleQueryError } from "drizzle-orm/errors";
+import { PgDialect, type PreparedQueryConfig } from "drizzle-orm/pg-core";
+import { PgRemoteDatabase, PgRemoteSession, type PreparedQuery } from "drizzle-orm/pg-proxy";
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable } from "./faults.ts";
@@ -168,6 +170,24 @@ export function createPool(options: PoolOptions): Pool {
   };
 }
 
-/** Drizzle's builder over whatever runs its statements: so those have the deadlines and the errors of all the others. */
-const builderOver = (run: (text: string, values: Value[]) => Promise<unknown[][]>): PgRemoteDatabase =>
-  drizzle(async (text, values) => ({ rows: await run(text, values) }));
+/** Drizzle's builder over whatever runs its statements: so those have the deadlines of all the others. */
+function builderOver(run: (text: string, values: Value[]) => Promise<unknown[][]>): PgRemoteDatabase {
+  const dialect = new PgDialect();
+  const session = new BareSession(async (text, values) => ({ rows: await run(text, values) }), dialect, undefined);
+  return new PgRemoteDatabase(dialect, session, undefined);
+}
+
+/** Its errors are those of what runs the statements: drizzle puts them into one of its own, which would say nothing to us. */
+class BareSession extends PgRemoteSession<Record<string, never>, Record<string, never>> {
+  override prepareQuery<T extends PreparedQueryConfig>(
+    ...given: Parameters<PgRemoteSession<Record<string, never>, Record<string, never>>["prepareQuery"]>
+  ): PreparedQuery<T> {
+    const prepared = super.prepareQuery<T>(...given);
+    const execute = prepared.execute.bind(prepared);
+    prepared.execute = (values) =>
+      execute(values).catch((error: unknown) => {
+        throw error instanceof DrizzleQueryError ? error.cause : error;
+      });
+    return prepared;
+  }
+}

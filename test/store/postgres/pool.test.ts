@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import { DomainError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { OutcomeUnknown, sqlStateOf } from "../../../src/store/postgres/faults.ts";
@@ -67,6 +68,19 @@ describeWithPostgres("a pool of connections", () => {
     });
     expect(await refusalOf(refused)).toBe("refused");
     expect([...(await pool.read("select a from kept order by a"))]).toEqual([{ a: 1 }, { a: 2 }]);
+  });
+
+  test("what the builder's statements fail with is what all others do", async () => {
+    const { pool } = await open();
+    expect(await refusalOf(pool.db.execute(sql.raw(failing("53300"))))).toBe("storage_unavailable");
+    let tries = 0;
+    await pool.transact(async ({ db }) => {
+      tries += 1;
+      if (tries === 1) await db.execute(sql.raw(failing("40001")));
+    });
+    expect(tries).toBe(2);
+    const refused = pool.transact(({ db }) => db.execute(sql.raw(failing("23505"))));
+    expect(sqlStateOf(await refusalOf(refused))).toBe("23505");
   });
 
   test("a killed connection leaves open what became of a write, and nothing of a read", async () => {
