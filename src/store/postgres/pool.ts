@@ -30,6 +30,8 @@ export interface Pool {
    * @throws as `write`
    */
   transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Several reads of one moment: all see what was committed before the first one. @throws as `read` */
+  snapshot<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Ends every connection, whatever is under way; later calls are refused. */
   close(): Promise<void>;
 }
@@ -133,35 +135,45 @@ export function createPool(options: PoolOptions): Pool {
     return fault === "lost" ? "passing" : fault;
   };
 
+  const inTransaction =
+    <T>(isolation: "read committed" | "repeatable read read only", work: (tx: Transaction) => Promise<T>) =>
+    (sql: SQL): Promise<T> =>
+      withDeadline(sql, (extend) =>
+        sql.begin(`isolation level ${isolation}`, (tx): Promise<T> => {
+          return work({
+            db: builderOver(async (text, values) => {
+              const rows = await tx.unsafe(text, [...values]).values();
+              extend();
+              return rows;
+            }),
+            async run<Row>(text: string, values: readonly Value[] = []) {
+              const rows = await tx.unsafe<Row[]>(text, [...values]);
+              extend();
+              return rows;
+            },
+          });
+        }),
+      ) as Promise<T>;
+
   return {
     db: builderOver((text, values) => attempt(queryValues(text, values), harmless)),
     read: (text, values = []) => attempt(query(text, values), harmless),
     write: (text, values = []) => attempt(query(text, values), faultOf),
     transact<T>(work: (tx: Transaction) => Promise<T>) {
       let isCommitting = false;
-      const begin = (sql: SQL) => {
+      const begin = inTransaction("read committed", async (tx) => {
+        const result = await work(tx);
+        isCommitting = true;
+        return result;
+      });
+      const run = (sql: SQL) => {
         isCommitting = false;
-        return withDeadline(sql, (extend) =>
-          sql.begin(async (tx): Promise<T> => {
-            const result = await work({
-              db: builderOver(async (text, values) => {
-                const rows = await tx.unsafe(text, [...values]).values();
-                extend();
-                return rows;
-              }),
-              async run<Row>(text: string, values: readonly Value[] = []) {
-                const rows = await tx.unsafe<Row[]>(text, [...values]);
-                extend();
-                return rows;
-              },
-            });
-            isCommitting = true;
-            return result;
-          }),
-        );
+        return begin(sql);
       };
-      return attempt(begin, (error) => (isCommitting ? faultOf(error) : harmless(error))) as Promise<T>;
+      return attempt(run, (error) => (isCommitting ? faultOf(error) : harmless(error)));
     },
+    snapshot: <T>(work: (tx: Transaction) => Promise<T>) =>
+      attempt(inTransaction("repeatable read read only", work), harmless),
     async close() {
       closed = true;
       await current?.close({ timeout: 0 });

@@ -83,6 +83,18 @@ describeWithPostgres("a pool of connections", () => {
     expect(sqlStateOf(await refusalOf(refused))).toBe("23505");
   });
 
+  test("a snapshot is of one moment", async () => {
+    const { pool } = await open();
+    await pool.write("create table kept (a int)");
+    const count = "select count(*)::int as n from kept";
+    const seen = await pool.snapshot(async (tx) => {
+      const before = await tx.run(count);
+      await pool.write("insert into kept values (1)");
+      return [before[0], (await tx.run(count))[0]];
+    });
+    expect(seen).toEqual([{ n: 0 }, { n: 0 }]);
+  });
+
   test("a killed connection leaves open what became of a write, and nothing of a read", async () => {
     const { pool } = await open();
     const write = refusalOf(pool.write("select pg_sleep(60), 'write'"));
