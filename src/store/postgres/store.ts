@@ -26,6 +26,7 @@ import { makePartitions } from "./partitions.ts";
 import { createPool } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
+import { createSandboxBooks } from "./sandbox-books.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { webhookVerbs } from "./webhooks.ts";
@@ -155,6 +156,9 @@ export async function openPostgresStore({
     sandboxBooks: null as never,
     limits: createLimits({ pool, clock }),
     jobs,
+    sandboxBooks: createSandboxBooks(connection),
+    limits: createMemoryLimits(clock),
+    jobs: everyJob,
     lease: {
       mayStart: membership.mayStart,
       living: () => living,
