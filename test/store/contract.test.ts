@@ -53,8 +53,12 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
 for (const suite of suites) suite(sqliteBackend);
 
 /** Those that PostgreSQL passes. */
-const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [limitsContract];
-const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [inboxContract];
+const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [
+  inboxContract,
+  verificationsContract,
+  chargesContract,
+  limitsContract,
+];
 
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suitesOfPostgres) suite(postgresBackend);

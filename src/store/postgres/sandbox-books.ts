@@ -1,7 +1,9 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { SandboxBooks, SandboxTransaction } from "../sandbox-books.ts";
+import * as billing from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
 import * as t from "./sandbox-schema.ts";
+import type { WriteTransaction } from "./writes.ts";
 
 /** What the built-in payment processor remembers. Its rows belong to no tenant, as they would elsewhere. */
 export function createSandboxBooks({ pool, writes }: Pick<Connection, "pool" | "writes">): SandboxBooks {
@@ -51,4 +53,17 @@ export function createSandboxBooks({ pool, writes }: Pick<Connection, "pool" | "
       await pool.write("update sandbox_card set forgotten = true where token = $1", [token]);
     },
   };
+}
+
+/** The sandbox forgets whom a closed billing account belonged to; in the transaction that closes it. */
+export async function forgetSandboxCustomer({ db }: WriteTransaction, accountKey: number): Promise<void> {
+  const { reference, cardToken } = t.sandboxTransaction;
+  const references = db
+    .select({ reference: billing.charge.reference })
+    .from(billing.charge)
+    .where(eq(billing.charge.accountKey, accountKey));
+  const isTheirs = inArray(reference, references);
+  const tokens = db.select({ token: cardToken }).from(t.sandboxTransaction).where(isTheirs);
+  await db.update(t.sandboxCard).set({ email: "" }).where(inArray(t.sandboxCard.token, tokens));
+  await db.update(t.sandboxTransaction).set({ email: "" }).where(isTheirs);
 }

@@ -9,14 +9,16 @@ import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
+import { billingVerbs } from "./billing.ts";
 import { changeChannel, createChanges } from "./changes.ts";
+import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
+import { inboxVerbs } from "./inbox.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
 import { createLimits } from "./limits.ts";
-import { inboxVerbs } from "./inbox.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -27,6 +29,7 @@ import { createPool } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
+import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { webhookVerbs } from "./webhooks.ts";
@@ -104,7 +107,6 @@ export async function openPostgresStore({
     },
     onFailure: failed("change"),
   });
-  await membership.start();
   const jobs = createJobs({
     pool,
     clock: machineClock,
@@ -112,7 +114,7 @@ export async function openPostgresStore({
     mayStart: membership.mayStart,
     onFailure: failed("job"),
   });
-  changes.beginAt(await membership.start());
+  await membership.start();
   await jobs.seek();
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
@@ -139,6 +141,9 @@ export async function openPostgresStore({
     findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
     ...inboxVerbs(connection),
+    ...billingVerbs(connection),
+    ...chargeVerbs(connection),
+    ...settlementVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => 0,
     reclaim: async () => false,
@@ -153,12 +158,9 @@ export async function openPostgresStore({
 
   return {
     store,
-    sandboxBooks: null as never,
+    sandboxBooks: createSandboxBooks(connection),
     limits: createLimits({ pool, clock }),
     jobs,
-    sandboxBooks: createSandboxBooks(connection),
-    limits: createMemoryLimits(clock),
-    jobs: everyJob,
     lease: {
       mayStart: membership.mayStart,
       living: () => living,

@@ -6,15 +6,14 @@ import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
 import type { WriteTransaction } from "./writes.ts";
 
+/** A tenant that the transaction has locked, as it is by now. */
+export type ChangingTenant = Pick<HeldTenant, "tenant">;
+
 /**
  * Writes what changes about a tenant that is held to its row and its held, and has it told; nothing to change is no write.
  * What lanes have been granted of a quota ends with its tier: a lower one holds at once.
  */
-export async function changeTenant(
-  tx: WriteTransaction,
-  held: Pick<HeldTenant, "tenant">,
-  change: TenantChange,
-): Promise<void> {
+export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, change: TenantChange): Promise<void> {
   if (Object.keys(change).length === 0) return;
   const before = held.tenant;
   const { loginEmail: _, ...changed } = change;

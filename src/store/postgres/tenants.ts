@@ -1,10 +1,12 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
 import { changed } from "../../domain/change.ts";
+import { leaveTenant } from "../../domain/invoices.ts";
 import { emailTaken } from "../../domain/standing.ts";
 import type { Tenant, TenantChange } from "../../domain/tenant.ts";
 import {
   isTaken,
   loginEmailOf,
+  losesLogin,
   replacePassword,
   toEmail,
   toPassword,
@@ -12,17 +14,17 @@ import {
   toTier,
 } from "../../domain/tenant-change.ts";
 import { openMonth } from "../../domain/tenant-state.ts";
+import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
+import { accountOf, openVerificationOf } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
-import { countersOf, lockTenant, tenantColumns } from "./held-tenants.ts";
+import { countersOf, hold, lockTenant, tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
+import { loadBooksOf, openBooksOf, recordPlan, writeBooks } from "./open-books.ts";
 import * as t from "./schema.ts";
 import { changeTenant, holderOf } from "./tenant-rows.ts";
 
-export function tenantVerbs({
-  pool,
-  writes,
-}: Connection): Omit<TenantVerbs, "eraseDeleted" | "releaseUnverifiedEmail"> {
+export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
   const { db } = pool;
   const byId = db
     .select(tenantColumns)
@@ -40,6 +42,7 @@ export function tenantVerbs({
   const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
     forTenant(tenantKey, async (held, tx) => {
       await changeTenant(tx, held, decide(held.tenant));
+      await recordPlan(tx, held.tenant, tx.now);
       return held.tenant;
     });
 
@@ -60,11 +63,27 @@ export function tenantVerbs({
         for (const [position, webhook] of webhooks.entries()) {
           await tx.db.insert(t.webhook).values({ ...webhook, tenantKey, position, createdAt: now, used: false });
         }
-        if (verification) throw new Error("TODO: payments");
+        if (verification) {
+          const file = await openBooksOf(tx, tenantKey, { tenant: created }, verification.accountId);
+          await writeBooks(file, openVerification(file, verification.token, null, now), now);
+        }
         return created;
       }),
 
     findTenant: async (id) => (await byId.execute({ id }))[0] ?? null,
+    releaseUnverifiedEmail: (email, unverifiedSince) =>
+      writes.submit(async (tx) => {
+        const holder = await holderOf(tx, email);
+        if (holder === null) return null;
+        const held = await hold(tx, holder);
+        // Whether it has the address still, and what its card says, is certain now that it is locked.
+        const account = await accountOf(tx, holder);
+        if (held.gone || !account || (await holderOf(tx, email)) !== holder) return null;
+        const verification = await openVerificationOf(tx, account.key);
+        if (!losesLogin(held.tenant, account, verification, unverifiedSince)) return null;
+        await changeTenant(tx, held, { loginEmail: null });
+        return held.tenant;
+      }),
     findTenantByLoginEmail: async (email) => (await byLoginEmail.execute({ email }))[0] ?? null,
 
     async listTenants({ offset, limit }) {
@@ -85,7 +104,9 @@ export function tenantVerbs({
       forTenant(tenantKey, async (held, tx) => {
         const decision = toTier(held.tenant, tier, await holderOf(tx, loginEmailOf(tier, held.tenant.email)));
         if (decision.kind === "refused") throw decision.error;
-        await changeTenant(tx, held, decision.change);
+        const file = await loadBooksOf(tx, tenantKey, held);
+        if (file) await writeBooks(file, takeTier(file, decision.change, tx.now), tx.now);
+        else await changeTenant(tx, held, decision.change);
         return held.tenant;
       }),
 
@@ -113,6 +134,8 @@ export function tenantVerbs({
         if (!tenant) return;
         await tx.db.update(t.tenant).set({ deletedAt: now, loginEmail: null }).where(eq(t.tenant.key, tenantKey));
         tx.changed({ ...changed(tenant), kind: "account_deleted" });
+        const file = await loadBooksOf(tx, tenantKey, null);
+        if (file) await writeBooks(file, leaveTenant(file, now), now);
       }),
   };
 }

@@ -1,0 +1,128 @@
+import { eq } from "drizzle-orm";
+import type { Charge } from "../../domain/books.ts";
+import type { BooksChange } from "../../domain/books-change.ts";
+import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
+import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
+import type { BillingVerbs } from "../billing.ts";
+import { chargeOf, required } from "./billing-rows.ts";
+import * as t from "./billing-schema.ts";
+import type { Connection } from "./connection.ts";
+import { type LoadedBooks, loadBooks, lockCharge, writeBooks, writeCharge } from "./open-books.ts";
+import { forgetSandboxCustomer } from "./sandbox-books.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+type Verbs = Pick<
+  BillingVerbs,
+  | "prepareUpgrade"
+  | "endMonth"
+  | "settleUp"
+  | "prepareAttempt"
+  | "markSent"
+  | "keepWaiting"
+  | "lookUpSoon"
+  | "settleRefund"
+  | "closeBooks"
+  | "findCharge"
+  | "adoptCharge"
+>;
+
+/** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
+export function chargeVerbs({ pool, writes }: Connection): Verbs {
+  /** The charge that a change adds, once it is written. */
+  async function addedBy(file: LoadedBooks, change: BooksChange | null, now: number): Promise<Charge | null> {
+    await writeBooks(file, change, now);
+    return change?.addsCharge ? chargeOf(file.tx, change.addsCharge.reference) : null;
+  }
+
+  const requiredCharge = async (tx: WriteTransaction, reference: string): Promise<Charge> =>
+    required(await lockCharge(tx, reference), "The charge");
+
+  async function accountOfInvoice({ db }: WriteTransaction, key: number): Promise<number> {
+    const [row] = await db.select({ accountKey: t.invoice.accountKey }).from(t.invoice).where(eq(t.invoice.key, key));
+    return required(row, `Invoice ${key}`).accountKey;
+  }
+
+  return {
+    prepareUpgrade: (accountKey, order, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, accountKey);
+        return addedBy(file, orderUpgrade(file, order, now), now);
+      }),
+
+    endMonth: (accountKey, invoice, nextInvoiceAt, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, accountKey);
+        await writeBooks(file, endMonth(file, invoice, nextInvoiceAt, now), now);
+      }),
+
+    settleUp: (accountKey, order, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, accountKey);
+        await writeBooks(file, settleUp(file, order, now), now);
+      }),
+
+    prepareAttempt: (invoiceKey, charge, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, await accountOfInvoice(tx, invoiceKey));
+        return addedBy(file, beginAttempt(file, invoiceKey, charge, now), now);
+      }),
+
+    markSent: (reference, times, now) =>
+      writes.submit(async (tx) => {
+        const charge = await requiredCharge(tx, reference);
+        const change = sendCharge(charge, times, now);
+        await writeCharge(tx, charge, change, now);
+        return change !== null;
+      }),
+
+    keepWaiting: (reference, until, now) =>
+      writes.submit(async (tx) => {
+        const charge = await requiredCharge(tx, reference);
+        await writeCharge(tx, charge, keepWaiting(charge, until), now);
+      }),
+
+    lookUpSoon: (reference, now) =>
+      writes.submit(async (tx): Promise<number | null> => {
+        const charge = await lockCharge(tx, reference);
+        if (!charge) return null;
+        await writeCharge(tx, charge, lookUpSoon(charge, now), now);
+        return charge.accountKey;
+      }),
+
+    findCharge: (reference) => chargeOf(pool, reference),
+
+    adoptCharge: (accountKey, found, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, accountKey);
+        if (await chargeOf(tx, found.reference)) return;
+        await writeBooks(file, adoptCharge(file, found, now), now);
+      }),
+
+    settleRefund: (reference, refund, refundAt, now) =>
+      writes.submit(async (tx) => {
+        const charge = await requiredCharge(tx, reference);
+        await writeCharge(tx, charge, { key: charge.key, refund, refundAt }, now);
+      }),
+
+    closeBooks: (accountKey, now) =>
+      writes.submit(async (tx) => {
+        const file = await loadBooks(tx, accountKey);
+        const account = closeBooks(file.account);
+        if (!account) return;
+        // The sandbox is in this database too, and knows the address that the card was verified with.
+        await forgetSandboxCustomer(tx, accountKey);
+        await eraseBooks(tx, accountKey);
+        await writeBooks(file, { account }, now);
+      }),
+  };
+}
+
+/** All but the amounts, dates and references of charges. */
+async function eraseBooks({ db }: WriteTransaction, accountKey: number): Promise<void> {
+  await db.delete(t.cardVerification).where(eq(t.cardVerification.accountKey, accountKey));
+  await db.delete(t.planPeriod).where(eq(t.planPeriod.accountKey, accountKey));
+  await db.delete(t.invoiceDay).where(eq(t.invoiceDay.accountKey, accountKey));
+  const forgotten = { invoiceKey: null, cardKey: null, reason: null, pageUrl: null };
+  await db.update(t.charge).set(forgotten).where(eq(t.charge.accountKey, accountKey));
+  await db.delete(t.invoice).where(eq(t.invoice.accountKey, accountKey));
+}

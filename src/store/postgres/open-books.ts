@@ -1,0 +1,268 @@
+import { eq, sql } from "drizzle-orm";
+import type { CardVerification, Charge } from "../../domain/books.ts";
+import {
+  type BooksChange,
+  type CardToAdd,
+  type ChargeChange,
+  type ChargeToAdd,
+  changePeriod,
+  type InvoiceToAdd,
+  type OpenBooks,
+  type OpenInvoice,
+  type PeriodChange,
+  type RowKey,
+} from "../../domain/books-change.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import { isTaken } from "../../domain/tenant-change.ts";
+import {
+  type AccountRow,
+  accountByKey,
+  accountColumns,
+  cardInUse,
+  chargeByKey,
+  chargeOf,
+  type InvoiceRow,
+  openChargesOf,
+  openInvoicesOf,
+  openPeriodOf,
+  openVerificationOf,
+  required,
+} from "./billing-rows.ts";
+import * as t from "./billing-schema.ts";
+import { lockTenant } from "./held-tenants.ts";
+import { type ChangingTenant, changeTenant, holderOf } from "./tenant-rows.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+/**
+ * What decisions about payments are made on, and where the changes that they name are written.
+ *
+ * Whoever decides has locked the account until the end of the transaction, and its tenant before it: verbs of the tenant
+ * come to its books afterwards, and two that lock in two orders wait for each other. So of two reports about one payment
+ * the second one sees what the first one did, at whatever node they came in.
+ */
+export interface LoadedBooks extends OpenBooks {
+  readonly tx: WriteTransaction;
+  readonly account: AccountRow;
+  /** Null when the tenant has been deleted. */
+  readonly held: ChangingTenant | null;
+}
+
+/** Locks an account and its tenant, and reads what is open. */
+export async function loadBooks(tx: WriteTransaction, accountKey: number): Promise<LoadedBooks> {
+  for (;;) {
+    const { tenantKey } = await accountByKey(tx, accountKey);
+    const tenant = tenantKey === null ? null : await lockTenant(tx, tenantKey);
+    const account = await lockAccount(tx, eq(t.billingAccount.key, accountKey));
+    // It may have been left by its tenant meanwhile.
+    if (account?.tenantKey === tenantKey) return read(tx, account, tenant && { tenant });
+  }
+}
+
+/** As `loadBooks`, of a tenant that is locked already; null when it never had to do with payments. */
+export async function loadBooksOf(
+  tx: WriteTransaction,
+  tenantKey: number,
+  held: ChangingTenant | null,
+): Promise<LoadedBooks | null> {
+  const account = await lockAccount(tx, eq(t.billingAccount.tenantKey, tenantKey));
+  return account && read(tx, account, held);
+}
+
+/** As `loadBooksOf`; an account is made if there is none. */
+export async function openBooksOf(
+  tx: WriteTransaction,
+  tenantKey: number,
+  held: ChangingTenant,
+  newAccountId: string,
+): Promise<LoadedBooks> {
+  const found = await loadBooksOf(tx, tenantKey, held);
+  if (found) return found;
+  const [account] = await tx.db
+    .insert(t.billingAccount)
+    .values({ id: newAccountId, tenantKey, state: "active" })
+    .returning(accountColumns);
+  return read(tx, required(account, "A new billing account"), held);
+}
+
+/** The books of a charge, and the charge as it is now that they are locked. @throws when no charge has the reference */
+export async function loadCharge(
+  tx: WriteTransaction,
+  reference: string,
+): Promise<{ file: LoadedBooks; charge: Charge }> {
+  const { key, accountKey } = required(await chargeOf(tx, reference), "The charge");
+  const file = await loadBooks(tx, accountKey);
+  return { file, charge: await chargeByKey(tx, key) };
+}
+
+/** A charge by itself: only its account is locked. Null when none has the reference. */
+export async function lockCharge(tx: WriteTransaction, reference: string): Promise<Charge | null> {
+  const found = await chargeOf(tx, reference);
+  if (!found) return null;
+  await lockAccount(tx, eq(t.billingAccount.key, found.accountKey));
+  return chargeByKey(tx, found.key);
+}
+
+/** Null changes nothing. After anything else the biller looks at the account again. */
+export async function writeBooks(books: LoadedBooks, change: BooksChange | null, now: number): Promise<void> {
+  if (change) await apply(books, change, now);
+}
+
+/** As `writeBooks`, of a charge that was locked by itself. */
+export async function writeCharge(
+  tx: WriteTransaction,
+  { accountKey }: Charge,
+  change: ChargeChange | null,
+  now: number,
+): Promise<void> {
+  if (!change) return;
+  await patchCharge(tx, change, null);
+  await touch(tx, accountKey, {}, now);
+}
+
+/** A tenant that is locked has changed: that may begin or end the days that are charged. */
+export async function recordPlan(tx: WriteTransaction, tenant: Tenant, now: number): Promise<void> {
+  const account = await lockAccount(tx, eq(t.billingAccount.tenantKey, tenant.key));
+  const period = account && changePeriod({ account, tenant, period: await openPeriodOf(tx, account.key) }, now);
+  if (period) await writePeriod(tx, account.key, period);
+}
+
+async function lockAccount({ db }: WriteTransaction, where: ReturnType<typeof eq>): Promise<AccountRow | null> {
+  const [row] = await db.select(accountColumns).from(t.billingAccount).where(where).for("update");
+  return row ?? null;
+}
+
+async function read(tx: WriteTransaction, account: AccountRow, held: ChangingTenant | null): Promise<LoadedBooks> {
+  const invoices: OpenInvoice[] = [];
+  for (const row of await openInvoicesOf(tx, account.key)) invoices.push(await toOpenInvoice(tx, row, account));
+  return {
+    tx,
+    account,
+    held,
+    tenant: held?.tenant ?? null,
+    verification: await openVerificationOf(tx, account.key),
+    card: await cardInUse(tx, account),
+    charges: await openChargesOf(tx, account.key),
+    invoices,
+    period: await openPeriodOf(tx, account.key),
+  };
+}
+
+async function toOpenInvoice(
+  tx: WriteTransaction,
+  { newEmail, newPasswordHash, ...invoice }: InvoiceRow,
+  { tenantKey }: AccountRow,
+): Promise<OpenInvoice> {
+  if (newEmail === null || newPasswordHash === null) return { ...invoice, login: null };
+  const holder = await holderOf(tx, newEmail.toLowerCase());
+  return {
+    ...invoice,
+    login: { email: newEmail, passwordHash: newPasswordHash, isTaken: isTaken(holder, tenantKey) },
+  };
+}
+
+/** Rows that let something go come before those that take it: days, the one open charge of an invoice, the one open page. */
+async function apply({ tx, account: { key: accountKey }, held }: LoadedBooks, change: BooksChange, now: number) {
+  const { account = {}, verification, addsVerification, addsCharge, addsInvoice, period } = change;
+  const card = change.addsCard ? await addCard(tx, accountKey, change.addsCard) : null;
+  for (const { key, ...fields } of change.cards ?? []) {
+    if (hasFields(fields)) await tx.db.update(t.savedCard).set(fields).where(eq(t.savedCard.key, key));
+  }
+  for (const { key, login, ...fields } of change.invoices ?? []) {
+    const patch = { ...fields, ...(login === null && { newEmail: null, newPasswordHash: null }) };
+    if (hasFields(patch)) await tx.db.update(t.invoice).set(patch).where(eq(t.invoice.key, key));
+  }
+  for (const key of change.freesDaysOf ?? []) await tx.db.delete(t.invoiceDay).where(eq(t.invoiceDay.invoiceKey, key));
+  for (const charge of change.charges ?? []) await patchCharge(tx, charge, card);
+  const invoice = addsInvoice ? await addInvoice(tx, accountKey, addsInvoice) : null;
+  const charge = addsCharge ? await addCharge(tx, accountKey, addsCharge, invoice) : null;
+  if (verification) await patchVerification(tx, verification, charge);
+  if (addsVerification) {
+    await tx.db.insert(t.cardVerification).values({ ...addsVerification, accountKey, state: "open" });
+  }
+  const { cardKey, ...fields } = account;
+  await touch(tx, accountKey, { ...fields, ...(cardKey !== undefined && { cardKey: rowKey(cardKey, card) }) }, now);
+  if (change.removesCard !== undefined) await tx.db.delete(t.savedCard).where(eq(t.savedCard.key, change.removesCard));
+  if (period) await writePeriod(tx, accountKey, period);
+  if (held && change.tenant) await changeTenant(tx, held, change.tenant);
+}
+
+/** The account, with what changes in its own row: the biller is to look at it, and who has read it has read what was. */
+async function touch(
+  { db }: WriteTransaction,
+  accountKey: number,
+  fields: Partial<typeof t.billingAccount.$inferInsert>,
+  now: number,
+): Promise<void> {
+  await db
+    .update(t.billingAccount)
+    .set({ ...fields, dueAt: now, version: sql`${t.billingAccount.version} + 1` })
+    .where(eq(t.billingAccount.key, accountKey));
+}
+
+async function patchCharge({ db }: WriteTransaction, { key, cardKey, ...fields }: ChargeChange, card: number | null) {
+  const patch = { ...fields, ...(cardKey !== undefined && { cardKey: rowKey(cardKey, card) }) };
+  if (hasFields(patch)) await db.update(t.charge).set(patch).where(eq(t.charge.key, key));
+}
+
+async function patchVerification(
+  { db }: WriteTransaction,
+  { key, chargeKey, ...fields }: NonNullable<BooksChange["verification"]>,
+  charge: number | null,
+): Promise<void> {
+  const patch: Partial<CardVerification> = {
+    ...fields,
+    ...(chargeKey !== undefined && { chargeKey: rowKey(chargeKey, charge) }),
+  };
+  if (hasFields(patch)) await db.update(t.cardVerification).set(patch).where(eq(t.cardVerification.key, key));
+}
+
+async function addCard({ db }: WriteTransaction, accountKey: number, card: CardToAdd): Promise<number> {
+  const [added] = await db
+    .insert(t.savedCard)
+    .values({ ...card, accountKey })
+    .returning({ key: t.savedCard.key });
+  return required(added, "A new card").key;
+}
+
+async function addInvoice(
+  { db }: WriteTransaction,
+  accountKey: number,
+  { lines, days, login, ...invoice }: InvoiceToAdd,
+): Promise<number> {
+  const [added] = await db
+    .insert(t.invoice)
+    .values({
+      ...invoice,
+      accountKey,
+      state: "open",
+      lines: JSON.stringify(lines),
+      newEmail: login?.email ?? null,
+      newPasswordHash: login?.passwordHash ?? null,
+    })
+    .returning({ key: t.invoice.key });
+  const { key } = required(added, "A new invoice");
+  for (const { day, tier } of days) await db.insert(t.invoiceDay).values({ accountKey, day, invoiceKey: key, tier });
+  return key;
+}
+
+async function addCharge(
+  { db }: WriteTransaction,
+  accountKey: number,
+  { invoiceKey, ...charge }: ChargeToAdd,
+  invoice: number | null,
+): Promise<number> {
+  const [added] = await db
+    .insert(t.charge)
+    .values({ ...charge, accountKey, invoiceKey: rowKey(invoiceKey, invoice) })
+    .returning({ key: t.charge.key });
+  return required(added, "A new charge").key;
+}
+
+async function writePeriod({ db }: WriteTransaction, accountKey: number, { ends, starts, at }: PeriodChange) {
+  if (ends !== null) await db.update(t.planPeriod).set({ endedAt: at }).where(eq(t.planPeriod.key, ends));
+  if (starts !== null) await db.insert(t.planPeriod).values({ accountKey, tier: starts, startedAt: at });
+}
+
+const hasFields = (patch: object): boolean => Object.keys(patch).length > 0;
+
+const rowKey = (key: RowKey | null, added: number | null): number | null => (key === "added" ? added : key);

@@ -1,0 +1,52 @@
+import type { CardVerification, Charge } from "../../domain/books.ts";
+import { failCharge, type PaymentOutcome, payCharge, payVerification } from "../../domain/payments.ts";
+import type { Tenant } from "../../domain/tenant.ts";
+import { confirmCharge } from "../../domain/verifications.ts";
+import type { BillingVerbs, PaymentSettled } from "../billing.ts";
+import { chargeByKey, openVerificationOf } from "./billing-rows.ts";
+import type { Connection } from "./connection.ts";
+import { type LoadedBooks, loadCharge, writeBooks } from "./open-books.ts";
+
+type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCharge" | "awaitConfirmation">;
+
+/** What became of charges: each verb compares with what it finds, so that of two reports about one payment one counts. */
+export function settlementVerbs({ writes }: Connection): Verbs {
+  async function settled(
+    file: LoadedBooks,
+    { key }: Charge,
+    { kind, change }: PaymentOutcome,
+    now: number,
+  ): Promise<PaymentSettled> {
+    await writeBooks(file, change, now);
+    return { kind, charge: await chargeByKey(file.tx, key), tenant: file.held?.tenant ?? null };
+  }
+
+  return {
+    settleVerification: (reference, card, { transactionId }, nextInvoiceAt, now) =>
+      writes.submit(async (tx) => {
+        const { file, charge } = await loadCharge(tx, reference);
+        return settled(file, charge, payVerification(file, charge, { card, transactionId, nextInvoiceAt }, now), now);
+      }),
+
+    settleCharge: (reference, payment, now) =>
+      writes.submit(async (tx) => {
+        const { file, charge } = await loadCharge(tx, reference);
+        return settled(file, charge, payCharge(file, charge, payment, now), now);
+      }),
+
+    failCharge: (reference, failure, after, now) =>
+      writes.submit(async (tx): Promise<Tenant | null> => {
+        const { file, charge } = await loadCharge(tx, reference);
+        await writeBooks(file, failCharge(file, charge, failure, after, now), now);
+        return file.held?.tenant ?? null;
+      }),
+
+    awaitConfirmation: (reference, pageUrl, { token }, lookUpAt, now) =>
+      writes.submit(async (tx): Promise<CardVerification | null> => {
+        const { file, charge } = await loadCharge(tx, reference);
+        const change = confirmCharge(file, charge, { pageUrl, lookUpAt, token }, now);
+        await writeBooks(file, change, now);
+        return change && openVerificationOf(tx, charge.accountKey);
+      }),
+  };
+}
