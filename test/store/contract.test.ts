@@ -58,6 +58,7 @@ const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [
   verificationsContract,
   chargesContract,
   limitsContract,
+  billingLockContract,
 ];
 
 describeWithPostgres("with PostgreSQL", () => {

@@ -10,6 +10,7 @@ import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
 import { billingVerbs } from "./billing.ts";
+import { createBillingLock } from "./billing-lock.ts";
 import { changeChannel, createChanges } from "./changes.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
@@ -169,7 +170,7 @@ export async function openPostgresStore({
         leaseListener = listener;
       },
     },
-    billingLock: null as never,
+    billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
   };
 
