@@ -74,7 +74,10 @@ describeWithPostgres("nodes", () => {
 
   test("that have not heeded what others changed do not count a heartbeat", async () => {
     const pool = await open();
-    const { membership, time, whenFailed } = await member(pool, { heed: () => Promise.reject(new Error("not yet")) });
+    let heeds = true;
+    const heed = () => (heeds ? Promise.resolve() : Promise.reject(new Error("not yet")));
+    const { membership, time, whenFailed } = await member(pool, { heed });
+    heeds = false;
     for (let beats = 0; beats < 3; beats++) {
       const failed = whenFailed();
       time.advance(3_000);
