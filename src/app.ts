@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { jwt } from "@elysiajs/jwt";
 import { aboutRoutes } from "./accounts/about-routes.ts";
 import { createAccounts } from "./accounts/accounts.ts";
@@ -123,7 +124,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const secretFor = (purpose: string) => deriveSecret(secrets.masterKey, purpose);
   const machine = createMachineWatch({
     folder: storeFolder,
-    minFreeBytes: config.minFreeDiskBytes,
+    // What is in a database elsewhere takes no room here.
+    minFreeBytes: config.databaseUrl === null ? config.minFreeDiskBytes : 0,
     clock,
     log,
     shed: (count) => server.shed(count),
@@ -336,8 +338,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   async function openStoreHere(): Promise<OpenedStore> {
     try {
+      const { databaseUrl, nodeName } = config;
+      const place =
+        databaseUrl === null
+          ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
+          : { url: databaseUrl, nodeName: nodeName ?? hostname() };
       const opened = await openStore({
-        dataDir: storeFolder,
+        ...place,
         clock,
         vault,
         mayGrow: hasRoom,
@@ -352,7 +359,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
           log.write("error", "change.unheeded", {
             error: error instanceof Error ? (error.stack ?? error.message) : String(error),
           }),
-        ...(maxPageCount !== undefined && { maxPageCount }),
       });
       return { ...opened, store: wrapStore(opened.store) };
     } catch (error) {

@@ -17,6 +17,12 @@ export interface Config {
   /** Null: `http://localhost:<port>` of the listener. */
   readonly publicUrl: string | null;
   readonly dataDir: string;
+  /** Null: SQLite, in the data directory. Holds a password. */
+  readonly databaseUrl: string | null;
+  /** Null: in the data directory. */
+  readonly masterKeyFile: string | null;
+  /** Null: the machine's name. */
+  readonly nodeName: string | null;
   readonly signup: "open" | "closed";
   readonly allowTargets: readonly string[];
   readonly blockTargets: readonly string[];

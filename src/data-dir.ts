@@ -1,21 +1,21 @@
 import { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
 import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
-import type { Secrets } from "./secrets.ts";
+import { deriveSecret, type Secrets } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
-const masterKeyFile = "master-key";
+const ownMasterKeyFile = "master-key";
 const sessionSecretFile = "session-secret";
 export const operatorTokenFile = "operator-token";
 const lockFile = "lock.db";
 const serverFile = "server.json";
-const ownFiles: readonly string[] = [masterKeyFile, sessionSecretFile, operatorTokenFile, lockFile, serverFile];
+const ownFiles: readonly string[] = [ownMasterKeyFile, sessionSecretFile, operatorTokenFile, lockFile, serverFile];
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
@@ -33,6 +33,7 @@ const surprisePatienceMs = 1_000;
 const lookEveryMs = 100;
 
 export interface EnterOptions {
+  place?: SecretsPlace;
   clock: Clock;
   /** Ends the waiting. */
   signal: AbortSignal;
@@ -47,13 +48,13 @@ export interface EnterOptions {
  */
 export async function enterDataDir(
   folder: string,
-  { clock, signal, warn, onWaiting }: EnterOptions,
+  { place = inTheFolder, clock, signal, warn, onWaiting }: EnterOptions,
 ): Promise<DataDir | null> {
   const startedAt = clock.monotonicMs();
   let ending: Whereabouts | null = null;
   while (!signal.aborted) {
     try {
-      return openDataDir(folder, warn);
+      return openDataDir(folder, warn, place);
     } catch (error) {
       if (!(error instanceof DataDirInUse)) throw error;
       if (ending === null && error.holder?.stopping) {
@@ -86,6 +87,16 @@ class DataDirInUse extends StartupError {
   }
 }
 
+/** Where the master key is, and what the other secrets are until they have files of their own. */
+export interface SecretsPlace {
+  /** Null: in the folder. */
+  readonly masterKeyFile: string | null;
+  /** Other servers share the database, and so they must share the secrets: those that have no file follow from the master key. */
+  readonly isShared: boolean;
+}
+
+const inTheFolder: SecretsPlace = { masterKeyFile: null, isShared: false };
+
 /**
  * Makes the folder if there is none, closes it to others, takes its lock and reads its secrets. They are generated on the
  * first start, and are on disk before there is a database.
@@ -94,7 +105,11 @@ class DataDirInUse extends StartupError {
  * @throws StartupError when another server holds the folder, it cannot be written or belongs to somebody else, or there is
  * a database without its master key
  */
-export function openDataDir(folder: string, warn: (message: string) => void = () => {}): DataDir {
+export function openDataDir(
+  folder: string,
+  warn: (message: string) => void = () => {},
+  place: SecretsPlace = inTheFolder,
+): DataDir {
   const path = resolve(folder);
   try {
     const made = mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -107,7 +122,7 @@ export function openDataDir(folder: string, warn: (message: string) => void = ()
   closeToOthers(path, warn);
   const lock = takeLock(path);
   try {
-    const secrets = readSecrets(path, warn);
+    const secrets = readSecrets(path, warn, place);
     return {
       path,
       secrets,
@@ -157,7 +172,9 @@ function writeOperatorToken(folder: string): string {
   return token;
 }
 
-const newOperatorToken = () => `svc_op_${randomBytes(24).toString("hex")}`;
+const operatorTokenDigits = 48;
+const operatorTokenFrom = (hex: string) => `svc_op_${hex.slice(0, operatorTokenDigits)}`;
+const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits / 2).toString("hex"));
 
 /**
  * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes
@@ -206,12 +223,49 @@ function linkPolicyOf(name: string): LinkPolicy {
 }
 
 /** Only the master key cannot be replaced: what is in the database opens with no other. */
-function readSecrets(path: string, warn: (message: string) => void): Secrets {
+function readSecrets(path: string, warn: (message: string) => void, place: SecretsPlace): Secrets {
+  const { masterKeyFile, isShared } = place;
   const isStored = sizeOf(join(path, databaseFile)) > 0;
-  const wasStarted = existsSync(join(path, masterKeyFile));
-  if (isStored && !wasStarted) {
+  if (isShared && isStored) {
+    warn(
+      `${join(path, databaseFile)} is not used, as POSTRIDER_DATABASE_URL names another database. What is in it stays there: ` +
+        "to take it along, stop the server and run postrider move.",
+    );
+  }
+  if (!isShared) checkDatabaseFiles(path, masterKeyFile, isStored, warn);
+  const masterKey = masterKeyFile === null ? ownMasterKey(path) : givenMasterKey(masterKeyFile);
+  const derived = (purpose: string) => deriveSecret(masterKey, purpose).toString("hex");
+  const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
+    if (isStored && !isShared && !existsSync(join(path, name)))
+      warn(`${join(path, name)} was missing and has been regenerated: ${lossMeans}.`);
+    return readSecret(path, name, generate);
+  };
+  return {
+    masterKey,
+    sessionSecret: readOrMake(
+      sessionSecretFile,
+      () => (isShared ? derived("session") : randomBytes(32).toString("hex")),
+      "every session has ended, and everyone has to sign in again",
+    ),
+    operatorToken: readOrMake(
+      operatorTokenFile,
+      () => (isShared ? operatorTokenFrom(derived("operator")) : newOperatorToken()),
+      "everything that used the old one, such as a scraper of /metrics, needs the new one",
+    ),
+  };
+}
+
+/** What is missing of a database in the folder must not be made anew. */
+function checkDatabaseFiles(
+  path: string,
+  masterKeyFile: string | null,
+  isStored: boolean,
+  warn: (message: string) => void,
+): void {
+  const wasStarted = existsSync(join(path, ownMasterKeyFile));
+  if (isStored && !wasStarted && masterKeyFile === null) {
     throw new StartupError(
-      `${join(path, masterKeyFile)} is missing, and nothing else can decrypt the API keys and signing keys in ${databaseFile}; ` +
+      `${join(path, ownMasterKeyFile)} is missing, and nothing else can decrypt the API keys and signing keys in ${databaseFile}; ` +
         "it was not regenerated. Try: restore it from a backup, where it is next to the database.",
     );
   }
@@ -226,30 +280,42 @@ function readSecrets(path: string, warn: (message: string) => void): Secrets {
       `${join(path, databaseFile)} was not found, so a new, empty one is created. If there was one before, restore it from a backup.`,
     );
   }
-  const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
-    if (isStored && !existsSync(join(path, name)))
-      warn(`${join(path, name)} was missing and has been regenerated: ${lossMeans}.`);
-    return readSecret(path, name, generate);
-  };
-  const masterKey = readSecret(path, masterKeyFile, () => randomBytes(32).toString("hex"));
-  if (!/^[0-9a-f]{64}$/i.test(masterKey)) {
+}
+
+/** In the folder; made if there is none. */
+function ownMasterKey(path: string): Buffer {
+  const text = readSecret(path, ownMasterKeyFile, () => randomBytes(32).toString("hex"));
+  return (
+    parseMasterKey(text) ??
+    refuse(
+      `${join(path, ownMasterKeyFile)} is damaged: it must contain 64 hexadecimal digits. Try: restore it from a backup; without it, stored keys cannot be decrypted.`,
+    )
+  );
+}
+
+/** Elsewhere, where others put it: never made. */
+function givenMasterKey(file: string): Buffer {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8").trim();
+  } catch (error) {
     throw new StartupError(
-      `${join(path, masterKeyFile)} is damaged: it must contain 64 hexadecimal digits. Try: restore it from a backup; without it, stored keys cannot be decrypted.`,
+      `POSTRIDER_MASTER_KEY_FILE names a file that cannot be read: ${file} (${describe(error)}). Try: check the path and its permissions; a new key is the output of openssl rand -hex 32.`,
     );
   }
-  return {
-    masterKey: Buffer.from(masterKey, "hex"),
-    sessionSecret: readOrMake(
-      sessionSecretFile,
-      () => randomBytes(32).toString("hex"),
-      "every session has ended, and everyone has to sign in again",
-    ),
-    operatorToken: readOrMake(
-      operatorTokenFile,
-      newOperatorToken,
-      "everything that used the old one, such as a scraper of /metrics, needs the new one",
-    ),
-  };
+  return (
+    parseMasterKey(text) ??
+    refuse(
+      `POSTRIDER_MASTER_KEY_FILE names a file that does not contain 64 hexadecimal digits: ${file}. Try: the master-key of the server that the database is from; a new key is the output of openssl rand -hex 32.`,
+    )
+  );
+}
+
+const parseMasterKey = (text: string): Buffer | null =>
+  /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : null;
+
+function refuse(message: string): never {
+  throw new StartupError(message);
 }
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -270,7 +336,7 @@ function readSecret(folder: string, name: string, generate: () => string): strin
   } catch (error) {
     throw new StartupError(`${path} cannot be read (${describe(error)}). Try: check its owner and permissions.`);
   }
-  if (secret !== "" || name === masterKeyFile) return secret;
+  if (secret !== "" || name === ownMasterKeyFile) return secret;
   throw new StartupError(`${path} is empty. Try: restore it from a backup, or delete it to have a new one generated.`);
 }
 

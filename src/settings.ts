@@ -63,6 +63,13 @@ function httpUrl(text: string): string | null {
   return (url.protocol === "http:" || url.protocol === "https:") && isPlain ? url.origin : null;
 }
 
+/** One host, by name or as a folder with its socket (`?path=`), and a database. */
+function isDatabaseUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, pathname, hostname } = new URL(text);
+  return /^postgres(ql)?:$/.test(protocol) && hostname !== "" && !hostname.includes(",") && /^\/[^/]+$/.test(pathname);
+}
+
 const defaultTimeZone = "Africa/Lagos";
 
 function timeZone(text: string): string | null {
@@ -163,6 +170,34 @@ export const settings = {
     doc: "Folder for the database and the generated secrets; created on the first start with mode 0700.",
     example: "/var/lib/postrider",
     parse: (text) => (text === "" ? null : text),
+  }),
+  databaseUrl: setting({
+    env: "POSTRIDER_DATABASE_URL",
+    default: "",
+    doc: "`postgres://user:password@host:port/database` (PostgreSQL 15 to 18) keeps everything there, where up to 32 servers share it; SQLite in the data directory when empty.",
+    example: "postgres://postrider:secret@db.internal:5432/postrider?sslmode=verify-full",
+    isSecret: true,
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      return isDatabaseUrl(text) ? { value: text } : null;
+    },
+  }),
+  masterKeyFile: setting({
+    env: "POSTRIDER_MASTER_KEY_FILE",
+    default: "",
+    doc: "File with the master key, 64 hexadecimal digits; `master-key` in the data directory when empty. Servers that share a database need the same one.",
+    example: "/run/secrets/postrider-master-key",
+    parse: optionalText,
+  }),
+  nodeName: setting({
+    env: "POSTRIDER_NODE_NAME",
+    default: "",
+    doc: "Name of this server among those that share the database; the machine's name when empty.",
+    example: "relay-1",
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      return /^[\w.:-]{1,64}$/.test(text) ? { value: text } : null;
+    },
   }),
   signup: setting({
     env: "POSTRIDER_SIGNUP",

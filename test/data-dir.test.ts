@@ -54,6 +54,75 @@ const refusal = (open: () => unknown): string => {
   return "opened";
 };
 
+describe("the secrets of servers that share a database", () => {
+  const open = (folder: string, masterKeyFile: string | null, isShared = true) => {
+    const warnings: string[] = [];
+    const dataDir = openDataDir(folder, (message) => void warnings.push(message), { masterKeyFile, isShared });
+    dataDir.release();
+    const { masterKey, ...rest } = dataDir.secrets;
+    return { ...rest, masterKey: Buffer.from(masterKey).toString("hex"), warnings };
+  };
+  const keyFile = (text: string) => {
+    const path = join(newFolder(), "key");
+    writeFileSync(path, text);
+    return path;
+  };
+  const key = "0123456789abcdef".repeat(4);
+
+  test("all follow from the same master key, and stay so", () => {
+    const [one, other] = [newFolder(), newFolder()];
+    const first = open(one, keyFile(`${key}\n`));
+    expect(first.masterKey).toBe(key);
+    expect(open(other, keyFile(key))).toEqual(first);
+    expect(open(one, keyFile(key))).toEqual(first);
+    expect(first.operatorToken).toMatch(/^svc_op_[0-9a-f]{48}$/);
+    expect(existsSync(join(one, "master-key"))).toBe(false);
+    expect(readFileSync(join(one, "operator-token"), "utf8").trim()).toBe(first.operatorToken);
+    expect(new Set([first.operatorToken, first.sessionSecret, key]).size).toBe(3);
+  });
+
+  test("of another master key are others", () => {
+    const [one, other] = [key, key.replaceAll("0", "f")].map((text) => open(newFolder(), keyFile(text)));
+    expect(one?.sessionSecret).not.toBe(other?.sessionSecret);
+    expect(one?.operatorToken).not.toBe(other?.operatorToken);
+  });
+
+  test("that have files of their own are those: a server that has moved keeps its sessions and its token", () => {
+    const folder = newFolder();
+    const before = reopened(folder).secrets;
+    const after = open(folder, null);
+    expect(after).toMatchObject({ sessionSecret: before.sessionSecret, operatorToken: before.operatorToken });
+    expect(after.masterKey).toBe(Buffer.from(before.masterKey).toString("hex"));
+  });
+
+  test("a database that stays behind in the folder is told of", () => {
+    const folder = newFolder();
+    reopened(folder);
+    writeFileSync(join(folder, databaseFile), "a database");
+    expect(open(folder, null).warnings.join()).toMatch(/postrider\.db is not used.*postrider move/);
+  });
+
+  test.each([
+    [null, /cannot be read: \/nowhere .*Try: check the path/],
+    ["not a key", /does not contain 64 hexadecimal digits/],
+    ["", /does not contain 64 hexadecimal digits/],
+  ])("a file with %p is refused, and no key is made", (text, expected) => {
+    const folder = newFolder();
+    const path = text === null ? "/nowhere" : keyFile(text);
+    const message = refusal(() => openDataDir(folder, undefined, { masterKeyFile: path, isShared: true }));
+    expect(message).toStartWith("POSTRIDER_MASTER_KEY_FILE");
+    expect(message).toMatch(expected);
+    expect(existsSync(join(folder, "master-key"))).toBe(false);
+  });
+
+  test("a master key elsewhere serves a server that is alone as well", () => {
+    const folder = newFolder();
+    const { masterKey, operatorToken } = open(folder, keyFile(key), false);
+    expect(masterKey).toBe(key);
+    expect(open(newFolder(), keyFile(key), false).operatorToken).not.toBe(operatorToken);
+  });
+});
+
 describe("the secrets of a data directory", () => {
   test("are made once, for this user alone", () => {
     const folder = newFolder();

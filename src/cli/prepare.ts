@@ -1,3 +1,4 @@
+import type { Config } from "../config.ts";
 import { type DataDir, enterDataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
@@ -6,6 +7,8 @@ import { type UpgradeOptions, type UpgradeProgress, upgradeStore } from "../stor
 import type { Io } from "./io.ts";
 
 export interface Preparation {
+  /** Where the server keeps what it stores, and its secrets. */
+  config: Pick<Config, "dataDir" | "databaseUrl" | "masterKeyFile">;
   clock: Clock;
   log: Log;
   io: Pick<Io, "progress">;
@@ -24,10 +27,7 @@ const logEveryMs = 5_000;
  * @returns null when it was ended by the signal
  * @throws StartupError with what to do
  */
-export async function prepareData(
-  folder: string,
-  { clock, log, io, isWatched, signal }: Preparation,
-): Promise<DataDir | null> {
+export async function prepareData({ config, clock, log, io, isWatched, signal }: Preparation): Promise<DataDir | null> {
   const onWaiting = ({ pid }: { pid: number }) => log.write("info", "server.waiting", { forProcess: pid });
   const said = new Set<string>();
   const warn = (message: string) => {
@@ -35,8 +35,10 @@ export async function prepareData(
     if (!said.has(message)) log.write("warn", "storage.warning", { message });
     said.add(message);
   };
-  const dataDir = await enterDataDir(folder, { clock, signal, warn, onWaiting });
-  if (dataDir === null) return null;
+  const place = { masterKeyFile: config.masterKeyFile, isShared: config.databaseUrl !== null };
+  const dataDir = await enterDataDir(config.dataDir, { place, clock, signal, warn, onWaiting });
+  // What is shared is upgraded as it is opened: whoever comes first does so, and others may be using it.
+  if (dataDir === null || place.isShared) return dataDir;
   const report = createUpgradeReport({ clock, log, io, isWatched });
   try {
     const { path, secrets } = dataDir;
@@ -55,7 +57,7 @@ export async function prepareData(
   return null;
 }
 
-function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "signal">) {
+function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "signal" | "config">) {
   const startedAt = clock.monotonicMs();
   let latest: UpgradeProgress | null = null;
   let cancelTimer = () => {};

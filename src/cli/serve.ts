@@ -40,8 +40,7 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     });
     const ended = new AbortController();
     void asked.then(() => ended.abort());
-    const preparation = { clock, log, io, isWatched: greets, signal: ended.signal };
-    const dataDir = await prepareData(config.dataDir, preparation);
+    const dataDir = await prepareData({ config, clock, log, io, isWatched: greets, signal: ended.signal });
     if (dataDir === null) return exitCode.ok;
     const { secrets, path: storeFolder } = dataDir;
     const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir });
@@ -100,7 +99,7 @@ function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: I
   };
 }
 
-function welcome(url: string, { localMode, dataDir, paused }: Config, io: Io): string {
+function welcome(url: string, { localMode, dataDir, databaseUrl, paused }: Config, io: Io): string {
   const style = createStyle(io);
   const mode = localMode
     ? "local: serves only this machine, may deliver to it"
@@ -109,7 +108,7 @@ function welcome(url: string, { localMode, dataDir, paused }: Config, io: Io): s
     [
       ["Address", style.bold(url)],
       ["Mode", mode],
-      ["Data", dataDir],
+      ["Data", databaseUrl === null ? dataDir : addressOf(databaseUrl)],
       ["Interface", `${url}/docs`],
       ...(paused.length > 0 ? [["Paused", `${paused.join(" and ")}, until postrider resume`] as const] : []),
       ["To stop", "Ctrl+C"],
@@ -117,4 +116,10 @@ function welcome(url: string, { localMode, dataDir, paused }: Config, io: Io): s
     style,
   );
   return `\n${style.bold("Postrider is running")}\n\n${lines.replace(/^/gm, "  ")}\n`;
+}
+
+/** Without user and password. */
+function addressOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `PostgreSQL ${host}${pathname}`;
 }

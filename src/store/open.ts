@@ -1,17 +1,22 @@
 import type { OpenedStore } from "./opened.ts";
+import type { PostgresOptions } from "./postgres/store.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
-/**
- * Where a backend is picked: nothing else outside of its folder knows which one there is. Today SQLite is the only one, in
- * a file of the data directory.
- */
-export type StoreOptions = SqliteOptions;
+/** A file in the data directory; or a database that other servers may share. */
+export type StoreOptions = SqliteOptions | PostgresOptions;
 
-/** Opens the store, or makes a new one. @throws StartupError with what to do */
+/**
+ * Opens the store, or makes a new one. A backend is picked here: nothing else outside of its folder knows which one there
+ * is.
+ * @throws StartupError with what to do
+ */
 export async function openStore(options: StoreOptions): Promise<OpenedStore> {
-  return openSqliteStore(options);
+  if (!("url" in options)) return openSqliteStore(options);
+  // What only some servers need is no part of every start.
+  const { openPostgresStore } = await import("./postgres/store.ts");
+  return openPostgresStore(options);
 }
 
 export type { UpgradeOptions, UpgradeProgress };

@@ -28,6 +28,9 @@ describe("loadConfig", () => {
       tls: null,
       publicUrl: null,
       dataDir: "./postrider-data",
+      databaseUrl: null,
+      masterKeyFile: null,
+      nodeName: null,
       signup: "open",
       allowTargets: [],
       blockTargets: [],
@@ -238,6 +241,25 @@ describe("a malformed setting names itself and shows a valid value", () => {
 
   test("a flag is named by its flag", () => {
     expect(refusalOf({}, { "--port": "x" })).toStartWith('--port is not valid: "x". Try: ');
+  });
+
+  const password = "s3cret-of-the-database";
+  test.each([
+    ["postgres://relay:PW@db.internal:5432/postrider", true],
+    ["postgresql://relay:PW@db.internal/postrider?sslmode=verify-full", true],
+    ["postgres://relay:PW@localhost/postrider?path=/run/postgresql", true],
+    ["postgres://relay:PW@db.internal", false],
+    ["postgres://relay:PW@one,two/postrider", false],
+    ["mysql://relay:PW@db.internal/postrider", false],
+    ["db.internal PW", false],
+  ])("POSTRIDER_DATABASE_URL %s: taken %p, and its password is never shown", (form, taken) => {
+    const url = form.replace("PW", password);
+    if (taken) expect(load({ POSTRIDER_DATABASE_URL: url }).databaseUrl).toBe(url);
+    else {
+      const refusal = refusalOf({ POSTRIDER_DATABASE_URL: url });
+      expect(refusal).toStartWith("POSTRIDER_DATABASE_URL is not valid. Try: POSTRIDER_DATABASE_URL=postgres://");
+      expect(refusal).not.toContain(password);
+    }
   });
 
   test.each(["POSTRIDER_TLS_CERT", "POSTRIDER_TLS_KEY"])("%s alone", (name) => {

@@ -48,7 +48,11 @@ export interface PostgresOptions {
   mayGrow?: Growth["mayGrow"];
   /** What people know this node by. @default the machine's name */
   nodeName?: string;
+  onCommit?(commit: { jobs: number; durationMs: number }): void;
   onFailure?(failure: { operation: string; error: unknown }): void;
+  /** Told by how much the times of ids are ahead of the clock; else 0. */
+  onAhead?(aheadMs: number): void;
+  warn?(message: string): void;
   /** Told of what the listener of changes threw. */
   onDefect?(error: unknown): void;
   durability?: StartCheckOptions["durability"];
