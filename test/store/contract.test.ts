@@ -60,6 +60,7 @@ const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [
   limitsContract,
   billingLockContract,
 ];
+const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [tenantsContract];
 
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suitesOfPostgres) suite(postgresBackend);
