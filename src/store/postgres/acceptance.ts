@@ -6,26 +6,39 @@ import { plans } from "../../domain/plans.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { utcMonth } from "../../domain/tenant-state.ts";
 import { ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
+import { isPlain, type LaneAcceptance } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
-import { type PlannedEvents, planEvents } from "./event-rows.ts";
+import { type PlannedEvents, planEvents, tailBytes } from "./event-rows.ts";
+import { sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
+import type { HotPaths } from "./hot-paths.ts";
 import type { Node } from "./nodes.ts";
 import { beOwner } from "./ownership.ts";
 import { arrayText, packBytes } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { acceptLaneOf, type LaneQuota, lockQuota, spend, spentOf } from "./quota.ts";
 import * as t from "./schema.ts";
-import { overtake, type WriteTransaction } from "./writes.ts";
+import { overtake, uniqueViolation, type WriteTransaction } from "./writes.ts";
 
-/** Bytes of an event id that are random. */
-const tailBytes = 8;
+/** How often a request waits for another one that finds out why their tenant was left out, before it goes alone itself. */
+const mostWaits = 2;
 
+/**
+ * A request goes by the lane, with all the others. What that leaves out goes alone, with its tenant locked; this renews what
+ * the node keeps of the tenant and what its lane may spend, so the tenant's other requests wait for it and try once more.
+ */
 export function acceptanceVerbs(
   { writes, numbers, node }: Connection,
   { mayGrow }: Growth,
+  { lanes, kept, underWay }: HotPaths,
 ): Pick<EventVerbs, "acceptEvents"> {
+  const oneByOne = createKeyedLock<number>();
+  /** By tenant. They never reject. */
+  const renewals = new Map<number, Promise<unknown>>();
+
   /** One request, with its tenant locked: here every rule can be asked. */
   async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedEvents> {
     const { tenantKey, apiKeyId, payloads, idempotency, isAbandoned } = request;
@@ -63,8 +76,45 @@ export function acceptanceVerbs(
     return planned.accepted;
   }
 
+  async function byLane(request: AcceptRequest): Promise<LaneAcceptance> {
+    const { tenantKey } = request;
+    const known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
+    if (!known || !isPlain(known, request)) return null;
+    try {
+      return await lanes.accept(request);
+    } catch (error) {
+      if (sqlStateOf(error) === uniqueViolation) return null;
+      throw error;
+    }
+  }
+
+  /** Of one tenant one at a time, or they would wait for each other with a connection each. */
+  function alone(request: AcceptRequest): Promise<AcceptedEvents> {
+    const { tenantKey } = request;
+    const accepted = oneByOne
+      .run(tenantKey, () => underWay.track(writes.submit((tx) => acceptAlone(tx, request))))
+      .finally(() => kept.forget(tenantKey));
+    const renewal = accepted.then(
+      () => {},
+      () => {},
+    );
+    renewals.set(tenantKey, renewal);
+    void renewal.then(() => {
+      if (renewals.get(tenantKey) === renewal) renewals.delete(tenantKey);
+    });
+    return accepted;
+  }
+
   return {
-    acceptEvents: (request) => writes.submit((tx) => acceptAlone(tx, request)),
+    async acceptEvents(request) {
+      for (let waits = 0; ; waits++) {
+        const accepted = await byLane(request);
+        if (accepted) return accepted;
+        const renewal = renewals.get(request.tenantKey);
+        if (!renewal || waits === mostWaits) return alone(request);
+        await renewal;
+      }
+    },
   };
 }
 

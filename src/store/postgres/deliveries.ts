@@ -4,18 +4,18 @@ import { type FoundRecord, type RecordChange, settle } from "../../domain/settle
 import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
+import { endedStates } from "./ended-states.ts";
 import { laneSlots } from "./event-schema.ts";
 import { type CounterDelta, count, hold, rareLane } from "./held-tenants.ts";
+import type { HotPaths } from "./hot-paths.ts";
 import type { Node } from "./nodes.ts";
 import type { Transaction, Value } from "./pool.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
+import { isOrdinary, type LaneSettlement } from "./settle-lane.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
 const forgottenAtOnce = 10;
-
-/** States of what has ended, as their column has them. */
-export const endedStates = { DELIVERED: 1, FAILED: 2 } as const;
 
 const recordOf = "tenant_key = $1::bigint and event_seq = $2::bigint and key = $3::bigint";
 
@@ -29,6 +29,7 @@ interface Found extends FoundRecord {
 export function deliveryVerbs(
   { pool, writes, numbers, clock, node }: Connection,
   { mayGrow }: Growth,
+  { lanes, kept, underWay }: HotPaths,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
   /** One attempt, with its tenant and its record locked: here every rule can be asked. */
   async function settleAlone(tx: WriteTransaction, settlement: Settlement): Promise<Settled & { endsRun: boolean }> {
@@ -77,12 +78,29 @@ export function deliveryVerbs(
     return { tenantKey, eventSeq, key };
   }
 
+  /** Once more, if the tenant has changed since it was kept. */
+  async function byLane(settlement: Settlement): Promise<LaneSettlement> {
+    const { tenantKey } = settlement.delivery;
+    let known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
+    while (known) {
+      const settled = await lanes.settle(settlement);
+      if (settled) return settled;
+      const { version } = known;
+      kept.forget(tenantKey);
+      known = await kept.read(tenantKey);
+      if (known?.version === version) return null;
+    }
+    return null;
+  }
+
   return {
     async settle(settlement) {
-      const { endsRun, ...settled } = await writes.submit((tx) => settleAlone(tx, settlement));
+      const settled = isOrdinary(settlement) ? await byLane(settlement) : null;
+      if (settled) return settled;
+      const { endsRun, ...late } = await underWay.track(writes.submit((tx) => settleAlone(tx, settlement)));
       const { tenantKey, replayKey } = settlement.delivery;
       if (endsRun && replayKey !== null) await completeReplays(pool, [{ tenantKey, replayKey }], clock.now());
-      return settled;
+      return late;
     },
 
     async completeResponseBody({ tenantKey, eventSeq, key }, responseBody) {

@@ -6,6 +6,9 @@ import { encodeEventId, ingestedAtMs, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import type { Numbers } from "./numbers.ts";
 
+/** Bytes of an event id that are random. */
+export const tailBytes = 8;
+
 /** Events with their records, as they are to be written, and what is answered then. */
 export interface PlannedEvents {
   readonly tenantKey: number;

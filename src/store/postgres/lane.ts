@@ -16,6 +16,8 @@ import type { Pool } from "./pool.ts";
 export interface Lane<Job, Result> {
   /** @param heavy it writes for milliseconds: it goes alone, in turn with all the others */
   submit(job: Job, heavy?: boolean): Promise<Result>;
+  /** Resolves when the batch that is being written now has been answered, if there is one. */
+  underWay(): Promise<void>;
   /** Age of the oldest job that waits, in ms. */
   lagMs(): number;
   /** Writes what waits; later jobs are refused. */
@@ -75,6 +77,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
   const heavyQueue: Waiter[] = [];
   let lastWasHeavy = false;
   let running: Promise<void> | null = null;
+  let writing: Promise<void> = Promise.resolve();
   let state: "open" | "closed" | "fenced" = "open";
   /** Since when the outcome of a batch is not known: nothing else may be written. */
   let recoveringSince: number | null = null;
@@ -97,7 +100,8 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (isWaiting()) {
       const startedAt = clock.monotonicMs();
-      await writeBatch(takeJobs());
+      writing = writeBatch(takeJobs());
+      await writing;
       if (rests) await rest((clock.monotonicMs() - startedAt) * restPerWork);
     }
     running = null;
@@ -222,6 +226,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
         running ??= work();
       });
     },
+    underWay: () => writing,
     lagMs() {
       const waiting = [recoveringSince, queue[0]?.since, heavyQueue[0]?.since].filter(
         (since) => typeof since === "number",

@@ -9,6 +9,9 @@ export const arrayText = (list: readonly (number | string | null)[]): string =>
 
 const quote = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
+/** An array that the server wrote as text. */
+export const numbersOf = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
+
 export interface PackedBytes {
   readonly bytes: Uint8Array;
   /** Of each, as SQL's `substring` counts: from 1. For `$n::int[]`. */

@@ -53,6 +53,8 @@ export interface PoolOptions {
   onFailure?(error: unknown): void;
   /** How long the server works on a statement; 0: as long as it takes, and then no deadline of ours either. @default 10 s */
   statementTimeoutMs?: number;
+  /** Settings of each of its connections. */
+  settings?: Readonly<Record<string, string>>;
 }
 
 export const statementTimeoutMs = 10_000;
@@ -64,7 +66,7 @@ const connectionTimeoutSeconds = 5;
 const mostTries = 4;
 
 export function createPool(options: PoolOptions): Pool {
-  const { url, size, clock, onFailure, statementTimeoutMs: timeoutMs = statementTimeoutMs } = options;
+  const { url, size, clock, onFailure, settings, statementTimeoutMs: timeoutMs = statementTimeoutMs } = options;
   const deadlineMs = timeoutMs === 0 ? null : timeoutMs + answerGraceMs;
   let current: SQL | null = null;
   let closed = false;
@@ -79,6 +81,7 @@ export function createPool(options: PoolOptions): Pool {
         application_name: "postrider",
         statement_timeout: timeoutMs,
         idle_in_transaction_session_timeout: timeoutMs,
+        ...settings,
       },
     });
     return current;

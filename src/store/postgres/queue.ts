@@ -3,6 +3,7 @@ import type { Tier } from "../../domain/tenant.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
+import type { HotPaths } from "./hot-paths.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
 
@@ -30,10 +31,20 @@ const registeredText = `from waiting
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
-export const discoverRangeText = `with waiting (webhook_key, tenant_key, next_attempt_at) as (
-    select webhook_key, tenant_key, min(next_attempt_at) from pending
-    where owner is null and next_attempt_at > $1::bigint and next_attempt_at <= $2::bigint group by 1, 2
-  ) select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
+/** Above every number in a column of them. */
+const highest = "9223372036854775807";
+
+/**
+ * Here and below, times and webhooks are compared and ordered together: so of two indexes of them the planner takes the one
+ * that has them in this order, which is the one that does not walk through what others wait for.
+ */
+export const discoverRangeText = `with due as materialized (
+    select webhook_key, tenant_key, next_attempt_at from pending
+    where owner is null and (next_attempt_at, webhook_key) > ($1::bigint, ${highest})
+      and (next_attempt_at, webhook_key) <= ($2::bigint, ${highest})
+    order by next_attempt_at, webhook_key),
+  waiting (webhook_key, tenant_key, next_attempt_at) as (
+    select webhook_key, tenant_key, min(next_attempt_at) from due group by 1, 2) select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
 /** What receives deliveries now. */
 const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
@@ -48,9 +59,10 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
     select tenant_key, event_seq, key from pending
-    where webhook_key = $4::bigint and owner is null and next_attempt_at <= $5::bigint
+    where owner is null and (webhook_key, next_attempt_at) >= ($4::bigint, 0)
+      and (webhook_key, next_attempt_at) <= ($4::bigint, $5::bigint)
       and exists (select 1 from own) and exists (select 1 from receiver)
-    order by next_attempt_at limit $6::int for update skip locked),
+    order by webhook_key, next_attempt_at limit $6::int for update skip locked),
   claimed as (
     update pending set owner = $2::int from due
     where pending.tenant_key = due.tenant_key and pending.event_seq = due.event_seq and pending.key = due.key
@@ -66,11 +78,13 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
 
-export const nextDueText = `select min(next_attempt_at)::float8 as at from pending
-  where webhook_key = $2::bigint and owner is null and next_attempt_at > $3::bigint
+export const nextDueText = `select next_attempt_at::float8 as at from pending
+  where owner is null and (webhook_key, next_attempt_at) > ($2::bigint, $3::bigint)
+    and (webhook_key, next_attempt_at) <= ($2::bigint, ${highest})
     and exists (select 1 from webhook join tenant on tenant.key = webhook.tenant_key
       where webhook.tenant_key = $1::bigint and webhook.key = $2::bigint
-        and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)`;
+        and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)
+  order by webhook_key, next_attempt_at limit 1`;
 
 export const releaseText = `update pending set owner = null
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)
@@ -84,10 +98,10 @@ interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eve
 }
 
 /** What waits, and whose it is. */
-export function queueVerbs({
-  pool,
-  node,
-}: Connection): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
+export function queueVerbs(
+  { node }: Pick<Connection, "node">,
+  { pool, underWay }: HotPaths,
+): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
   return {
     isShared: true,
 
@@ -98,21 +112,16 @@ export function queueVerbs({
 
     async claim({ tenantKey, webhookKey }, now, limit): Promise<Claimed> {
       const { slot, incarnation } = node();
-      const claimed = await pool.write<ClaimedRow>(claimText, [
-        ownerLaneOf({ slot }),
-        incarnation,
-        tenantKey,
-        webhookKey,
-        now,
-        limit,
-      ]);
+      const claimed = await underWay.track(
+        pool.write<ClaimedRow>(claimText, [ownerLaneOf({ slot }), incarnation, tenantKey, webhookKey, now, limit]),
+      );
       const due = claimed
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
         .map(({ idTail, dueAt: _, ...row }): DueDelivery => {
           return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail) };
         });
       if (due.length === limit) return { due, nextDueAt: now };
-      const [next] = await pool.read<{ at: number | null }>(nextDueText, [tenantKey, webhookKey, now]);
+      const [next] = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]);
       return { due, nextDueAt: next?.at ?? null };
     },
 

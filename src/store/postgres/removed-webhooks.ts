@@ -2,7 +2,7 @@ import { webhookRemoved } from "../../domain/failure.ts";
 import { giveUp } from "../../domain/settlement.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
-import { endedStates } from "./deliveries.ts";
+import { endedStates } from "./ended-states.ts";
 import { laneSlots } from "./event-schema.ts";
 import { count, hold, rareLane } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
@@ -114,8 +114,9 @@ export function removalVerbs({
 async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Removed, limit: number): Promise<Waiting[]> {
   const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey"`;
   const unowned = await run<Waiting>(
-    `select ${columns} from pending where webhook_key = $1::bigint and owner is null
-      order by next_attempt_at limit $2::int for update skip locked`,
+    `select ${columns} from pending where owner is null and (webhook_key, next_attempt_at) >= ($1::bigint, 0)
+      and (webhook_key, next_attempt_at) <= ($1::bigint, 9223372036854775807)
+      order by webhook_key, next_attempt_at limit $2::int for update skip locked`,
     [webhookKey, limit],
   );
   if (unowned.length === limit) return unowned;

@@ -1,5 +1,6 @@
 import type { ReplayRef } from "../../domain/replay.ts";
 import { isCompleted } from "../../domain/replay-phase.ts";
+import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 
 /** How the runs that a replay began have ended, as it is added to its counts. */
@@ -43,7 +44,15 @@ async function countsOf({ run }: Pick<Transaction, "run">, { tenantKey, replayKe
  * of them, is committed: of two who do so at once the second one sees what both have counted.
  */
 export async function completeReplays(pool: Pool, replays: readonly ReplayRef[], now: number): Promise<void> {
-  for (const replay of replays) await pool.transact((tx) => completeReplay(tx, replay, now));
+  const ended = await pool.read<ReplayRef>(
+    `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay
+      join unnest($1::bigint[], $2::bigint[]) as given (of_tenant, of_replay) on tenant_key = of_tenant and key = of_replay
+      where phase = 'queued' and queued <= delivered + failed + superseded + (
+        select coalesce(sum(c.delivered + c.failed + c.superseded), 0) from replay_count c
+        where c.tenant_key = of_tenant and c.replay_key = of_replay)`,
+    [arrayText(replays.map(({ tenantKey }) => tenantKey)), arrayText(replays.map(({ replayKey }) => replayKey))],
+  );
+  for (const replay of ended) await pool.transact((tx) => completeReplay(tx, replay, now));
 }
 
 async function completeReplay(tx: Transaction, replay: ReplayRef, now: number): Promise<void> {

@@ -20,19 +20,25 @@ import { storageUnavailable } from "./faults.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
 import { createLimits } from "./limits.ts";
+import type { HotPaths } from "./hot-paths.ts";
+import { createKeptTenants } from "./kept-tenants.ts";
+import { createLanes } from "./lanes.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { announceListener } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
+import { byKeys } from "./planner.ts";
 import { createPool } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
+import { completeReplays } from "./replay-counts.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
+import { createUnderWay } from "./under-way.ts";
 import { webhookVerbs } from "./webhooks.ts";
 import { createWrites } from "./writes.ts";
 
@@ -59,10 +65,13 @@ export interface PostgresOptions {
 }
 
 /** Connections for what lanes do not write. */
-const poolSize = 6;
+const poolSize = 4;
+
+/** And for what every delivery may need besides. */
+const hotPoolSize = 2;
 
 /** One accepts, one settles, and the row of one says whether the node may own (`ownership.ts`). */
-const lanes = 3;
+const laneCount = 3;
 
 /** A node on a database, whose schema is made if there is none. @throws StartupError with what to do */
 export async function openPostgresStore({
@@ -87,12 +96,17 @@ export async function openPostgresStore({
   const membership = createMembership({
     pool,
     clock: machineClock,
-    description: { name: nodeName, listener: "", schema: migrations.length, lanes },
+    description: { name: nodeName, listener: "", schema: migrations.length, lanes: laneCount },
     onLost() {
       keys.forgetAll();
       leaseListener.lost();
     },
     onJoined: () => leaseListener.unowned(),
+    onJoined(node) {
+      changes.beginAt(node);
+      lanes.beginAt(node);
+      leaseListener.unowned();
+    },
     heed: () => changes.catchUp(),
     onBeat(beat) {
       living = beat.living;
@@ -107,7 +121,11 @@ export async function openPostgresStore({
     clock: machineClock,
     node: membership.current,
     async heed(change) {
+      if ("tenantKey" in change) kept.forget(change.tenantKey);
       keys.heed(change);
+      // What was decided on the state before, and is on its way to whoever starts attempts, comes before the change.
+      await Promise.all([lanes.underWay(), underWay.ended()]);
+      await new Promise<void>((resolve) => setImmediate(resolve));
       feed.tell(change);
     },
     onFailure: failed("change"),
@@ -121,6 +139,30 @@ export async function openPostgresStore({
   });
   await membership.start();
   await jobs.seek();
+  const moment = createMoments(clock);
+  const kept = createKeptTenants(pool, clock.now);
+  const underWay = createUnderWay();
+  const numbers = createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot });
+  const hotPool = createPool({
+    url,
+    size: hotPoolSize,
+    clock: machineClock,
+    settings: byKeys,
+    onFailure: failed("statement"),
+  });
+  const lanes = createLanes({
+    url,
+    clock: machineClock,
+    kept,
+    numbers,
+    moment,
+    mayGrow,
+    onEnded: (replays) => completeReplays(pool, replays, clock.now()).catch(failed("replay")),
+    onFailure: failed("statement"),
+  });
+  const node = await membership.start();
+  changes.beginAt(node);
+  lanes.beginAt(node);
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
   await listener.listen(changeChannel, hearChanges, hearChanges);
@@ -131,16 +173,19 @@ export async function openPostgresStore({
     pool,
     writes,
     numbers: createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot }),
+    writes: createWrites({ pool, moment, changes }),
+    numbers,
     clock,
     node: ownNode,
   };
+  const hot: HotPaths = { pool: hotPool, lanes, kept, underWay };
   const credentials = credentialVerbs(connection);
   // TODO: the rest of the verbs.
   const store = {
     ...tenantVerbs(connection),
-    ...acceptanceVerbs(connection, { mayGrow }),
-    ...queueVerbs(connection),
-    ...deliveryVerbs(connection, { mayGrow }),
+    ...acceptanceVerbs(connection, { mayGrow }, hot),
+    ...queueVerbs(connection, hot),
+    ...deliveryVerbs(connection, { mayGrow }, hot),
     ...removalVerbs(connection),
     ...credentials,
     findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
@@ -150,14 +195,15 @@ export async function openPostgresStore({
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
     onChange: feed.onChange,
-    oldestWaitingWriteMs: () => 0,
+    oldestWaitingWriteMs: lanes.lagMs,
     reclaim: async () => false,
     async close() {
       await writes.close();
+      await lanes.close();
       await membership.stop();
       await jobs.close();
       await listener.close();
-      await pool.close();
+      await Promise.all([pool.close(), hotPool.close()]);
     },
   } as unknown as Store;
 

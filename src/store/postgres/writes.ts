@@ -37,7 +37,7 @@ export async function overtake(tx: Transaction, tenantKeys: ReadonlySet<number>)
 }
 
 /** Somebody else has written what a rule had looked for in vain: it looks again. */
-const uniqueViolation = "23505";
+export const uniqueViolation = "23505";
 const mostTries = 4;
 
 /**

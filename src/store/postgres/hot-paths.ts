@@ -1,0 +1,14 @@
+import type { KeptTenants } from "./kept-tenants.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Pool } from "./pool.ts";
+import type { UnderWay } from "./under-way.ts";
+
+/** What the verbs that every event goes through are built from, besides the connection. */
+export interface HotPaths {
+  /** Of connections for what lanes do not write (`planner.ts`). */
+  readonly pool: Pool;
+  readonly lanes: Lanes;
+  readonly kept: KeptTenants;
+  /** What makes this node an owner, or tells it of something to attempt, outside of its lanes. */
+  readonly underWay: UnderWay;
+}

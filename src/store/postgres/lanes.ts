@@ -1,0 +1,118 @@
+import type { Moment } from "../../domain/moment.ts";
+import type { ReplayRef } from "../../domain/replay.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Settlement } from "../deliveries.ts";
+import type { Growth } from "../growth.ts";
+import type { AcceptRequest } from "../store.ts";
+import { acceptLane, type LaneAcceptance } from "./accept-lane.ts";
+import { storageUnavailable } from "./faults.ts";
+import type { KeptTenants } from "./kept-tenants.ts";
+import { createLane, type Lane } from "./lane.ts";
+import type { Node } from "./nodes.ts";
+import type { Numbers } from "./numbers.ts";
+import { byKeys } from "./planner.ts";
+import { createPool, type Pool, type PoolOptions } from "./pool.ts";
+import { type LaneSettlement, settleLane } from "./settle-lane.ts";
+
+/** The lanes of a node by which nearly everything goes: one accepts, one settles. */
+export interface Lanes {
+  accept(request: AcceptRequest): Promise<LaneAcceptance>;
+  settle(settlement: Settlement): Promise<LaneSettlement>;
+  /** This process is another node from now on. */
+  beginAt(node: Node): void;
+  /** Resolves when what is being written now has been answered. */
+  underWay(): Promise<void>;
+  /** Age of the oldest job that waits, in ms. */
+  lagMs(): number;
+  /** Writes what waits; later jobs are refused. */
+  close(): Promise<void>;
+}
+
+export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailure"> {
+  readonly clock: Clock;
+  readonly kept: KeptTenants;
+  readonly numbers: Numbers;
+  moment(): Moment;
+  onEnded(replays: readonly ReplayRef[]): Promise<void>;
+}
+
+/** Each an index of `Node.lanes`. */
+export const acceptingLane = 0;
+export const settlingLane = 1;
+
+/** From so many events or bytes on, a request goes alone, in turn with all the others. */
+const heavyEvents = 50;
+const heavyBytes = 256 * 1024;
+
+const isHeavy = ({ payloads }: AcceptRequest): boolean =>
+  payloads.length >= heavyEvents || payloads.reduce((sum, { length }) => sum + length, 0) >= heavyBytes;
+
+interface OfNode {
+  readonly accepting: Lane<AcceptRequest, LaneAcceptance>;
+  readonly settling: Lane<Settlement, LaneSettlement>;
+  readonly pools: readonly Pool[];
+}
+
+export function createLanes(options: LanesOptions): Lanes {
+  const { url, clock, onFailure } = options;
+  let current: OfNode | null = null;
+  let closing: Promise<unknown> = Promise.resolve();
+
+  const lanePool = () => createPool({ url, size: 1, clock, settings: byKeys, ...(onFailure && { onFailure }) });
+
+  function open({ incarnation, lanes }: Node): OfNode {
+    const pools = [lanePool(), lanePool()] as const;
+    const own = (which: number) => {
+      const mark = lanes[which];
+      if (!mark) throw new Error(`A node has no lane ${which}`);
+      // That it was declared dead, the next heartbeat finds out as well, and more follows from that.
+      return { mark, incarnation, clock, onFenced() {} };
+    };
+    return {
+      accepting: createLane({
+        pool: pools[0],
+        ...own(acceptingLane),
+        ...acceptLane({ ...options, pool: pools[0] }),
+      }),
+      settling: createLane({
+        pool: pools[1],
+        ...own(settlingLane),
+        ...settleLane({ ...options, pool: pools[1] }),
+      }),
+      pools,
+    };
+  }
+
+  async function end({ accepting, settling, pools }: OfNode): Promise<void> {
+    await Promise.all([accepting.close(), settling.close()]);
+    await Promise.all(pools.map((pool) => pool.close()));
+  }
+
+  function living(): OfNode {
+    if (current === null) throw storageUnavailable("passing");
+    return current;
+  }
+
+  return {
+    accept: async (request) => living().accepting.submit(request, isHeavy(request)),
+    settle: async (settlement) => living().settling.submit(settlement),
+
+    beginAt(node) {
+      const before = current;
+      current = open(node);
+      if (before !== null) closing = Promise.all([closing, end(before)]);
+    },
+
+    async underWay() {
+      await Promise.all([current?.accepting.underWay(), current?.settling.underWay()]);
+    },
+
+    lagMs: () => Math.max(current?.accepting.lagMs() ?? 0, current?.settling.lagMs() ?? 0),
+
+    async close() {
+      const before = current;
+      if (before !== null) await end(before);
+      await closing;
+    },
+  };
+}

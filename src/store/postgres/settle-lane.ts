@@ -1,0 +1,194 @@
+import type { DeliveryState } from "../../domain/delivery.ts";
+import type { Moment } from "../../domain/moment.ts";
+import type { ReplayRef } from "../../domain/replay.ts";
+import { asQueued, type SettledRecord, settle } from "../../domain/settlement.ts";
+import { type AttemptRef, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
+import type { Growth } from "../growth.ts";
+import { endedStates } from "./ended-states.ts";
+import type { KeptTenants } from "./kept-tenants.ts";
+import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
+import type { Numbers } from "./numbers.ts";
+import { arrayText, numbersOf, packBytes } from "./parameters.ts";
+import type { Pool, Value } from "./pool.ts";
+
+/** Goes on. */
+const waits = 0;
+const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record<DeliveryState, number>;
+
+const given = `unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::bigint[], $11::text[],
+    $12::text[], $13::int[], $14::bigint[], $15::bigint[], $16::int[], $17::int[], $18::text[], $19::text[], $20::int[],
+    $21::int[]) with ordinality
+  as given (tenant_key, version, event_seq, key, run, state, at, error_reason, error_code, status_code, attempt_key,
+    started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, i)`;
+
+/** Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. */
+const isAsGiven = `tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
+  and pending.tenant_key = given.tenant_key and pending.event_seq = given.event_seq and pending.key = given.key
+  and pending.run = given.run and pending.owner = $2::int`;
+
+const logged = "attempt_key, started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length";
+
+const attemptOf = (name: string) => `select event_seq, tenant_key, attempt_key, webhook_key, attempts, started_at,
+    duration_ms, attempt_status, error,
+    case when body_length >= 0 then substring($22::bytea from body_start for body_length) end, replay_key, attempt_code
+  from ${name}`;
+
+/**
+ * Settles what nearly every attempt is: of a record that is as the queue gave it out. What each of them does to its record
+ * was decided on what is kept; what the statement does not find so is left out.
+ */
+export const settleText = `with m as (${markText}),
+  ended as (
+    delete from pending using m, ${given}, tenant
+    where given.state > ${waits} and ${isAsGiven}
+    returning pending.tenant_key, pending.event_seq, pending.key, pending.webhook_key, pending.run,
+      pending.attempts_in_run + 1 as attempts_in_run, pending.attempts + 1 as attempts, pending.replay_key,
+      pending.attempts_forgotten, given.state, given.at, given.error_reason, given.error_code, given.status_code, given.i,
+      ${logged}),
+  retried as (
+    update pending set owner = null, next_attempt_at = given.at, last_attempt_at = given.started_at,
+      attempts_in_run = pending.attempts_in_run + 1, attempts = pending.attempts + 1,
+      error_reason = given.error_reason, error_code = given.error_code, status_code = given.status_code
+    from m, ${given}, tenant
+    where given.state = ${waits} and ${isAsGiven}
+    returning pending.tenant_key, pending.event_seq, pending.webhook_key, pending.attempts, pending.replay_key, given.i,
+      ${logged}),
+  history as (
+    insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
+      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at)
+    select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
+      started_at, error_reason, error_code, status_code, state, at
+    from ended),
+  log as (
+    insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms, status_code, error,
+      response_body, replay_key, error_code)
+    ${attemptOf("ended")} union all ${attemptOf("retried")}),
+  counted as (
+    insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
+    select tenant_key, $1::smallint, 0, 0, 0, 0, -count(*), count(*) filter (where state = ${endedStates.DELIVERED}),
+      count(*) filter (where state = ${endedStates.FAILED})
+    from ended group by tenant_key
+    on conflict (tenant_key, slot) do update set pending = u.pending + excluded.pending,
+      delivered = u.delivered + excluded.delivered, failed = u.failed + excluded.failed),
+  replayed as (
+    insert into replay_count as c (tenant_key, replay_key, slot, delivered, failed, superseded)
+    select tenant_key, replay_key, $1::smallint, count(*) filter (where state = ${endedStates.DELIVERED}),
+      count(*) filter (where state = ${endedStates.FAILED}), 0
+    from ended where replay_key is not null group by tenant_key, replay_key
+    on conflict (tenant_key, replay_key, slot) do update set delivered = c.delivered + excluded.delivered,
+      failed = c.failed + excluded.failed)
+  select (select count(*) from m)::int as marked,
+    array(select i from ended union all select i from retried)::text as settled`;
+
+/** False: some of its attempts have to be forgotten. */
+export const isOrdinary = ({ delivery }: Settlement): boolean => delivery.attempts < keptAttempts;
+
+/** Null: it has to be settled alone. */
+export type LaneSettlement = Settled | null;
+
+export interface SettleLaneOptions extends Growth {
+  readonly pool: Pool;
+  readonly kept: KeptTenants;
+  readonly numbers: Numbers;
+  moment(): Moment;
+  /** Runs of these have ended; awaited before anybody is answered. */
+  onEnded(replays: readonly ReplayRef[]): Promise<void>;
+}
+
+interface PlannedSettlement {
+  readonly settlement: Settlement;
+  readonly version: number;
+  readonly becomes: SettledRecord;
+  readonly attempt: AttemptRef;
+}
+
+export function settleLane({
+  pool,
+  kept,
+  numbers,
+  moment,
+  mayGrow,
+  onEnded,
+}: SettleLaneOptions): Pick<LaneOptions<Settlement, LaneSettlement>, "write" | "recall"> {
+  /** Of the batch under way. */
+  let planned: readonly (PlannedSettlement | null)[] = [];
+
+  function plan(settlement: Settlement, { orderedNow }: Moment): PlannedSettlement | null {
+    const { delivery } = settlement;
+    const known = kept.get(delivery.tenantKey);
+    if (!known) return null;
+    const { becomes, isLate } = settle(asQueued(delivery), known.webhooks, settlement, orderedNow);
+    if (!becomes || isLate) return null;
+    const { tenantKey, eventSeq } = delivery;
+    return { settlement, version: known.version, becomes, attempt: { tenantKey, eventSeq, key: numbers.nextKey() } };
+  }
+
+  async function outcomesOf(isSettled: (i: number) => boolean): Promise<JobOutcome<LaneSettlement>[]> {
+    const ended = new Map<number, ReplayRef>();
+    const outcomes = planned.map((one, i): JobOutcome<LaneSettlement> => {
+      if (!one || !isSettled(i)) return { result: null };
+      const { tenantKey, replayKey } = one.settlement.delivery;
+      if (replayKey !== null && one.becomes.state !== "PENDING") ended.set(replayKey, { tenantKey, replayKey });
+      return { result: { kind: "settled", attempt: one.attempt } };
+    });
+    if (ended.size > 0) await onEnded([...ended.values()]);
+    return outcomes;
+  }
+
+  return {
+    async write(settlements, mark) {
+      const at = moment();
+      planned = settlements.map((settlement) => plan(settlement, at));
+      const given = planned.filter((one) => one !== null);
+      const [row] = await pool.write<{ marked: number; settled: string }>(settleText, valuesOf(given, mark, mayGrow()));
+      if (row?.marked !== 1) return null;
+      const settled = new Set(numbersOf(row.settled).map((i) => given[i - 1]));
+      return outcomesOf((i) => settled.has(planned[i] ?? undefined));
+    },
+
+    async recall() {
+      const found = await Promise.all(
+        planned.map(async (one) => {
+          if (!one) return false;
+          const { tenantKey, eventSeq, key } = one.attempt;
+          const rows = await pool.read(
+            "select 1 from attempt where event_seq = $1::bigint and tenant_key = $2::bigint and key = $3::bigint",
+            [eventSeq, tenantKey, key],
+          );
+          return rows.length > 0;
+        }),
+      );
+      return outcomesOf((i) => found[i] === true);
+    },
+  };
+}
+
+const noBytes = new Uint8Array();
+
+function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keepsBodies: boolean): Value[] {
+  const bodyOf = ({ settlement }: PlannedSettlement) => (keepsBodies ? settlement.attempt.responseBody : null);
+  const bodies = packBytes(planned.map((one) => bodyOf(one) ?? noBytes));
+  const list = (column: (one: PlannedSettlement) => number | string | null) => arrayText(planned.map(column));
+  return [
+    ...mark,
+    list(({ attempt }) => attempt.tenantKey),
+    list(({ version }) => version),
+    list(({ attempt }) => attempt.eventSeq),
+    list(({ settlement }) => settlement.delivery.deliveryKey),
+    list(({ settlement }) => settlement.delivery.run),
+    list(({ becomes }) => stateColumn[becomes.state]),
+    list(({ becomes }) => becomes.nextAttemptAt ?? becomes.finishedAt),
+    list(({ becomes }) => becomes.errorReason),
+    list(({ becomes }) => becomes.errorCode),
+    list(({ becomes }) => becomes.statusCode),
+    list(({ attempt }) => attempt.key),
+    list(({ settlement }) => settlement.attempt.startedAt),
+    list(({ settlement }) => settlement.attempt.durationMs),
+    list(({ settlement }) => settlement.attempt.statusCode),
+    list(({ settlement }) => settlement.attempt.error),
+    list(({ settlement }) => settlement.attempt.errorCode),
+    bodies.starts,
+    list((one) => bodyOf(one)?.length ?? -1),
+    bodies.bytes,
+  ];
+}

@@ -1,0 +1,72 @@
+import { expect, test } from "bun:test";
+import { SQL } from "bun";
+import { acceptText } from "../../../src/store/postgres/accept-lane.ts";
+import { makePartitions } from "../../../src/store/postgres/partitions.ts";
+import { byKeys } from "../../../src/store/postgres/planner.ts";
+import {
+  claimText,
+  discoverRangeText,
+  discoverText,
+  nextDueText,
+  releaseText,
+} from "../../../src/store/postgres/queue.ts";
+import { settleText } from "../../../src/store/postgres/settle-lane.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Index Name"?: string;
+  readonly Plans?: readonly PlanNode[];
+}
+
+const flat = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flat)];
+
+describeWithPostgres("the plan of a hot statement", () => {
+  const postgres = usePostgres();
+
+  /** Indexes it walks, and tables it reads from one end to the other; partitions under the name of their table. */
+  async function explain(text: string) {
+    const url = await postgres.migrated();
+    await makePartitions(postgres.pool(url), "month", Date.UTC(2026, 10, 22));
+    const sql = new SQL(url, { max: 1, connection: { ...byKeys } });
+    postgres.cleanUpFirst(() => sql.close());
+    await sql.unsafe(`prepare hot as ${text}`);
+    const parameters = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)), 0);
+    const given = parameters === 0 ? "" : `(${Array.from({ length: parameters }, () => "null").join()})`;
+    const [row] = await sql.unsafe(`explain (format json) execute hot${given}`);
+    const nodes = flat(row["QUERY PLAN"][0].Plan);
+    const indexes = nodes.flatMap(({ "Index Name": name }) => name ?? []);
+    const scanned = nodes.flatMap((node) => (node["Node Type"] === "Seq Scan" ? (node["Relation Name"] ?? "") : []));
+    const joins = nodes.map((node) => node["Node Type"]).filter((type) => /Hash Join|Merge Join/.test(type));
+    // An account has a few webhooks, and either index of them will do.
+    const tableOf = (name: string) => name.replace(/^(event|attempt|delivery)_.*(_pkey|_idx)$|^(webhook)_.*/, "$1$3");
+    return { indexes: [...new Set(indexes.map(tableOf))].sort(), scanned, joins };
+  }
+
+  const plans: readonly [string, string, string[]][] = [
+    ["accept", acceptText, ["lane_pkey", "tenant_pkey", "usage_tenant_key_slot_pk"]],
+    ["settle", settleText, ["lane_pkey", "pending_by_tenant", "tenant_pkey"]],
+    [
+      "claim",
+      claimText,
+      [
+        "event",
+        "lane_pkey",
+        "pending_by_tenant",
+        "pending_due_of_webhook",
+        "replay_label_tenant_key_key_pk",
+        "replay_tenant_key_key_pk",
+        "tenant_pkey",
+        "webhook",
+      ],
+    ],
+    ["when the next one is due", nextDueText, ["pending_due_of_webhook", "tenant_pkey", "webhook"]],
+    ["discover", discoverText, ["pending_due_of_webhook", "tenant_pkey", "webhook"]],
+    ["discover what fell due", discoverRangeText, ["pending_due", "tenant_pkey", "webhook"]],
+    ["release", releaseText, ["pending_by_tenant"]],
+  ];
+  test.each(plans)("%s finds its rows by keys", async (_, text, indexes) => {
+    expect(await explain(text)).toEqual({ indexes, scanned: [], joins: [] });
+  });
+});
