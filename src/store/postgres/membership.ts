@@ -46,8 +46,8 @@ export interface MembershipOptions {
    * a join: what rests on the lease rests on this, too.
    */
   heed(): Promise<void>;
-  /** Told of each heartbeat that is confirmed, and how long the database took to answer. */
-  onBeat(beat: Beat, tookMs: number): void;
+  /** Told of each heartbeat that is confirmed, and when it was sent and answered, by the monotonic clock. */
+  onBeat(beat: Beat, sentAt: number, heardAt: number): void;
   /** Told of nodes that it rescued: what they owned is due. */
   onRescued(incarnations: readonly number[]): void;
   onFailure(error: unknown): void;
@@ -121,10 +121,10 @@ export function createMembership(options: MembershipOptions): Membership {
     try {
       const heard = await call(() => beat(pool, held));
       if (heard) {
-        const tookMs = clock.monotonicMs() - sentAt;
+        const heardAt = clock.monotonicMs();
         await call(heed);
         confirmedAt = sentAt;
-        onBeat(heard, tookMs);
+        onBeat(heard, sentAt, heardAt);
         nextMs = Math.max(0, heartbeatMs - (clock.monotonicMs() - sentAt));
       } else if (!stopping) {
         node = null;

@@ -15,6 +15,7 @@ import { changeChannel, createChanges } from "./changes.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
+import { askTime, type DatabaseTime } from "./database-clock.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
 import { inboxVerbs } from "./inbox.ts";
@@ -55,6 +56,8 @@ export interface PostgresOptions {
   /** What people know this node by. @default the machine's name */
   nodeName?: string;
   onCommit?(commit: { jobs: number; durationMs: number }): void;
+  /** Told what time the database has, before anything bears one and at each heartbeat. */
+  onTime?(time: DatabaseTime): void;
   onFailure?(failure: { operation: string; error: unknown }): void;
   /** Told by how much the times of ids are ahead of the clock; else 0. */
   onAhead?(aheadMs: number): void;
@@ -80,6 +83,7 @@ export async function openPostgresStore({
   machineClock = systemClock,
   nodeName = hostname(),
   mayGrow = () => true,
+  onTime,
   onFailure,
   onDefect,
   durability,
@@ -88,6 +92,8 @@ export async function openPostgresStore({
   await migrate({ url, clock: machineClock });
   const failed = (operation: string) => (error: unknown) => onFailure?.({ operation, error });
   const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
+  // The first answer waits for the connection.
+  for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
   await makePartitions(pool, "month", clock.now());
   const feed = createChangeFeed(onDefect);
   const keys = createKeyCache((hash) => credentials.findApiKey(hash));
@@ -108,7 +114,8 @@ export async function openPostgresStore({
       leaseListener.unowned();
     },
     heed: () => changes.catchUp(),
-    onBeat(beat) {
+    onBeat(beat, sentAt, heardAt) {
+      onTime?.({ now: beat.now, sentAt, heardAt });
       living = beat.living;
       void jobs.seek();
       leaseListener.confirmed();
