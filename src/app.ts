@@ -57,7 +57,6 @@ import type { OpenedStore } from "./store/opened.ts";
 import type { Store } from "./store/store.ts";
 import { announceChange } from "./stream/account-change.ts";
 import { createHub } from "./stream/hub.ts";
-import { createMemoryLog } from "./stream/memory-log.ts";
 import { streamRoutes } from "./stream/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 import { createPreview, createTestDelivery } from "./webhooks/test-delivery.ts";
@@ -147,8 +146,17 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
   });
-  const { store, sandboxBooks, limits, jobs, lease, billingLock, sizes: storageSizes } = await openStoreHere();
-  const hub = createHub({ clock, log, messages: createMemoryLog(clock) });
+  const {
+    store,
+    sandboxBooks,
+    limits,
+    jobs,
+    lease,
+    streamLog,
+    billingLock,
+    sizes: storageSizes,
+  } = await openStoreHere();
+  const hub = createHub({ clock, log, messages: streamLog });
   const answers = createAnswers({
     clock,
     log,

@@ -2,10 +2,10 @@ import { expect, test } from "bun:test";
 import { createEngine } from "../src/engine.ts";
 import { createMetrics } from "../src/http/metrics.ts";
 import { everyJob, type Job, type Jobs } from "../src/store/jobs.ts";
+import { createMemoryLog } from "../src/store/memory-log.ts";
 import { alone } from "../src/store/node-lease.ts";
 import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
-import { createMemoryLog } from "../src/stream/memory-log.ts";
 import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
 

@@ -4,6 +4,7 @@ import type { Limits } from "./limits.ts";
 import type { NodeLease } from "./node-lease.ts";
 import type { SandboxBooks } from "./sandbox-books.ts";
 import type { Store } from "./store.ts";
+import type { StreamLog } from "./stream-log.ts";
 
 export interface StorageSizes {
   readonly databaseBytes: number;
@@ -17,6 +18,7 @@ export interface OpenedStore {
   readonly limits: Limits;
   readonly jobs: Jobs;
   readonly lease: NodeLease;
+  readonly streamLog: StreamLog;
   /**
    * One at a time for each billing account, by key: a second upgrade waits for the first and gets its answer. It keeps order
    * and not the money, which the verbs of the books do: where there are several nodes, a lease may run out.

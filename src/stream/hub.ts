@@ -1,7 +1,7 @@
 import { rateLimited } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "./stream-log.ts";
+import { encodeMessage, type StreamEventKind, type StreamLog, type Tail } from "../store/stream-log.ts";
 
 export interface Subscription {
   /** Of the session token; see `closeSession`. */
@@ -49,8 +49,8 @@ const heartbeatComment = encoder.encode(": keep-alive\n\n");
 interface Reader {
   readonly sessionId: string;
   readonly controller: ReadableStreamDefaultController<Uint8Array>;
-  /** Position in the log of the next message to send. */
-  position: number;
+  /** Position in the log of the next message to send; null until the log is ready. */
+  position: number | null;
   cancelTimer(): void;
 }
 
@@ -102,7 +102,7 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
   /** Hands a reader what it has room for. One that has been overtaken by the log is told so and goes on at its end. */
   function feed({ tail }: Audience, reader: Reader): void {
     const { controller } = reader;
-    while ((controller.desiredSize ?? 0) > 0) {
+    while (reader.position !== null && (controller.desiredSize ?? 0) > 0) {
       if (reader.position < tail.first) {
         reader.position = tail.end;
         controller.enqueue(resync(tail));
@@ -159,14 +159,13 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
     const stream = new ReadableStream<Uint8Array>(
       {
         start(controller) {
-          const resumed = lastEventId === undefined ? tail.end : tail.positionAfter(lastEventId);
-          controller.enqueue(opening(tail, lastEventId));
-          const opened: Reader = { sessionId, controller, position: resumed ?? tail.end, cancelTimer() {} };
-          if (resumed === null) controller.enqueue(resync(tail));
+          const opened: Reader = { sessionId, controller, position: null, cancelTimer() {} };
           readers.add(opened);
           openStreams += 1;
           reader = opened;
-          feed(audience, opened);
+          const ready = tail.ready();
+          if (ready === null) begin(opened);
+          else ready.then(() => readers.has(opened) && begin(opened)).catch((error) => breakOff(opened, error));
           beat(opened);
         },
         pull() {
@@ -178,6 +177,25 @@ export function createHub({ clock, log, messages }: HubDeps): Hub {
       },
       new ByteLengthQueuingStrategy({ highWaterMark: readerBufferBytes }),
     );
+
+    function begin(opened: Reader): void {
+      const { controller } = opened;
+      const resumed = lastEventId === undefined ? tail.end : tail.positionAfter(lastEventId);
+      controller.enqueue(opening(tail, lastEventId));
+      if (resumed === null) controller.enqueue(resync(tail));
+      opened.position = resumed ?? tail.end;
+      feed(audience, opened);
+    }
+
+    /** The client comes back, and finds a log that is made anew. */
+    function breakOff(opened: Reader, error: unknown): void {
+      if (!leave(tenantId, audience, opened)) return;
+      log.write("warn", "stream.unavailable", { tenant: tenantId, error: String(error) });
+      opened.controller.error(error);
+      if (readers.size > 0 || audiences.get(tenantId) !== audience) return;
+      audience.cancelExpiry?.();
+      forget(tenantId, audience);
+    }
 
     function beat(opened: Reader): void {
       opened.cancelTimer = clock.after(Math.min(heartbeatMs, endsAt - clock.now()), () => {

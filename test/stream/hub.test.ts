@@ -1,15 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { DomainError } from "../../src/domain/errors.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { createMemoryLog } from "../../src/store/memory-log.ts";
+import type { StreamLog } from "../../src/store/stream-log.ts";
 import { createHub, heartbeatMs, maxStreamsPerTenant, resumableMs, type Subscription } from "../../src/stream/hub.ts";
-import { createMemoryLog } from "../../src/stream/memory-log.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const hour = 3_600_000;
 
-function setUp() {
+/** @param ready of each tail, for a log that has to be read before it answers */
+function setUp({ ready = () => null }: { ready?: () => Promise<void> | null } = {}) {
   const clock = createFakeClock();
-  const hub = createHub({ clock, log: silentLog, messages: createMemoryLog(clock) });
+  const memory = createMemoryLog(clock);
+  const messages: StreamLog = {
+    ...memory,
+    watch: (tenantId, onMore) => Object.assign(memory.watch(tenantId, onMore), { ready }),
+  };
+  const hub = createHub({ clock, log: silentLog, messages });
   const open = (tenantId = "t1", given: Partial<Subscription> = {}) => {
     const defaults = { sessionId: "s1", endsAt: clock.now() + 2 * hour, stillValid: async () => true };
     return listen(hub.subscribe(tenantId, { ...defaults, ...given }));
@@ -394,4 +401,58 @@ test("an account has at most 50 streams open", async () => {
   await streams[0]?.close();
   open();
   expect(hub.openStreams).toBe(maxStreamsPerTenant + 1);
+});
+
+describe("a stream over a log that is not ready at once", () => {
+  test("begins when it is, and misses nothing from then on", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { open, publish } = setUp({ ready: () => promise });
+    const stream = open();
+    publish(1);
+    await turn();
+    resolve();
+    expect(await stream.block()).toMatch(/^: open\nid: /);
+    publish(2);
+    expect((await stream.message()).data).toEqual({ n: 2 });
+  });
+
+  test("resumes when it is", async () => {
+    let ready: Promise<void> | null = null;
+    const { open, publish } = setUp({ ready: () => ready });
+    const first = open();
+    publish(1);
+    publish(2);
+    const { id } = await first.message();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    ready = promise;
+    const second = open("t1", { lastEventId: id });
+    resolve();
+    expect((await second.message()).data).toEqual({ n: 2 });
+  });
+
+  test("breaks off when the log cannot be had, and the next one finds another", async () => {
+    let ready: Promise<void> | null = Promise.reject(new Error("no database"));
+    const { hub, open, publish } = setUp({ ready: () => ready });
+    const stream = open();
+    await expect(stream.block()).rejects.toThrow("no database");
+    expect(hub.openStreams).toBe(0);
+    let made = 0;
+    hub.publish("t1", "event.accepted", () => ({ made: ++made }));
+    expect(made).toBe(0);
+    ready = null;
+    const next = open();
+    publish(1);
+    expect((await next.message()).data).toEqual({ n: 1 });
+  });
+
+  test("may end before it is", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { hub, open } = setUp({ ready: () => promise });
+    const [left, ended] = [open(), open()];
+    await left.close();
+    hub.closeTenant("t1");
+    resolve();
+    expect(await ended.untilEnd()).toEqual([]);
+    expect(hub.openStreams).toBe(0);
+  });
 });

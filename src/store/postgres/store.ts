@@ -5,6 +5,7 @@ import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { createKeyCache } from "../key-cache.ts";
+import { createMemoryLog } from "../memory-log.ts";
 import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
@@ -219,6 +220,7 @@ export async function openPostgresStore({
     sandboxBooks: createSandboxBooks(connection),
     limits: createLimits({ pool, clock }),
     jobs,
+    streamLog: createMemoryLog(clock),
     lease: {
       mayStart: membership.mayStart,
       living: () => living,

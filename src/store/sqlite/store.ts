@@ -9,6 +9,7 @@ import type { Growth } from "../growth.ts";
 import { everyJob } from "../jobs.ts";
 import { createKeyCache } from "../key-cache.ts";
 import { createMemoryLimits } from "../memory-limits.ts";
+import { createMemoryLog } from "../memory-log.ts";
 import { alone } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
@@ -154,6 +155,7 @@ export function openSqliteStore({
     sandboxBooks: createSandboxBooks(connection),
     limits: createMemoryLimits(clock),
     jobs: everyJob,
+    streamLog: createMemoryLog(clock),
     lease: alone,
     billingLock: createKeyedLock(),
     sizes: () => databaseSizes(dataDir),

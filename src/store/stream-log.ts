@@ -14,7 +14,7 @@ export type StreamEventKind =
  */
 export interface StreamLog {
   /**
-   * Keeps a tenant's messages from now on, until `forget`. One at a time for a tenant.
+   * Keeps a tenant's messages, until `forget`. One at a time for a tenant.
    * @param onMore told that there are more to read, also while they are appended; must not throw
    */
   watch(tenantId: string, onMore: () => void): Tail;
@@ -35,8 +35,14 @@ export interface Tail {
   chunkFrom(position: number): { bytes: Uint8Array<ArrayBuffer>; next: number };
   /** Position of the message after that of an id; null when the id is unknown, or messages after it are no longer there. */
   positionAfter(id: string): number | null;
-  /** An id, of no message, from which a client resumes that has seen all so far. */
+  /** An id from which a client resumes that has seen all so far. */
   endId(): string;
+  /**
+   * Resolves when what was appended here before, or anywhere and is to be had by now, can be read; from the first time on
+   * nothing is missed. Until then nothing else may be asked. Null: that is so at any time.
+   * @throws DomainError `unavailable`; what failed the first time is to be forgotten
+   */
+  ready(): Promise<void> | null;
   forget(): void;
 }
 

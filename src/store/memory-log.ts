@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import { allChannelsBytes, type Channel, createChannel } from "./channel.ts";
+import { allChannelsBytes, type Channel, createChannel } from "./stream-channel.ts";
 import { encodeMessage, type StreamLog } from "./stream-log.ts";
 
 /** The messages of a process that is alone, in its memory: `<process start>-<n>`. None outlives it. */
@@ -61,6 +61,7 @@ export function createMemoryLog(clock: Pick<Clock, "now">): StreamLog {
           return channel.positionAfter(Number(number));
         },
         endId: () => idOf(nextNumber()),
+        ready: () => null,
         forget() {
           if (watched.get(tenantId)?.channel !== channel) return;
           watched.delete(tenantId);

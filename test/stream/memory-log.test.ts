@@ -1,5 +1,0 @@
-import { createMemoryLog } from "../../src/stream/memory-log.ts";
-import { streamLogContract } from "../contract/stream/stream-log.ts";
-import { createFakeClock } from "../support/fake-clock.ts";
-
-streamLogContract("the memory's log", () => createMemoryLog(createFakeClock()));
