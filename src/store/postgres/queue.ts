@@ -6,6 +6,7 @@ import type { Connection } from "./connection.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
+import { labelOf, wholeLabel } from "./replay-rows.ts";
 
 /**
  * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
@@ -72,9 +73,8 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload,
     case when replay_key is not null then (
-      select coalesce(replay_label.text, replay.label) from replay
-      left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
-      where replay.tenant_key = claimed.tenant_key and replay.key = claimed.replay_key) end as "replayGroupId"
+      select ${wholeLabel} from replay r
+      where r.tenant_key = claimed.tenant_key and r.key = claimed.replay_key) end as label
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
 
@@ -91,10 +91,11 @@ export const releaseText = `update pending set owner = null
   where pending.tenant_key = given.tenant_key and pending.event_seq = given.event_seq and pending.key = given.key
     and owner = $1::int`;
 
-interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId"> {
+interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId" | "replayGroupId"> {
   readonly tier: Tier;
   readonly idTail: Uint8Array;
   readonly dueAt: number;
+  readonly label: string | null;
 }
 
 /** What waits, and whose it is. */
@@ -117,8 +118,9 @@ export function queueVerbs(
       );
       const due = claimed
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
-        .map(({ idTail, dueAt: _, ...row }): DueDelivery => {
-          return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail) };
+        .map(({ idTail, dueAt: _, label, ...row }): DueDelivery => {
+          const replayGroupId = label === null ? null : labelOf(label);
+          return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
         });
       if (due.length === limit) return { due, nextDueAt: now };
       const [next] = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]);

@@ -177,7 +177,7 @@ export const replay = pgTable(
       .notNull()
       .references(() => tenant.key),
     kind: text("kind", { enum: ["single", "timeline", "all", "failed"] }).notNull(),
-    /** As `cutLabel` has it, when it is long; `labelKey` then leads to the whole. */
+    /** As JSON, and as `cutLabel` has it, when it is long; `labelKey` then leads to the whole. */
     label: text("label").notNull(),
     /** No foreign key, for the reason that is said at `event`. Null in rows that are older than it, whatever their label. */
     labelKey: whole("label_key"),
@@ -214,8 +214,9 @@ export const replayLabel = pgTable(
     tenantKey: whole("tenant_key")
       .notNull()
       .references(() => tenant.key),
-    /** SHA-256 of the text. */
+    /** SHA-256 of the label. */
     hash: bytes("hash").notNull(),
+    /** As JSON, as a label may have characters that no text has here. */
     text: text("text").notNull(),
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.key] }), uniqueIndex("replay_label_once").on(t.tenantKey, t.hash)],

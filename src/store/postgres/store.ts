@@ -41,6 +41,10 @@ import { completeReplays } from "./replay-counts.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
+import { replayVerbs } from "./replays.ts";
+import { checkServer, type StartCheckOptions } from "./start-check.ts";
+import { tenantVerbs } from "./tenants.ts";
+import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
 import { createWrites } from "./writes.ts";
 
@@ -202,6 +206,8 @@ export async function openPostgresStore({
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
+    ...replayVerbs(connection, { mayGrow }),
+    ...webhookUseVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: lanes.lagMs,
     reclaim: async () => false,

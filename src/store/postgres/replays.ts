@@ -1,0 +1,350 @@
+import { createHash } from "node:crypto";
+import { noRoom } from "../../domain/acceptance.ts";
+import { cutLabel, type Replay, type ReplayRef } from "../../domain/replay.ts";
+import {
+  advance,
+  cancel,
+  type ReplayedTimes,
+  type ReplayPlace,
+  selectionOf,
+  startBulkReplay,
+  startSingleReplay,
+} from "../../domain/replay-phase.ts";
+import { encodeEventId, parseEventId } from "../../lib/id.ts";
+import type { Growth } from "../growth.ts";
+import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { hold, holdLiving } from "./held-tenants.ts";
+import { cursorOver } from "./key-cursor.ts";
+import { arrayText } from "./parameters.ts";
+import type { Pool, Transaction } from "./pool.ts";
+import { completeReplays } from "./replay-counts.ts";
+import {
+  type ListedReplayRow,
+  labelText,
+  listedReplayColumns,
+  type ReplayRow,
+  replayColumns,
+  replayCounts,
+  toListedReplay,
+  toReplay,
+} from "./replay-rows.ts";
+import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
+import { someEventsText } from "./webhook-use.ts";
+
+/**
+ * The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end: the
+ * next one would overtake them. Among those with something to queue, the one served least of late.
+ */
+export const nextTurnText = `select r.tenant_key::float8 as "tenantKey", r.key::float8 as "replayKey", r."tenantId" from (
+    select distinct on (replay.tenant_key) replay.*, tenant.id as "tenantId"
+    from replay join tenant on tenant.key = replay.tenant_key
+    where phase in ('waiting', 'queueing', 'queued') and kind <> 'single' and tenant.operator_suspended_at is null
+    order by replay.tenant_key, replay.key) r
+  where r.phase in ('waiting', 'queueing') order by r.queued + r.skipped, r.key limit 1`;
+
+/** As `someEventsText`, of events with a record that had failed. */
+export const failedEventsText = `select distinct event_seq::float8 as seq from delivery
+  where tenant_key = $1::bigint and state = 2 and event_seq > $2::bigint and event_seq <= $3::bigint
+    and finished_at <= $5::bigint
+  order by seq limit $4::int`;
+
+export const countEventsText = `select count(*)::int as n from (
+    select event_seq from pending where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint
+    union
+    select event_seq from delivery where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint) of_both`;
+
+/** And when the last of them failed, by whichever node's clock. */
+export const countFailedText = `select count(distinct event_seq)::int as n, max(finished_at)::float8 as "lastFailedAt"
+  from delivery where tenant_key = $1::bigint and state = 2 and event_seq between $2::bigint and $3::bigint`;
+
+/** All that is queued and has ended, and that nobody completed: whoever ended the last run has died since. */
+export const leftText = `select r.tenant_key::float8 as "tenantKey", r.key::float8 as "replayKey"
+  from replay r ${replayCounts}
+  where r.phase = 'queued'
+    and r.delivered + r.failed + r.superseded + c.delivered + c.failed + c.superseded >= r.queued`;
+
+/** How often it is looked for; it reads every replay that is queued and has not ended. */
+const lookForLeftEveryMs = 60_000;
+
+const listedText = `select ${listedReplayColumns} from unnest($2::bigint[]) with ordinality listed (key, nth)
+  join replay r on r.tenant_key = $1::bigint and r.key = listed.key ${replayCounts} order by nth`;
+
+type Batch = Requeued & { tenantId: string; tenantKey: number };
+
+/** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
+export function replayVerbs(connection: Connection, { mayGrow }: Growth): ReplayVerbs {
+  const { pool, writes, clock } = connection;
+  let lookedForLeftAt = Number.NEGATIVE_INFINITY;
+
+  /** Of one tenant: from the first to the last one that is committed. */
+  async function rangeOf(tenantKey: number, times: ReplayedTimes): Promise<{ fromSeq: number; toSeq: number }> {
+    const [row] = await pool.read<{ last: number | null }>(
+      `select greatest((select max(event_seq) from pending where tenant_key = $1::bigint),
+         (select max(event_seq) from delivery where tenant_key = $1::bigint))::float8 as last`,
+      [tenantKey],
+    );
+    return selectionOf(times, row?.last ?? 0);
+  }
+
+  async function select(
+    tenantKey: number,
+    kind: NewReplay["kind"],
+    { fromSeq, toSeq }: { fromSeq: number; toSeq: number },
+  ): Promise<{ n: number; lastFailedAt?: number | null }> {
+    const isOfFailed = kind === "failed";
+    const text = isOfFailed ? countFailedText : countEventsText;
+    const [found] = await pool.read<{ n: number }>(text, [tenantKey, isOfFailed ? 0 : fromSeq, toSeq]);
+    return found ?? { n: 0 };
+  }
+
+  /**
+   * What a transaction has queued, once it is committed: only then is it seen by everybody who ends a run. What fails here
+   * is made good by the next look for what was left.
+   */
+  async function queued(ref: ReplayRef, replay: Replay, { webhookKeys, overtaken, superseded }: RequeuedEvents) {
+    const { tenantKey } = ref;
+    const ended = [...superseded].map((replayKey) => ({ tenantKey, replayKey }));
+    const after = await completeReplays(pool, [ref, ...ended], clock.now())
+      .then(() => find(pool, ref))
+      .catch(() => null);
+    const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
+    return { replay: after ?? replay, webhooks, overtaken };
+  }
+
+  async function completeLeft(now: number): Promise<void> {
+    if (now - lookedForLeftAt < lookForLeftEveryMs) return;
+    await completeReplays(pool, await pool.read<ReplayRef>(leftText), now);
+    lookedForLeftAt = now;
+  }
+
+  /** @returns "passed" when it was somebody else's turn by then */
+  const queueBatch = ({ tenantId, ...ref }: ReplayRef & { tenantId: string }, limit: number) =>
+    writes.submit(async (tx): Promise<(() => Promise<Batch>) | "passed"> => {
+      const { tenantKey, replayKey } = ref;
+      // Who queues for the tenant at the same moment comes before or after.
+      const held = await hold(tx, tenantKey);
+      const [row] = await tx.run<Pick<ReplayRow, "phase" | "cursorSeq" | "toSeq" | "kind" | "createdAt">>(
+        `select phase, cursor_seq::float8 as "cursorSeq", to_seq::float8 as "toSeq", kind, created_at::float8 as "createdAt"
+          from replay where tenant_key = $1::bigint and key = $2::bigint and phase in ('waiting', 'queueing') for update`,
+        [tenantKey, replayKey],
+      );
+      if (!row) return "passed";
+      if (held.gone) {
+        const replay = await move(tx, ref, cancel(row, tx.now), nothing);
+        return async () => ({ replay, webhooks: [], overtaken: [], tenantId, tenantKey });
+      }
+      if (held.tenant.operatorSuspendedAt !== null) return "passed";
+      if (!mayGrow()) throw noRoom();
+      const events = await tx.run<{ seq: number }>(row.kind === "failed" ? failedEventsText : someEventsText, [
+        tenantKey,
+        row.cursorSeq,
+        row.toSeq,
+        limit,
+        ...(row.kind === "failed" ? [row.createdAt] : []),
+      ]);
+      const seqs = events.map(({ seq }) => seq);
+      const done = await requeueEvents(connection, tx, held, seqs, { key: replayKey, kind: row.kind });
+      const replay = await move(tx, ref, advance(seqs, limit, row.toSeq), done);
+      return async () => ({ ...(await queued(ref, replay, done)), tenantId, tenantKey });
+    });
+
+  return {
+    async replayEvent(tenantKey, replay, now) {
+      const { ref, after, done } = await writes.submit(async (tx) => {
+        const held = await hold(tx, tenantKey);
+        const seq = held.gone ? null : await findOwnEvent(tx.run, tenantKey, replay.eventId ?? "");
+        const start = startSingleReplay(held, seq, mayGrow());
+        if (start.kind === "refused") throw start.error;
+        const { eventSeq } = start;
+        const range = { fromSeq: eventSeq, toSeq: eventSeq, cursorSeq: eventSeq };
+        const made = await insert(tx, tenantKey, replay, { ...range, phase: "queued", selected: 1, createdAt: now });
+        const requeued = await requeueEvents(connection, tx, held, [eventSeq], { key: made.replayKey, kind: "single" });
+        const place: ReplayPlace = { phase: "queued", cursorSeq: eventSeq, completedAt: null };
+        return { ref: made, after: await move(tx, made, place, requeued), done: requeued };
+      });
+      return queued(ref, after, done);
+    },
+
+    async startReplay(tenantKey, replay, now, limits) {
+      const range = await rangeOf(tenantKey, replay);
+      const { n: selected, lastFailedAt } = await select(tenantKey, replay.kind, range);
+      return writes.submit(async (tx) => {
+        const held = await hold(tx, tenantKey);
+        const bulk = {
+          unfinished: await countUnfinished(tx, tenantKey),
+          nthLastBegunAt: limits.perDay === null ? null : await nthLastBegunAt(tx, tenantKey, limits.perDay),
+        };
+        const start = startBulkReplay(held, bulk, limits, mayGrow(), {
+          now,
+          orderedNow: Math.max(tx.orderedNow, lastFailedAt ?? 0),
+        });
+        if (start.kind === "refused") throw start.error;
+        const cursorSeq = Math.max(0, range.fromSeq - 1);
+        const { createdAt } = start;
+        const ref = await insert(tx, tenantKey, replay, { ...range, cursorSeq, phase: "waiting", selected, createdAt });
+        return toReplay(await rowAt(tx, ref));
+      });
+    },
+
+    async previewReplay(tenantKey, replay) {
+      if (replay.kind === "single") {
+        return (await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "")) === null ? 0 : 1;
+      }
+      return (await select(tenantKey, replay.kind, await rangeOf(tenantKey, replay))).n;
+    },
+
+    async queueReplayBatch(limit, now) {
+      await completeLeft(now);
+      for (;;) {
+        const [turn] = await pool.read<ReplayRef & { tenantId: string }>(nextTurnText);
+        if (!turn) return null;
+        const batch = await queueBatch(turn, limit);
+        if (batch !== "passed") return batch();
+      }
+    },
+
+    async replays(tenantKey, { offset, limit }) {
+      const [counted] = await pool.read<{ n: number }>(
+        "select count(*)::int as n from replay where tenant_key = $1::bigint",
+        [tenantKey],
+      );
+      const listed = await pool.read<{ key: number }>(
+        `select key::float8 as key from replay where tenant_key = $1::bigint order by key desc limit $2::int offset $3::int`,
+        [tenantKey, limit, offset],
+      );
+      const list = cursorOver({
+        keys: listed.map(({ key }) => key),
+        read: (keys) => pool.read<ListedReplayRow>(listedText, [tenantKey, arrayText(keys)]),
+        toEntry: toListedReplay,
+      });
+      return { replays: list, total: counted?.n ?? 0 };
+    },
+
+    async findReplay(tenantKey, replayId) {
+      const [row] = await pool.read<ReplayRow>(
+        `select ${replayColumns} from replay r ${replayCounts} where r.tenant_key = $1::bigint and r.id = $2`,
+        [tenantKey, replayId],
+      );
+      return row ? toReplay(row) : null;
+    },
+
+    replayByKey: (ref) => find(pool, ref),
+
+    cancelReplay: (tenantKey, replayId, now) =>
+      writes.submit(async (tx) => {
+        await holdLiving(tx, tenantKey);
+        // Locked: nobody completes it meanwhile.
+        const [row] = await tx.run<Pick<ReplayRow, "key" | "phase" | "cursorSeq">>(
+          `select key::float8 as key, phase, cursor_seq::float8 as "cursorSeq" from replay
+            where tenant_key = $1::bigint and id = $2 for update`,
+          [tenantKey, replayId],
+        );
+        return row ? move(tx, { tenantKey, replayKey: row.key }, cancel(row, now), nothing) : null;
+      }),
+  };
+}
+
+/** Null: there is none. */
+async function find({ read }: Pool, ref: ReplayRef): Promise<Replay | null> {
+  const row = await rowAt({ run: read }, ref);
+  return row ? toReplay(row) : null;
+}
+
+async function rowAt({ run }: Pick<Transaction, "run">, ref: ReplayRef): Promise<ReplayRow | undefined> {
+  const [row] = await run<ReplayRow>(
+    `select ${replayColumns} from replay r ${replayCounts} where r.tenant_key = $1::bigint and r.key = $2::bigint`,
+    [ref.tenantKey, ref.replayKey],
+  );
+  return row;
+}
+
+type Place = Pick<ReplayRow, "phase" | "fromSeq" | "toSeq" | "cursorSeq" | "selected" | "createdAt">;
+
+async function insert(tx: Transaction, tenantKey: number, replay: NewReplay, place: Place): Promise<ReplayRef> {
+  const [shown, labelKey] = await keepLabel(tx, tenantKey, replay.label);
+  const [row] = await tx.run<{ key: number }>(
+    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
+     values ($1, $2::bigint, $3, $4, $5::bigint, $6, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint)
+     returning key::float8 as key`,
+    [
+      replay.id,
+      tenantKey,
+      replay.kind,
+      shown,
+      labelKey,
+      place.phase,
+      place.fromSeq,
+      place.toSeq,
+      place.cursorSeq,
+      place.selected,
+      place.createdAt,
+    ],
+  );
+  if (!row) throw new Error("A replay that was inserted was not returned");
+  return { tenantKey, replayKey: row.key };
+}
+
+/** What of a label goes into the replay's own row: the label as attempts show it, and where the whole of a long one is. */
+async function keepLabel({ run }: Transaction, tenantKey: number, label: string): Promise<[string, number | null]> {
+  const shown = cutLabel(label);
+  if (shown === label) return [labelText(label), null];
+  const hash = createHash("sha256").update(label).digest();
+  await run(
+    "insert into replay_label (tenant_key, hash, text) values ($1::bigint, $2::bytea, $3) on conflict do nothing",
+    [tenantKey, hash, labelText(label)],
+  );
+  const [kept] = await run<{ key: number }>(
+    "select key::float8 as key from replay_label where tenant_key = $1::bigint and hash = $2::bytea",
+    [tenantKey, hash],
+  );
+  return [labelText(shown), kept?.key ?? null];
+}
+
+const nothing = { queued: 0, skipped: 0 };
+
+/** @param place null: it stays where it is */
+async function move(
+  tx: Transaction,
+  ref: ReplayRef,
+  place: ReplayPlace | null,
+  { queued, skipped }: { queued: number; skipped: number },
+): Promise<Replay> {
+  if (place) {
+    await tx.run(
+      `update replay set phase = $3, cursor_seq = $4::bigint, queued = queued + $5::bigint, skipped = skipped + $6::bigint,
+         completed_at = $7::bigint
+       where tenant_key = $1::bigint and key = $2::bigint`,
+      [ref.tenantKey, ref.replayKey, place.phase, place.cursorSeq, queued, skipped, place.completedAt],
+    );
+  }
+  return toReplay(await rowAt(tx, ref));
+}
+
+async function findOwnEvent(run: Transaction["run"], tenantKey: number, eventId: string): Promise<number | null> {
+  const id = parseEventId(eventId);
+  if (!id) return null;
+  const [found] = await run<{ idTail: Uint8Array }>(
+    `select id_tail as "idTail" from event where seq = $1::bigint and tenant_key = $2::bigint`,
+    [id.seq, tenantKey],
+  );
+  return found && encodeEventId(id.seq, found.idTail) === eventId ? id.seq : null;
+}
+
+async function countUnfinished({ run }: Transaction, tenantKey: number): Promise<number> {
+  const [row] = await run<{ n: number }>(
+    `select count(*)::int as n from replay
+      where tenant_key = $1::bigint and phase in ('waiting', 'queueing', 'queued') and kind <> 'single'`,
+    [tenantKey],
+  );
+  return row?.n ?? 0;
+}
+
+async function nthLastBegunAt({ run }: Transaction, tenantKey: number, n: number): Promise<number | null> {
+  const [row] = await run<{ createdAt: number }>(
+    `select created_at::float8 as "createdAt" from replay
+      where tenant_key = $1::bigint and kind in ('timeline', 'all', 'failed') order by created_at desc limit 1 offset $2::int`,
+    [tenantKey, n - 1],
+  );
+  return row?.createdAt ?? null;
+}

@@ -1,0 +1,234 @@
+import type { DeliveryRef, DeliveryState } from "../../domain/delivery.ts";
+import type { ReplayKind } from "../../domain/replay.ts";
+import { type ReplayedRecord, type Requeueing, requeue } from "../../domain/requeue.ts";
+import type { Connection } from "./connection.ts";
+import { laneSlots } from "./event-schema.ts";
+import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
+import { arrayText } from "./parameters.ts";
+import { countReplay } from "./replay-counts.ts";
+import { doubtWebhooks, noteUsed } from "./webhook-use.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+/** What the events of one transaction have put into the queue. */
+export interface RequeuedEvents {
+  readonly queued: number;
+  readonly skipped: number;
+  readonly webhookKeys: ReadonlySet<number>;
+  /** Those that this node owns. */
+  readonly overtaken: readonly DeliveryRef[];
+  /** Replays of which a run has ended here. */
+  readonly superseded: ReadonlySet<number>;
+}
+
+/** A record as it was found, of whatever table; nobody changes it until the transaction ends. */
+interface FoundRecord extends ReplayedRecord {
+  readonly eventSeq: number;
+  /** Null: nobody's, or not in the queue. */
+  readonly owner: number | null;
+}
+
+/** What is left to be written of all events together. */
+interface Changes {
+  readonly added: { readonly eventSeq: number; readonly webhookKey: number; readonly nextAttemptAt: number }[];
+  readonly restarted: FoundRecord[];
+  readonly replaced: FoundRecord[];
+}
+
+/**
+ * Starts a new run for events of a tenant wherever they are due one, in a few statements for all of them: what has ended
+ * goes back to the queue, and is nobody's; what is in it has its next run, and stays whose it is. The tenant is locked, so
+ * no other replay is under way, and its webhooks stay what they are.
+ *
+ * @param seqs in their order
+ */
+export async function requeueEvents(
+  { numbers, node }: Pick<Connection, "numbers" | "node">,
+  tx: WriteTransaction,
+  held: HeldTenant,
+  seqs: readonly number[],
+  replay: { readonly key: number; readonly kind: ReplayKind },
+): Promise<RequeuedEvents> {
+  const tenantKey = held.tenant.key;
+  const recordsOf = await lockRecords(tx, tenantKey, seqs);
+  const all: Changes = { added: [], restarted: [], replaced: [] };
+  const webhookKeys = new Set<number>();
+  const superseded = new Map<number, number>();
+  const before = held.counters;
+  let nextAttemptAt = tx.now;
+  let queued = 0;
+  let skipped = 0;
+  for (const eventSeq of seqs) {
+    const records = recordsOf.get(eventSeq) ?? [];
+    const change: Requeueing = requeue(held, records, replay.kind, tx);
+    const found = (some: readonly ReplayedRecord[]) => records.filter((record) => some.includes(record));
+    for (const { webhook, nextAttemptAt: dueAt } of change.added) {
+      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt });
+    }
+    all.restarted.push(...found(change.restarted));
+    all.replaced.push(...found(change.replaced));
+    for (const key of change.superseded) superseded.set(key, (superseded.get(key) ?? 0) + 1);
+    for (const key of change.webhookKeys) webhookKeys.add(key);
+    held.counters = change.counters;
+    nextAttemptAt = change.nextAttemptAt;
+    queued += change.webhookKeys.length;
+    skipped += change.skipped;
+  }
+
+  const inQueue = all.restarted.filter(({ state }) => state === "PENDING");
+  const ended = all.restarted.filter(({ state }) => state !== "PENDING");
+  const to = { tenantKey, nextAttemptAt, replayKey: replay.key };
+  await overtakeRuns(tx, inQueue, to);
+  await moveBack(tx, ended, to);
+  await remove(tx, tenantKey, all.replaced);
+  const added = all.added.map((record) => ({ ...record, key: numbers.nextKey() }));
+  await add(tx, added, to);
+  await noteUsed(tx, held, new Set(added.map(({ webhookKey }) => webhookKey)));
+  const withoutAttempt = all.replaced.flatMap(({ webhookKey, attempts }) => (attempts === 0 ? (webhookKey ?? []) : []));
+  await doubtWebhooks(tx, tenantKey, new Set(withoutAttempt));
+  const own = node();
+  for (const [replayKey, runs] of superseded) {
+    await countReplay(tx, { tenantKey, replayKey }, own.slot * laneSlots + rareLane, { superseded: runs });
+  }
+  const { pending, delivered, failed } = held.counters;
+  await count(tx, own, tenantKey, {
+    pending: pending - before.pending,
+    delivered: delivered - before.delivered,
+    failed: failed - before.failed,
+  });
+  const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
+    owner === own.incarnation && webhookKey !== null ? [{ tenantKey, eventSeq, webhookKey, deliveryKey: key }] : [],
+  );
+  return { queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
+}
+
+interface RecordRow {
+  key: number;
+  eventSeq: number;
+  webhookKey: number | null;
+  attempts: number;
+  replayKey: number | null;
+  owner: number | null;
+  state: number;
+}
+
+const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
+  replay_key::float8 as "replayKey"`;
+
+const states: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
+
+/**
+ * The records of events, by event. First those in the queue: whoever settles one at this moment is waited for, and what has
+ * then left the queue is found where it went, by a statement that begins after that.
+ */
+async function lockRecords(
+  { run }: WriteTransaction,
+  tenantKey: number,
+  seqs: readonly number[],
+): Promise<Map<number, FoundRecord[]>> {
+  const byEvent = new Map<number, FoundRecord[]>(seqs.map((seq) => [seq, []]));
+  const values = [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)];
+  const note = (rows: readonly RecordRow[]) => {
+    for (const { state, ...record } of rows) {
+      byEvent.get(record.eventSeq)?.push({ ...record, state: states[state] ?? "FAILED" });
+    }
+  };
+  if (seqs.length === 0) return byEvent;
+  note(
+    await run<RecordRow>(
+      `select ${recordColumns}, owner, 0 as state from pending
+        where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
+        order by event_seq, key for update`,
+      values,
+    ),
+  );
+  note(
+    await run<RecordRow>(
+      `select ${recordColumns}, null::int as owner, state from delivery
+        where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
+        order by event_seq, key for update`,
+      values,
+    ),
+  );
+  return byEvent;
+}
+
+interface Run {
+  readonly tenantKey: number;
+  readonly nextAttemptAt: number;
+  readonly replayKey: number;
+}
+
+type Place = Pick<FoundRecord, "eventSeq" | "key">;
+
+/** For `unnest($2::bigint[], $3::bigint[]) as found (event_seq, key)`, and the range of numbers that they lie in. */
+const placesOf = (tenantKey: number, records: readonly Place[]) => {
+  const seqs = records.map(({ eventSeq }) => eventSeq);
+  return [
+    tenantKey,
+    arrayText(seqs),
+    arrayText(records.map(({ key }) => key)),
+    seqs.reduce((least, seq) => Math.min(least, seq)),
+    seqs.reduce((most, seq) => Math.max(most, seq)),
+  ];
+};
+
+const atPlaces = (table: string) => `${table}.tenant_key = $1::bigint and ${table}.event_seq = found.event_seq
+  and ${table}.key = found.key and ${table}.event_seq between $4::bigint and $5::bigint`;
+
+const places = "unnest($2::bigint[], $3::bigint[]) as found (event_seq, key)";
+
+/** Those that are in the queue: their next run begins now, and the attempt of the one before finds that it is late. */
+async function overtakeRuns({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
+  if (records.length === 0) return;
+  await run(
+    `update pending set run = run + 1, attempts_in_run = 0, next_attempt_at = $6::bigint, replay_key = $7::bigint
+       from ${places} where ${atPlaces("pending")}`,
+    [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
+  );
+}
+
+/** From the history back to the queue. */
+async function moveBack({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
+  if (records.length === 0) return;
+  await run(
+    `with moved as (delete from delivery using ${places} where ${atPlaces("delivery")} returning delivery.*)
+     insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
+       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code)
+     select tenant_key, event_seq, key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
+       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code from moved`,
+    [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
+  );
+}
+
+async function remove({ run }: WriteTransaction, tenantKey: number, records: readonly Place[]): Promise<void> {
+  if (records.length === 0) return;
+  await run(`delete from delivery using ${places} where ${atPlaces("delivery")}`, placesOf(tenantKey, records));
+}
+
+/** New ones. Attempts of an earlier record for the same URL, removed and registered again, go on counting. */
+async function add(
+  { run }: WriteTransaction,
+  records: readonly (Place & Changes["added"][number])[],
+  { tenantKey, replayKey }: Run,
+): Promise<void> {
+  if (records.length === 0) return;
+  await run(
+    `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at, replay_key)
+     select $1::bigint, event_seq, key, webhook_key, 1, 0,
+       (select coalesce(max(attempt.number), 0) from attempt
+          join webhook earlier on earlier.tenant_key = $1::bigint and earlier.key = attempt.webhook_key
+         where attempt.tenant_key = $1::bigint and attempt.event_seq = added.event_seq and earlier.url =
+           (select url from webhook where webhook.tenant_key = $1::bigint and webhook.key = added.webhook_key)),
+       null, next_attempt_at, $6::bigint
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+       as added (event_seq, key, webhook_key, next_attempt_at)`,
+    [
+      tenantKey,
+      arrayText(records.map(({ eventSeq }) => eventSeq)),
+      arrayText(records.map(({ key }) => key)),
+      arrayText(records.map(({ webhookKey }) => webhookKey)),
+      arrayText(records.map(({ nextAttemptAt }) => nextAttemptAt)),
+      replayKey,
+    ],
+  );
+}

@@ -1,0 +1,39 @@
+import { systemClock } from "../../src/lib/clock.ts";
+import { createPool, type Pool } from "../../src/store/postgres/pool.ts";
+import { openPostgresStore } from "../../src/store/postgres/store.ts";
+import { createMigratedDatabase } from "./postgres.ts";
+import { createWorld, type World } from "./store-factory.ts";
+
+export interface PostgresWorlds {
+  /** Each is a node of its own. */
+  readonly worlds: readonly World[];
+  /** What none of them tells. */
+  readonly pool: Pool;
+  end(): Promise<void>;
+}
+
+/** Several nodes on one database, with clocks of their own that begin alike. A tenant is known to all of them. */
+export async function createPostgresWorlds(count: number): Promise<PostgresWorlds> {
+  const { url, remove } = await createMigratedDatabase();
+  const pool = createPool({ url, size: 2, clock: systemClock });
+  const worlds: World[] = [];
+  for (let i = 0; i < count; i++) {
+    const world = await createWorld({
+      name: "PostgreSQL",
+      async open(options) {
+        const open = () => openPostgresStore({ url, durability: "waived", ...options });
+        return { ...(await open()), reopen: open, count: async () => ({}), remove: async () => {} };
+      },
+    });
+    worlds.push(world);
+  }
+  return {
+    worlds,
+    pool,
+    async end() {
+      for (const world of worlds) await world.end();
+      await pool.close();
+      await remove();
+    },
+  };
+}
