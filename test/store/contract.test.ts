@@ -54,13 +54,15 @@ for (const suite of suites) suite(sqliteBackend);
 
 /** Those that PostgreSQL passes. */
 const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [
+  tenantsContract,
+  credentialsContract,
+  changesContract,
   inboxContract,
   verificationsContract,
   chargesContract,
   limitsContract,
   billingLockContract,
 ];
-const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [tenantsContract];
 
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suitesOfPostgres) suite(postgresBackend);

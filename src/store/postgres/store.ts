@@ -19,12 +19,12 @@ import { credentialVerbs } from "./credentials.ts";
 import { askTime, type DatabaseTime } from "./database-clock.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { storageUnavailable } from "./faults.ts";
+import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
-import { createLimits } from "./limits.ts";
-import type { HotPaths } from "./hot-paths.ts";
 import { createKeptTenants } from "./kept-tenants.ts";
 import { createLanes } from "./lanes.ts";
+import { createLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -35,15 +35,13 @@ import { byKeys } from "./planner.ts";
 import { createPool } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
+import { completeReplays } from "./replay-counts.ts";
+import { replayVerbs } from "./replays.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
-import { completeReplays } from "./replay-counts.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
-import { replayVerbs } from "./replays.ts";
-import { checkServer, type StartCheckOptions } from "./start-check.ts";
-import { tenantVerbs } from "./tenants.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
 import { createWrites } from "./writes.ts";
@@ -112,9 +110,7 @@ export async function openPostgresStore({
       keys.forgetAll();
       leaseListener.lost();
     },
-    onJoined: () => leaseListener.unowned(),
     onJoined(node) {
-      changes.beginAt(node);
       lanes.beginAt(node);
       leaseListener.unowned();
     },
@@ -149,8 +145,6 @@ export async function openPostgresStore({
     mayStart: membership.mayStart,
     onFailure: failed("job"),
   });
-  await membership.start();
-  await jobs.seek();
   const moment = createMoments(clock);
   const kept = createKeptTenants(pool, clock.now);
   const underWay = createUnderWay();
@@ -172,20 +166,17 @@ export async function openPostgresStore({
     onEnded: (replays) => completeReplays(pool, replays, clock.now()).catch(failed("replay")),
     onFailure: failed("statement"),
   });
-  const node = await membership.start();
-  changes.beginAt(node);
-  lanes.beginAt(node);
+  lanes.beginAt(await membership.start());
+  await jobs.seek();
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
   await listener.listen(changeChannel, hearChanges, hearChanges);
   await listener.listen(wakeChannel, jobs.hear, () => {});
 
-  const writes = createWrites({ pool, moment: createMoments(clock), changes });
+  const writes = createWrites({ pool, moment, changes });
   const connection: Connection = {
     pool,
     writes,
-    numbers: createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot }),
-    writes: createWrites({ pool, moment, changes }),
     numbers,
     clock,
     node: ownNode,
