@@ -74,16 +74,37 @@ describeWithPostgres("nodes", () => {
 
   test("that have not heeded what others changed do not count a heartbeat", async () => {
     const pool = await open();
-    let heeds = true;
-    const heed = () => (heeds ? Promise.resolve() : Promise.reject(new Error("not yet")));
-    const { membership, time, whenFailed } = await member(pool, { heed });
-    heeds = false;
+    let heed = async () => {};
+    const { membership, time, whenFailed } = await member(pool, { heed: () => heed() });
+    heed = () => Promise.reject(new Error("not yet"));
     for (let beats = 0; beats < 3; beats++) {
       const failed = whenFailed();
       time.advance(3_000);
       await failed;
     }
-    expect(membership.mayStart()).toBe(false);
+    expect([membership.mayStart(), membership.mayTrust()]).toEqual([false, true]);
+    time.advance(11_000);
+    expect(membership.mayTrust()).toBe(false);
+  });
+
+  test("that have not heeded what others changed while they were gone have not joined", async () => {
+    const pool = await open();
+    const heeded = Promise.withResolvers<void>();
+    let heed = async () => {};
+    const { membership, node, time, whenJoined } = await member(pool, { heed: () => heed() });
+    const asked = new Promise<void>((resolve) => {
+      heed = () => {
+        resolve();
+        return heeded.promise;
+      };
+    });
+    await retire(pool, node.incarnation);
+    time.advance(3_000);
+    await asked;
+    expect([membership.current(), membership.mayTrust()]).toEqual([null, false]);
+    heeded.resolve();
+    const next = await whenJoined();
+    expect([membership.current(), membership.mayTrust()]).toEqual([next, true]);
   });
 
   test("that are late, and were not missed, go on", async () => {
