@@ -1,21 +1,8 @@
 import { and, asc, desc, eq, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
-import type { WebhookHealth } from "../store.ts";
+import type { DeliveryState } from "../../domain/delivery.ts";
+import { type Health, type LastAttempt, summarizeHealth } from "../webhook-health.ts";
 import * as t from "./schema.ts";
-
-type Health = Omit<WebhookHealth, "webhook">;
-
-const nothing: Health = {
-  records: 0,
-  delivered: 0,
-  failed: 0,
-  pending: 0,
-  lastDeliveredAt: null,
-  lastFailedAt: null,
-  lastError: null,
-  lastErrorCode: null,
-  lastStatusCode: null,
-};
 
 export interface HealthQuery {
   tenantKey: number;
@@ -50,42 +37,23 @@ export function webhookHealth(
 }
 
 function healthOf(db: BunSQLiteDatabase, webhookKey: number, keys: readonly number[]): Health {
-  if (keys.length === 0) return nothing;
   const { state, lastAttemptAt, errorReason, errorCode, eventSeq } = t.delivery;
   const records = db
     .select({ state, lastAttemptAt, errorReason, errorCode, eventSeq })
     .from(t.delivery)
     .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
     .all();
-  const attempted = records.flatMap(({ lastAttemptAt: at, ...record }) => (at === null ? [] : [{ ...record, at }]));
-  const delivered = newest(attempted.filter(({ state }) => state === t.stateDelivered));
-  // Also of a record that waits for its next try.
-  const failed = newest(attempted.filter(({ errorReason }) => errorReason !== null));
-  const last = newest(attempted);
-  const count = (state: number) => records.filter((record) => record.state === state).length;
-  return {
-    records: records.length,
-    delivered: count(t.stateDelivered),
-    failed: count(t.stateFailed),
-    pending: count(t.statePending),
-    lastDeliveredAt: delivered?.at ?? null,
-    lastFailedAt: failed?.at ?? null,
-    lastError: failed?.errorReason ?? null,
-    lastErrorCode: failed?.errorCode ?? null,
-    lastStatusCode: last ? statusOf(db, webhookKey, last) : null,
-  };
+  const { health, last } = summarizeHealth(records.map((row) => ({ ...row, state: states[row.state] ?? "FAILED" })));
+  return { ...health, lastStatusCode: last ? statusOf(db, webhookKey, last) : null };
 }
 
-function newest<T extends { at: number }>(records: readonly T[]): T | undefined {
-  return records.reduce<T | undefined>((best, record) => (best && best.at >= record.at ? best : record), undefined);
-}
+const states: Readonly<Record<number, DeliveryState>> = {
+  [t.statePending]: "PENDING",
+  [t.stateDelivered]: "DELIVERED",
+};
 
 /** The status of the attempt that a record shows as its last. */
-function statusOf(
-  db: BunSQLiteDatabase,
-  webhookKey: number,
-  { eventSeq, at }: { eventSeq: number; at: number },
-): number | null {
+function statusOf(db: BunSQLiteDatabase, webhookKey: number, { eventSeq, at }: LastAttempt): number | null {
   const ofRecord = and(
     eq(t.attempt.eventSeq, eventSeq),
     eq(t.attempt.webhookKey, webhookKey),

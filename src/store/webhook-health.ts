@@ -1,0 +1,49 @@
+import type { DeliveryState } from "../domain/delivery.ts";
+import type { FailureCode } from "../domain/failure.ts";
+import type { WebhookHealth } from "./store.ts";
+
+export type Health = Omit<WebhookHealth, "webhook">;
+
+/** What a record tells of its webhook. */
+export interface LatestRecord {
+  readonly eventSeq: number;
+  readonly state: DeliveryState;
+  readonly lastAttemptAt: number | null;
+  readonly errorReason: string | null;
+  readonly errorCode: FailureCode | null;
+}
+
+/** The attempt that a record shows as its last; its status is in the log. */
+export interface LastAttempt {
+  readonly eventSeq: number;
+  readonly at: number;
+}
+
+/** How the latest deliveries to one webhook went, and which of their attempts was the newest. */
+export function summarizeHealth(records: readonly LatestRecord[]): {
+  health: Omit<Health, "lastStatusCode">;
+  last: LastAttempt | null;
+} {
+  const attempted = records.flatMap(({ lastAttemptAt: at, ...record }) => (at === null ? [] : [{ ...record, at }]));
+  const delivered = newest(attempted.filter(({ state }) => state === "DELIVERED"));
+  // Also of a record that waits for its next try.
+  const failed = newest(attempted.filter(({ errorReason }) => errorReason !== null));
+  const count = (state: DeliveryState) => records.filter((record) => record.state === state).length;
+  return {
+    health: {
+      records: records.length,
+      delivered: count("DELIVERED"),
+      failed: count("FAILED"),
+      pending: count("PENDING"),
+      lastDeliveredAt: delivered?.at ?? null,
+      lastFailedAt: failed?.at ?? null,
+      lastError: failed?.errorReason ?? null,
+      lastErrorCode: failed?.errorCode ?? null,
+    },
+    last: newest(attempted) ?? null,
+  };
+}
+
+function newest<T extends { at: number }>(records: readonly T[]): T | undefined {
+  return records.reduce<T | undefined>((best, record) => (best && best.at >= record.at ? best : record), undefined);
+}
