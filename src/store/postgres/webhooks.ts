@@ -7,9 +7,10 @@ import type { Connection } from "./connection.ts";
 import { hold } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import * as t from "./schema.ts";
+import { webhookHealthVerbs } from "./webhook-health.ts";
 import { overtake } from "./writes.ts";
 
-export function webhookVerbs({ pool, writes }: Connection): Pick<WebhookVerbs, "webhooks" | "replaceWebhooks"> {
+export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
   const registered = pool.db
     .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name })
     .from(t.webhook)
@@ -17,8 +18,11 @@ export function webhookVerbs({ pool, writes }: Connection): Pick<WebhookVerbs, "
     .orderBy(asc(t.webhook.position))
     .prepare("webhooks_of_tenant");
 
+  const webhooks = (tenantKey: number): Promise<Webhook[]> => registered.execute({ tenantKey });
+
   return {
-    webhooks: (tenantKey) => registered.execute({ tenantKey }),
+    webhooks,
+    ...webhookHealthVerbs({ pool, webhooks }),
 
     replaceWebhooks: (tenantKey, webhooks, limit, now) =>
       writes.submit(async (tx) => {
