@@ -1,0 +1,133 @@
+import { expect, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import { DomainError } from "../../../src/domain/errors.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import type { OpenedStore } from "../../../src/store/opened.ts";
+import { rescueExpired } from "../../../src/store/postgres/nodes.ts";
+import type { Pool } from "../../../src/store/postgres/pool.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { bytes, newTenant, refusalOf, settlementOf } from "../../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+const everything = { roomFor: () => Number.POSITIVE_INFINITY };
+
+describeWithPostgres("two nodes on one database", () => {
+  const postgres = usePostgres();
+
+  async function twoNodes(given: Parameters<typeof newTenant>[0] = {}) {
+    const url = await postgres.migrated();
+    const open = async () => {
+      const { store } = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
+      postgres.cleanUpFirst(() => store.close());
+      return store;
+    };
+    const stores = [await open(), await open()] as const;
+    const made = newTenant({ urls: [a], ...given });
+    const tenant = await stores[0].createTenant(made, systemClock.now());
+    const accept = (store: OpenedStore["store"], count = 1) =>
+      store.acceptEvents({
+        tenantKey: tenant.key,
+        apiKeyId: made.apiKey.id,
+        payloads: Array.from({ length: count }, () => bytes("{}")),
+        ...everything,
+      });
+    const claim = async (store: OpenedStore["store"]) => {
+      const lanes = await store.discover();
+      const claims = await Promise.all(lanes.map((lane) => store.claim(lane, systemClock.now(), 1_000)));
+      return claims.flatMap(({ due }) => due);
+    };
+    const pool = postgres.pool(url);
+    return { stores, tenant, accept, claim, pool };
+  }
+
+  /** As when a node was not heard of for a lease: another one declares it dead. */
+  async function declareDead(pool: Pool, slot: number): Promise<void> {
+    await pool.write(
+      "update node set lease_until = clock_timestamp() - interval '1 second' where slot = $1::smallint",
+      [slot],
+    );
+    expect(await rescueExpired(pool)).toHaveLength(1);
+  }
+
+  /** Resolves when there are two again. */
+  async function whenJoinedAnew(pool: Pool): Promise<void> {
+    for (;;) {
+      const [row] = await pool.read<{ nodes: number }>("select count(*)::int as nodes from node");
+      if (row?.nodes === 2) return;
+      await Bun.sleep(50);
+    }
+  }
+
+  const settle = (store: OpenedStore["store"], delivery: DueDelivery, outcome: "delivered" | "failed" | "retry") =>
+    store.settle(settlementOf(delivery, outcome, systemClock.now()));
+
+  test("accept a quota exactly, with six writers", async () => {
+    const { stores, tenant, accept } = await twoNodes({ tier: "free" });
+    await accept(stores[0], 9_800);
+    const writers = Array.from({ length: 6 }, async (_, i) => {
+      let accepted = 0;
+      for (let left = 60; left > 0; left--) {
+        const count = 1 + (left % 2);
+        const outcome = await refusalOf(accept(stores[i % 2 === 0 ? 0 : 1], count));
+        if (outcome === "fulfilled") accepted += count;
+        else expect(outcome).toBe("rate_limited quota_exceeded");
+      }
+      return accepted;
+    });
+    const accepted = (await Promise.all(writers)).reduce((sum, one) => sum + one, 0);
+    expect(accepted).toBe(200);
+    for (const store of stores) {
+      expect(await store.usage(tenant.key, systemClock.now())).toEqual({ eventsThisMonth: 10_000 });
+    }
+  });
+
+  test("own what they have accepted or claimed, and nobody else claims it", async () => {
+    const { stores, accept, claim } = await twoNodes();
+    const [one, two] = stores;
+    const { deliveries } = await accept(one, 3);
+    await accept(one, 2);
+    expect(await claim(two)).toEqual([]);
+    await one.release(deliveries.slice(0, 2));
+    const [first, second] = [await claim(two), await claim(one)];
+    expect(first.map(({ eventId }) => eventId)).toEqual(deliveries.slice(0, 2).map(({ eventId }) => eventId));
+    expect(second).toEqual([]);
+    // It is no longer his to release.
+    await one.release(deliveries);
+    expect((await claim(two)).map(({ eventId }) => eventId)).toEqual(deliveries.slice(2).map(({ eventId }) => eventId));
+  });
+
+  test("accept and claim nothing any more once they were declared dead, and what they owned is anybody's", async () => {
+    const { stores, accept, claim, pool } = await twoNodes();
+    const [one, two] = stores;
+    const before = [await accept(one), await accept(one)];
+    await accept(two);
+    await declareDead(pool, 0);
+    const refused = await accept(one).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(DomainError);
+    expect(refused).toMatchObject({ kind: "unavailable" });
+    expect((await claim(two)).map(({ eventId }) => eventId)).toEqual(before.flatMap(({ eventIds }) => eventIds));
+    expect(await claim(one)).toEqual([]);
+  });
+
+  test("settle late what another has by now: logged only, but for an acknowledgement", async () => {
+    const { stores, accept, claim, pool } = await twoNodes();
+    const [one, two] = stores;
+    const mine = (await Promise.all(Array.from({ length: 3 }, () => accept(one)))).flatMap(
+      ({ deliveries }) => deliveries,
+    );
+    const [retried, failed, delivered] = mine as [DueDelivery, DueDelivery, DueDelivery];
+    await declareDead(pool, 0);
+    const theirs = await claim(two);
+    expect(theirs).toHaveLength(3);
+    // It comes back as another node, with the outcomes of attempts that it had begun as the one before.
+    await whenJoinedAnew(pool);
+    expect(await settle(one, retried, "retry")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
+    expect(await settle(one, failed, "failed")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
+    expect(await settle(one, delivered, "delivered")).toMatchObject({ kind: "settled" });
+    expect(await claim(one)).toEqual([]);
+    const outcomes = [];
+    for (const delivery of theirs) outcomes.push((await settle(two, delivery, "delivered")).kind);
+    expect(outcomes.sort()).toEqual(["settled", "settled", "superseded"]);
+  });
+});
