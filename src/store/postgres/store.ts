@@ -40,6 +40,7 @@ import { replayVerbs } from "./replays.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
+import { statVerbs } from "./stats.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
@@ -193,6 +194,7 @@ export async function openPostgresStore({
     ...credentials,
     findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
+    ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
