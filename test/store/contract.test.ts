@@ -57,6 +57,7 @@ const suitesOfPostgres: readonly ((backend: StoreBackend) => void)[] = [
   tenantsContract,
   credentialsContract,
   changesContract,
+  eventsContract,
   inboxContract,
   verificationsContract,
   chargesContract,

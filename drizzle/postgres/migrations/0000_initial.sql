@@ -483,7 +483,7 @@ CREATE INDEX "webhook_by_tenant" ON "webhook" USING btree ("tenant_key","positio
 CREATE INDEX "webhook_registered" ON "webhook" USING btree ("tenant_key","position") WHERE "webhook"."removed_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "webhook_url_once" ON "webhook" USING btree ("tenant_key","url") WHERE "webhook"."removed_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "delivery_by_tenant" ON "delivery" USING btree ("tenant_key","event_seq" DESC NULLS FIRST,"key") INCLUDE ("state","webhook_key");--> statement-breakpoint
-CREATE INDEX "delivery_failed" ON "delivery" USING btree ("tenant_key","event_seq") WHERE "delivery"."state" = 2;--> statement-breakpoint
+CREATE INDEX "delivery_failed" ON "delivery" USING btree ("tenant_key","event_seq" DESC NULLS FIRST,"key","webhook_key") WHERE "delivery"."state" = 2;--> statement-breakpoint
 CREATE UNIQUE INDEX "node_by_incarnation" ON "node" USING btree ("incarnation");--> statement-breakpoint
 CREATE UNIQUE INDEX "pending_by_tenant" ON "pending" USING btree ("tenant_key","event_seq" DESC NULLS FIRST,"key");--> statement-breakpoint
 CREATE INDEX "pending_due_of_webhook" ON "pending" USING btree ("webhook_key","next_attempt_at") WHERE "pending"."owner" is null;--> statement-breakpoint

@@ -149,7 +149,10 @@ export const delivery = pgTable(
   (t) => [
     // With `include (state, webhook_key)`, so that a filtered walk stays inside the index.
     uniqueIndex("delivery_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
-    index("delivery_failed").on(t.tenantKey, t.eventSeq).where(sql`${t.state} = 2`),
+    // As long as that one, for the same reason; what has failed is little.
+    index("delivery_failed")
+      .on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key, t.webhookKey)
+      .where(sql`${t.state} = 2`),
     check("delivery_state", sql`${t.state} in (1, 2)`),
     check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
   ],

@@ -5,6 +5,7 @@ import { PgRemoteDatabase, PgRemoteSession, type PreparedQuery } from "drizzle-o
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { DeadlinePassed, type Fault, faultOf, OutcomeUnknown, storageUnavailable } from "./faults.ts";
+import { byIndexes } from "./planner.ts";
 
 /**
  * Connections to PostgreSQL, by Bun's own client. That has no deadline: a server that stands still, or a network that
@@ -81,6 +82,7 @@ export function createPool(options: PoolOptions): Pool {
         application_name: "postrider",
         statement_timeout: timeoutMs,
         idle_in_transaction_session_timeout: timeoutMs,
+        ...byIndexes,
         ...settings,
       },
     });

@@ -18,6 +18,7 @@ import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
 import { askTime, type DatabaseTime } from "./database-clock.ts";
 import { deliveryVerbs } from "./deliveries.ts";
+import { eventVerbs } from "./events.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
@@ -194,6 +195,7 @@ export async function openPostgresStore({
     ...credentials,
     findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
+    ...eventVerbs(connection),
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...billingVerbs(connection),

@@ -1,0 +1,170 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import { filteredCountLimit, totalOf } from "../../domain/event.ts";
+import { type Tenant, tierInForce } from "../../domain/tenant.ts";
+import { recordsIn } from "../../domain/tenant-state.ts";
+import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
+import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import type { EventVerbs, PageQuery, RecordPage } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { storageUnavailable } from "./faults.ts";
+import { countersOf } from "./held-tenants.ts";
+import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
+import type { Transaction } from "./pool.ts";
+import { attemptsAt, recordsAt } from "./record-rows.ts";
+import { countUpTo, pagePlaces, type RecordFilter, type RecordPlace, webhookKeys } from "./record-walks.ts";
+
+/** Rows that a page may be from the newest one, to be found in a few ms. */
+const shallowRows = 2_000;
+/** Other pages at a time: a walk of a long list takes as long as it takes, and the pool has other things to do. */
+const pagesAtATime = 2;
+/** Beyond, the ones who asked for most are refused. */
+const mostWaiting = 100;
+
+/** Of every event whose number this is the id's rest tells whether it is the one. */
+export const ownersText = `select event.tenant_key::float8 as "tenantKey", id_tail as "idTail" from event
+  join tenant on tenant.key = event.tenant_key where seq = $1::bigint and deleted_at is null`;
+
+/** A row without a key at least, if the tenant has the event. */
+export const recordKeysText = `select id_tail as "idTail", r.key::float8 as key from event
+  left join lateral (
+    select key from pending where tenant_key = $1::bigint and event_seq = $2::bigint
+    union all select key from delivery where tenant_key = $1::bigint and event_seq = $2::bigint
+  ) r on true
+  where seq = $2::bigint and event.tenant_key = $1::bigint order by r.key`;
+
+/** As `recordKeysText`. Of each record a hundred at most are kept. */
+export const attemptKeysText = `select id_tail as "idTail", attempt.key::float8 as key from event
+  left join attempt on attempt.event_seq = $2::bigint and attempt.tenant_key = $1::bigint
+  where seq = $2::bigint and event.tenant_key = $1::bigint order by started_at, attempt.key`;
+
+const previewedColumns = "key, webhook_key, run, attempts, replay_key";
+
+export const previewText = `select id_tail as "idTail", r.key::float8 as "deliveryKey", tenant.id as "tenantId",
+    enforced_tier as "enforcedTier", url, payload, run, attempts, ${wholeLabel} as label
+  from (
+    select ${previewedColumns} from pending where tenant_key = $1::bigint and event_seq = $2::bigint
+    union all select ${previewedColumns} from delivery where tenant_key = $1::bigint and event_seq = $2::bigint
+    order by key desc limit 1
+  ) r
+  join event on seq = $2::bigint and event.tenant_key = $1::bigint
+  join tenant on tenant.key = $1::bigint
+  left join webhook on webhook.tenant_key = $1::bigint and webhook.key = r.webhook_key
+  ${labelJoins("$1::bigint", "r.replay_key")}`;
+
+interface KeyRow {
+  readonly idTail: Uint8Array;
+  readonly key: number | null;
+}
+
+interface PreviewRow extends Pick<DueDelivery, "deliveryKey" | "tenantId" | "payload" | "run" | "attempts"> {
+  readonly idTail: Uint8Array;
+  readonly enforcedTier: Tenant["enforcedTier"];
+  readonly url: string | null;
+  readonly label: string | null;
+}
+
+/** Events as they are read; `acceptance.ts` takes them in. */
+export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents"> {
+  const pages = createFairQueue({ slots: pagesAtATime, maxWaiting: mostWaiting });
+
+  /** The keys of what belongs to an event; null when the tenant has no such event. */
+  async function keysOf(text: string, tenantKey: number, eventId: string) {
+    const id = parseEventId(eventId);
+    if (!id) return null;
+    const rows = await pool.read<KeyRow>(text, [tenantKey, id.seq]);
+    if (!rows[0] || encodeEventId(id.seq, rows[0].idTail) !== eventId) return null;
+    return { eventSeq: id.seq, keys: rows.flatMap(({ key }) => (key === null ? [] : [key])) };
+  }
+
+  async function findPage(query: PageQuery): Promise<FoundPage> {
+    const find = () => pool.snapshot((tx) => pageIn(tx, query));
+    if (!isFiltered(query) && (query.page + 1) * query.size <= shallowRows) return find();
+    try {
+      return await pages.run([String(query.tenantKey)], find);
+    } catch (error) {
+      if (error instanceof QueueFull) throw storageUnavailable("passing");
+      throw error;
+    }
+  }
+
+  return {
+    async page(query) {
+      const { tenantKey, state, withPayload = true } = query;
+      const { places, ...counts } = await findPage(query);
+      return { records: recordsAt(pool, places, { tenantKey, state, withPayload }), ...counts };
+    },
+
+    async records(tenantKey, eventId) {
+      const found = await keysOf(recordKeysText, tenantKey, eventId);
+      if (!found || found.keys.length === 0) return null;
+      const places = found.keys.map((key) => ({ eventSeq: found.eventSeq, key }));
+      return recordsAt(pool, places, { tenantKey, withPayload: true });
+    },
+
+    async eventOwner(eventId) {
+      const id = parseEventId(eventId);
+      if (!id) return null;
+      const owners = await pool.read<{ tenantKey: number; idTail: Uint8Array }>(ownersText, [id.seq]);
+      return owners.find(({ idTail }) => encodeEventId(id.seq, idTail) === eventId)?.tenantKey ?? null;
+    },
+
+    async attempts(tenantKey, eventId, { offset, limit }) {
+      const found = await keysOf(attemptKeysText, tenantKey, eventId);
+      if (!found) return null;
+      const { keys, eventSeq } = found;
+      return {
+        attempts: attemptsAt(pool, keys.slice(offset, offset + limit), { tenantKey, eventSeq }),
+        total: keys.length,
+      };
+    },
+
+    async previewDelivery(tenantKey, eventId) {
+      const id = parseEventId(eventId);
+      if (!id) return null;
+      const [newest] = await pool.read<PreviewRow>(previewText, [tenantKey, id.seq]);
+      if (!newest || encodeEventId(id.seq, newest.idTail) !== eventId) return null;
+      const { idTail: _, enforcedTier, url, label, ...rest } = newest;
+      return {
+        ...rest,
+        tenantKey,
+        tier: tierInForce({ enforcedTier }),
+        webhookKey: 0,
+        url: url ?? "",
+        eventSeq: id.seq,
+        eventId,
+        attemptsInRun: 0,
+        replayKey: null,
+        replayGroupId: label === null ? null : labelOf(label),
+      };
+    },
+  };
+}
+
+/** Of what is asked for otherwise, there are counters. */
+const isFiltered = ({ webhookId, from, to }: PageQuery): boolean =>
+  webhookId !== undefined || from !== undefined || to !== undefined;
+
+type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
+
+/** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
+async function pageIn(tx: Transaction, query: PageQuery): Promise<FoundPage> {
+  const { tenantKey, state, webhookId, from, to, size: limit } = query;
+  const offset = query.page * limit;
+  const filter: RecordFilter = {
+    tenantKey,
+    state,
+    webhookKeys: webhookId === undefined ? undefined : await webhookKeys(tx, tenantKey, webhookId),
+    fromSeq: from === undefined ? undefined : firstSeqAt(from),
+    toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
+  };
+  if (isFiltered(query)) {
+    const counts = totalOf(await countUpTo(tx, filter, filteredCountLimit + 1));
+    return { places: await pagePlaces(tx, filter, { offset, limit }), ...counts };
+  }
+  const counters = await countersOf(tx, tenantKey);
+  const total = recordsIn(counters, state);
+  const counts = { total, totalIsExact: true, ...(state === undefined && { totalEvents: counters.events }) };
+  // A page behind the last one is empty whatever it would cost to walk there.
+  if (offset >= total) return { places: [], ...counts };
+  return { places: await pagePlaces(tx, filter, { offset, limit, total }), ...counts };
+}

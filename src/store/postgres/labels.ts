@@ -1,0 +1,11 @@
+/** Labels of replays stand in their columns as JSON: they may hold U+0000, and a text of PostgreSQL may not. */
+
+/** The whole label of `replay`, with `replay_label` joined. */
+export const wholeLabel = "coalesce(replay_label.text, replay.label)";
+
+/** Joins what `wholeLabel` needs. */
+export const labelJoins = (tenantKey: string, replayKey: string): string => `
+  left join replay on replay.tenant_key = ${tenantKey} and replay.key = ${replayKey}
+  left join replay_label on replay_label.tenant_key = ${tenantKey} and replay_label.key = replay.label_key`;
+
+export const labelOf = (stored: string): string => JSON.parse(stored);

@@ -1,0 +1,146 @@
+import { type Attempt, type DeliveryState, deliveryStates } from "../../domain/delivery.ts";
+import type { EventRecord } from "../../domain/event.ts";
+import type { FailureCode } from "../../domain/failure.ts";
+import { encodeEventId, ingestedAtMs } from "../../lib/id.ts";
+import type { Cursor } from "../cursor.ts";
+import { cursorInSteps } from "../steps.ts";
+import { bounded, readBounded } from "./bounded-read.ts";
+import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
+import { arrayText } from "./parameters.ts";
+import type { Pool } from "./pool.ts";
+import type { RecordPlace } from "./record-walks.ts";
+
+/** Records and attempts as they are listed, once it is known where they lie. */
+
+const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_at, error_reason, error_code,
+  status_code, replay_key`;
+
+/** A record, wherever it is: in one statement it is in the queue or in history, and never in both. */
+const recordText = `
+  select ${recordColumns}, 0::smallint as state, next_attempt_at from pending
+    where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key
+  union all
+  select ${recordColumns}, state, null from delivery
+    where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key`;
+
+/** The limit keeps the planner from beginning with all the events of the tenant, as it would while there are few. */
+export const recordsText = (withPayload: boolean): string =>
+  bounded(`
+  select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${withPayload ? " + octet_length(payload)" : ""} as size,
+    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${withPayload ? "payload, " : ""}url, state, attempts,
+    attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
+    next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
+    status_code as "statusCode", ${wholeLabel} as label
+  from unnest($3::bigint[], $4::bigint[]) with ordinality as place (event_seq, key, n)
+  cross join lateral (${recordText}) r
+  cross join lateral (
+    select id_tail, payload from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
+  left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
+  ${labelJoins("$2::bigint", "r.replay_key")}
+  where $5::smallint is null or state = $5::smallint`);
+
+const textsOfRecords = { whole: recordsText(true), lean: recordsText(false) };
+
+interface RecordRow {
+  eventSeq: number;
+  idTail: Uint8Array;
+  payload?: Uint8Array;
+  url: string | null;
+  state: number;
+  attempts: number;
+  attemptsForgotten: number;
+  lastAttemptAt: number | null;
+  nextAttemptAt: number | null;
+  errorReason: string | null;
+  errorCode: FailureCode | null;
+  statusCode: number | null;
+  label: string | null;
+}
+
+export interface RecordList {
+  readonly tenantKey: number;
+  /** Records in another one are passed over: they have moved on since the list was fixed. */
+  readonly state?: DeliveryState | undefined;
+  readonly withPayload: boolean;
+}
+
+type Reads = Pick<Pool, "read">;
+
+export function recordsAt(
+  pool: Reads,
+  places: readonly RecordPlace[],
+  { tenantKey, state, withPayload }: RecordList,
+): Cursor<EventRecord> {
+  const text = withPayload ? textsOfRecords.whole : textsOfRecords.lean;
+  return cursorInSteps(
+    places,
+    (step) =>
+      readBounded<RecordRow>(pool, text, step, [
+        tenantKey,
+        arrayText(step.keys.map(({ eventSeq }) => eventSeq)),
+        arrayText(step.keys.map(({ key }) => key)),
+        state === undefined ? null : deliveryStates.indexOf(state),
+      ]),
+    toRecord,
+  );
+}
+
+const utf8 = new TextEncoder();
+
+const toRecord = (row: RecordRow): EventRecord => ({
+  eventId: encodeEventId(row.eventSeq, row.idTail),
+  state: deliveryStates[row.state] ?? "FAILED",
+  ingestedAt: ingestedAtMs(row.eventSeq),
+  targetWebhook: row.url ?? "",
+  errorReason: row.errorReason,
+  errorCode: row.errorCode,
+  statusCode: row.statusCode,
+  payload: row.payload ?? null,
+  attempts: row.attempts,
+  attemptsForgotten: row.attemptsForgotten,
+  lastAttemptAt: row.lastAttemptAt,
+  nextAttemptAt: row.nextAttemptAt,
+  replayGroupId: row.label === null ? null : utf8.encode(row.label),
+});
+
+/** Labels stand cut in the row of their replay. */
+export const attemptsText = bounded(`
+  select n::int as n, coalesce(octet_length(response_body), 0) as size, url as "targetWebhook", number,
+    started_at::float8 as "startedAt", duration_ms as "durationMs", status_code as "statusCode", error,
+    error_code as "errorCode", response_body as "responseBody", replay.label,
+    replay.label_key is not null as "isReplayGroupIdCut"
+  from unnest($4::bigint[]) with ordinality as place (key, n)
+  join attempt on attempt.event_seq = $3::bigint and attempt.tenant_key = $2::bigint and attempt.key = place.key
+  join webhook on webhook.tenant_key = $2::bigint and webhook.key = attempt.webhook_key
+  left join replay on replay.tenant_key = $2::bigint and replay.key = attempt.replay_key`);
+
+interface AttemptRow extends Omit<Attempt, "responseBody" | "replayGroupId"> {
+  readonly responseBody: Uint8Array | null;
+  readonly label: string | null;
+}
+
+export const attemptsAt = (
+  pool: Reads,
+  keys: readonly number[],
+  { tenantKey, eventSeq }: { tenantKey: number; eventSeq: number },
+): Cursor<Attempt> =>
+  cursorInSteps(
+    keys,
+    (step) => readBounded<AttemptRow>(pool, attemptsText, step, [tenantKey, eventSeq, arrayText(step.keys)]),
+    toAttempt,
+  );
+
+const bodies = new TextDecoder();
+
+const toAttempt = (row: AttemptRow): Attempt => ({
+  targetWebhook: row.targetWebhook,
+  number: row.number,
+  startedAt: row.startedAt,
+  durationMs: row.durationMs,
+  statusCode: row.statusCode,
+  error: row.error,
+  errorCode: row.errorCode,
+  responseBody: bodies.decode(row.responseBody ?? undefined),
+  replayGroupId: row.label === null ? null : labelOf(row.label),
+  isReplayGroupIdCut: row.isReplayGroupIdCut,
+});

@@ -1,0 +1,96 @@
+import type { DeliveryState } from "../../domain/delivery.ts";
+import { type PagePlace, spanOf } from "../page-span.ts";
+import { arrayText } from "./parameters.ts";
+import type { Transaction, Value } from "./pool.ts";
+
+/**
+ * How lists of records are walked: along indexes alone, the queue and the history as two strands of one order. What belongs
+ * to the records of a page is read after (`record-rows.ts`).
+ *
+ *   pending  ─┐
+ *             ├─▶ newest event first, records of one event by key ─▶ skip ─▶ the places of a page
+ *   delivery ─┘   (of each partition its own strand)
+ *
+ * A record goes from one strand to the other between two statements, so all that has to fit together is asked in one
+ * snapshot.
+ */
+
+/** Where a record lies; whether it is in the queue or in history may change. */
+export interface RecordPlace {
+  readonly eventSeq: number;
+  readonly key: number;
+}
+
+export interface RecordFilter {
+  readonly tenantKey: number;
+  readonly state?: DeliveryState | undefined;
+  /** Keys of webhooks; an empty list selects nothing. */
+  readonly webhookKeys?: readonly number[] | undefined;
+  readonly fromSeq?: number | undefined;
+  readonly toSeq?: number | undefined;
+}
+
+/** What the text of a statement depends on. */
+interface Strands {
+  readonly state?: DeliveryState | undefined;
+  readonly byWebhook: boolean;
+}
+
+/** The condition that a partial index stands for is in the text, or the planner would not see it. */
+const conditionOf = { PENDING: "", DELIVERED: " and state = 1", FAILED: " and state = 2" } as const;
+
+/** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
+function strands({ state, byWebhook }: Strands, order = ""): string {
+  const strand = (table: "pending" | "delivery") => `(select event_seq, key from ${table}
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${
+        state === undefined ? "" : conditionOf[state]
+      }${byWebhook ? " and webhook_key = any($4::bigint[])" : ""}${order})`;
+  if (state === "PENDING") return strand("pending");
+  if (state !== undefined) return strand("delivery");
+  return `${strand("pending")} union all ${strand("delivery")}`;
+}
+
+/** Skips and takes inside the indexes. `limit` and `offset` come last. */
+export function placesText(which: Strands & { fromOldest: boolean }): string {
+  const order = ` order by ${which.fromOldest ? "event_seq, key desc" : "event_seq desc, key"}`;
+  const [limit, offset] = which.byWebhook ? ["$5", "$6"] : ["$4", "$5"];
+  return `select event_seq::float8 as "eventSeq", key::float8 as key from (
+    select event_seq, key from (${strands(which, order)}) walked${order} limit ${limit}::bigint offset ${offset}::bigint
+  ) found order by found.event_seq desc, found.key`;
+}
+
+/** `limit` comes last. */
+export const countText = (which: Strands): string =>
+  `select count(*)::int as n from (select from (${strands(which)}) walked limit ${which.byWebhook ? "$5" : "$4"}::bigint) found`;
+
+/** The webhooks of a tenant, also removed ones, that have this id or this URL. */
+export const webhookKeysText = `select key::float8 as key from webhook where tenant_key = $1::bigint and id = $2
+  union all select key::float8 from webhook where tenant_key = $1::bigint and url = $2`;
+
+const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys }: RecordFilter): Value[] => [
+  tenantKey,
+  fromSeq ?? 0,
+  toSeq ?? Number.MAX_SAFE_INTEGER,
+  ...(webhookKeys ? [arrayText(webhookKeys)] : []),
+];
+
+const strandsOf = ({ state, webhookKeys }: RecordFilter): Strands => ({ state, byWebhook: webhookKeys !== undefined });
+
+type Reads = Pick<Transaction, "run">;
+
+/** Where the records of one page lie, the newest event first. */
+export function pagePlaces({ run }: Reads, filter: RecordFilter, place: PagePlace): Promise<RecordPlace[]> {
+  const { fromOldest, limit, offset } = spanOf(place);
+  return run(placesText({ ...strandsOf(filter), fromOldest }), [...valuesOf(filter), limit, offset]);
+}
+
+/** Counts matching records, but no further than `limit`. */
+export async function countUpTo({ run }: Reads, filter: RecordFilter, limit: number): Promise<number> {
+  const [counted] = await run<{ n: number }>(countText(strandsOf(filter)), [...valuesOf(filter), limit]);
+  return counted?.n ?? 0;
+}
+
+export async function webhookKeys({ run }: Reads, tenantKey: number, idOrUrl: string): Promise<number[]> {
+  const rows = await run<{ key: number }>(webhookKeysText, [tenantKey, idOrUrl]);
+  return rows.map(({ key }) => key);
+}

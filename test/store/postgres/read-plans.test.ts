@@ -1,0 +1,118 @@
+import { beforeEach, expect, test } from "bun:test";
+import { deliveryStates } from "../../../src/domain/delivery.ts";
+import { firstSeqAt } from "../../../src/lib/id.ts";
+import { attemptKeysText, ownersText, previewText, recordKeysText } from "../../../src/store/postgres/events.ts";
+import { makePartitions } from "../../../src/store/postgres/partitions.ts";
+import type { Pool } from "../../../src/store/postgres/pool.ts";
+import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
+import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
+import { minutesText, waitingText } from "../../../src/store/postgres/stats.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+
+const seq = firstSeqAt(Date.UTC(2026, 10, 22));
+const range = [1, 0, Number.MAX_SAFE_INTEGER];
+
+/** `delivery_by_tenant` and `delivery_failed` as they are called in a partition. */
+const byTenant = "_tenant_key_event_seq_key_state_webhook_key_idx";
+const failed = "_tenant_key_event_seq_key_webhook_key_idx";
+
+/** Indexes of the lists by state; `undefined` is the list of all. */
+const walked = {
+  undefined: ["pending_by_tenant", byTenant],
+  PENDING: ["pending_by_tenant"],
+  DELIVERED: [byTenant],
+  FAILED: [failed],
+};
+
+describeWithPostgres.each(["that was just made", "with a history"])("in a database %s", (which) => {
+  const postgres = usePostgres();
+  let pool: Pool;
+  beforeEach(async () => {
+    pool = postgres.pool(await postgres.migrated(), { size: 1 });
+    await makePartitions(pool, "month", Date.UTC(2026, 10, 22));
+    if (which === "with a history") await fill(pool);
+    await pool.write("set plan_cache_mode = force_generic_plan");
+  });
+
+  async function planOf(text: string, ...values: (number | string | null)[]): Promise<string> {
+    await pool.write(`prepare asked as ${text}`);
+    const given = values.map((value) => (typeof value === "string" ? `'${value}'` : (value ?? "null"))).join();
+    const plan = await pool.read<Record<string, string>>(`explain execute asked(${given})`);
+    await pool.write("deallocate asked");
+    return plan.map((row) => row["QUERY PLAN"]).join("\n");
+  }
+
+  const growing = /(Seq Scan|Bitmap Heap Scan) on (event|pending|delivery|attempt|stat)/;
+
+  test.each([undefined, ...deliveryStates])(
+    "lists (%p) merge what their indexes hold, and sort nothing",
+    async (state) => {
+      for (const fromOldest of [false, true]) {
+        for (const byWebhook of [false, true]) {
+          const webhooks = byWebhook ? ["{1}"] : [];
+          const plan = await planOf(placesText({ state, byWebhook, fromOldest }), ...range, ...webhooks, 10, 1_000);
+          for (const index of walked[`${state}`]) expect(plan).toContain(index);
+          expect(plan).not.toMatch(growing);
+          // The page itself, when it was found from the oldest.
+          const walk = fromOldest ? plan.slice(plan.indexOf("Limit")) : plan;
+          expect(walk).not.toContain("Sort  (");
+        }
+      }
+    },
+  );
+
+  test.each([undefined, ...deliveryStates])("records (%p) are counted in indexes alone", async (state) => {
+    for (const byWebhook of [false, true]) {
+      const webhooks = byWebhook ? ["{1}"] : [];
+      const plan = await planOf(countText({ state, byWebhook }), ...range, ...webhooks, 10_001);
+      for (const index of walked[`${state}`]) expect(plan).toContain(index);
+      expect(plan).not.toMatch(growing);
+    }
+  });
+
+  test("the records of a page are found by their places", async () => {
+    for (const withPayload of [false, true]) {
+      const plan = await planOf(recordsText(withPayload), 65_536, 1, `{${seq}}`, "{1}", null);
+      expect(plan).toMatch(
+        /pending_by_tenant on pending .*\n +Index Cond: \(\(tenant_key = \$2\) AND \(event_seq = \S+\) AND \(key = \S+\)\)/,
+      );
+      expect(plan).toMatch(
+        /Scan using delivery_2026_11_tenant_key_event_seq_key_state_webhook_key_idx on delivery_2026_11 .*\n +Index Cond: \(\(tenant_key = \$2\) AND \(event_seq = \S+\) AND \(key = \S+\)\)/,
+      );
+      expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq = \S+\) AND \(tenant_key = \$2\)\)/);
+      expect(plan).not.toMatch(growing);
+    }
+  });
+
+  test.each([
+    ["attempts of an event", attemptsText, [65_536, 1, seq, "{1}"], ["attempt_2026_11_pkey"]],
+    ["the keys of attempts", attemptKeysText, [1, seq], ["event_2026_11_pkey", "attempt_2026_11_pkey"]],
+    ["the keys of records", recordKeysText, [1, seq], ["event_2026_11_pkey", "pending_by_tenant", byTenant]],
+    ["whose an event is", ownersText, [seq], ["event_2026_11_pkey"]],
+    ["what a delivery would be", previewText, [1, seq], ["event_2026_11_pkey", "pending_by_tenant", byTenant]],
+    ["what waits", waitingText, [1], ["Index Only Scan Backward using pending_by_tenant"]],
+    ["a chart", minutesText, [1, 0, 9], ["stat_tenant_key_minute_slot_pk"]],
+    ["the webhooks of a filter", webhookKeysText, [1, "wh_1"], ["webhook_by_id", "webhook_by_url"]],
+  ] as const)("%s: by index, in the partition that it lies in", async (_, text, values, indexes) => {
+    const plan = await planOf(text, ...values);
+    for (const index of indexes) expect(plan).toContain(index);
+    expect(plan).not.toMatch(growing);
+    expect(plan).not.toContain("2026_12");
+  });
+});
+
+/** Four accounts with 50,000 events, of which some wait. */
+async function fill(pool: Pool): Promise<void> {
+  const columns = "tenant_key, event_seq, key, run, attempts_in_run, attempts, webhook_key";
+  const seqs = `${seq} + i::bigint * 200000`;
+  const n = "generate_series(1, 50000) i";
+  await pool.write(`insert into event select ${seqs}, i % 4, '\\x8000000000000000', '\\x7b7d' from ${n}`);
+  await pool.write(`insert into pending (${columns}, next_attempt_at)
+    select i % 4, ${seqs}, i, 1, 1, 1, i % 3, 0 from ${n} where i % 5 = 0`);
+  await pool.write(`insert into delivery (${columns}, state, finished_at)
+    select i % 4, ${seqs}, i, 1, 1, 1, i % 3, 1 + (i % 9 = 0)::int, 0 from ${n} where i % 5 <> 0`);
+  await pool.write(`insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms)
+    select ${seqs}, i % 4, i, i % 3, 1, 0, 0 from ${n}`);
+  await pool.write(`insert into stat select i % 4, i / 4, 0, 1, 1, 1, 1, '[]' from ${n}`);
+  for (const table of ["event", "pending", "delivery", "attempt", "stat"]) await pool.write(`vacuum analyze ${table}`);
+}
