@@ -4,7 +4,16 @@ import { createMigratedDatabase } from "./postgres.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
 /** Tables of the backend itself; each of the others is a kind of thing. */
-const ownTables: readonly string[] = ["node", "lane", "job", "change", "change_head", "vault_check", "migration"];
+const ownTables: readonly string[] = [
+  "node",
+  "lane",
+  "job",
+  "change",
+  "change_head",
+  "vault_check",
+  "migration",
+  "erased_tenant",
+];
 
 /** Leases and pauses go by the machine's clock: that of a test may travel for years. */
 export const postgresBackend: StoreBackend = {

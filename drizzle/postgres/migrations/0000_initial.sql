@@ -16,6 +16,11 @@ CREATE TABLE "ended_session" (
 	"expires_at" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "erased_tenant" (
+	"tenant_key" bigint PRIMARY KEY NOT NULL,
+	"erased_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "idempotency" (
 	"tenant_key" bigint NOT NULL,
 	"key" text NOT NULL,

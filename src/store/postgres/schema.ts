@@ -1,5 +1,16 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, pgTable, primaryKey, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
 import { bytes, whole } from "./columns.ts";
 
 /**
@@ -51,6 +62,16 @@ export const tenant = pgTable(
     check("tenant_free_has_no_login_email", sql`${t.tier} <> 'free' or ${t.loginEmail} is null`),
   ],
 );
+
+/**
+ * Accounts whose rows are gone. What other nodes were accepting for one as it was deleted may have come after that, so they
+ * are looked for once more.
+ */
+export const erasedTenant = pgTable("erased_tenant", {
+  tenantKey: whole("tenant_key").primaryKey(),
+  /** By the clock of the database. */
+  erasedAt: timestamp("erased_at", { withTimezone: true }).notNull().default(sql`clock_timestamp()`),
+});
 
 export const apiKey = pgTable(
   "api_key",

@@ -19,6 +19,7 @@ import { credentialVerbs } from "./credentials.ts";
 import { askTime, type DatabaseTime } from "./database-clock.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { eventVerbs } from "./events.ts";
+import { erasureVerbs } from "./erasure.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
@@ -203,6 +204,7 @@ export async function openPostgresStore({
     ...settlementVerbs(connection),
     ...replayVerbs(connection, { mayGrow }),
     ...webhookUseVerbs(connection),
+    ...erasureVerbs(connection),
     onChange: feed.onChange,
     oldestWaitingWriteMs: lanes.lagMs,
     reclaim: async () => false,

@@ -61,7 +61,7 @@ describe("the schema is that of SQLite, but for", () => {
   test("what several nodes need", () => {
     const whole = [
       ...["node", "usage", "pending", "replay_count", "change", "change_head", "job", "limit_window"],
-      ...["stream_head", "stream_message"],
+      ...["stream_head", "stream_message", "erased_tenant"],
     ];
     const added = here.filter((name) => !there.includes(name));
     expect(added.filter((name) => !whole.includes(name.split(".")[0] ?? "")).toSorted()).toEqual([
