@@ -13,6 +13,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { createVault } from "../../src/lib/vault.ts";
 import { everyJob, type Jobs } from "../../src/store/jobs.ts";
 import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/store.ts";
 import { newTenant } from "./store-factory.ts";
 
 export interface MonthEndOptions {
@@ -20,6 +21,8 @@ export interface MonthEndOptions {
   readonly chargesPerSecond: number;
   /** How long the processor takes for a charge. @default 0 */
   readonly chargeMs?: number;
+  /** The store of each node, on one database; it stays open. @default a new one of a single node */
+  readonly stores?: readonly [Store, ...Store[]];
 }
 
 const card: ChargeableCard = {
@@ -33,10 +36,10 @@ const card: ChargeableCard = {
 };
 
 /** Accounts whose month has just ended, in the order of their keys, at a processor that takes so many charges a second. */
-export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }: MonthEndOptions) {
-  const dataDir = mkdtempSync(join(tmpdir(), "postrider-month-end-"));
+export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0, stores }: MonthEndOptions) {
   const clock = systemClock;
-  const { store } = await openStore({ dataDir, clock, pauses: false });
+  const { nodes, end } = stores ? { nodes: stores, async end() {} } : await openSingle();
+  const [store] = nodes;
   const vault = createVault(randomBytes(32));
   const charged: string[] = [];
   const paid = new Map<string, Succeeded>();
@@ -74,14 +77,22 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
     forgetCard: async () => ({ kind: "forgotten" }),
   };
 
-  /** A program of its own over the store. `onCharge`: it begins a charge. */
-  const begin = ({ jobs = everyJob, onCharge = () => {} }: { jobs?: Jobs; onCharge?(): void } = {}) =>
+  /** A program of its own over a store. `onCharge`: it begins a charge. */
+  const begin = ({
+    jobs = everyJob,
+    onCharge = () => {},
+    over = store,
+  }: {
+    jobs?: Jobs;
+    onCharge?(): void;
+    over?: Store;
+  } = {}) =>
     createPayments({
       store: {
-        ...store,
+        ...over,
         postpone(accountKey, version, at) {
           putOff.push(accountKey);
-          return store.postpone(accountKey, version, at);
+          return over.postpone(accountKey, version, at);
         },
       },
       clock,
@@ -149,6 +160,16 @@ export async function startMonthEnd({ accounts, chargesPerSecond, chargeMs = 0 }
       return found.map((charge) => charge?.accountKey ?? 0);
     },
     isVerified: async (accountKey: number) => (await store.books(accountKey)).account.verifiedAt !== null,
+    end,
+  };
+}
+
+async function openSingle() {
+  const dataDir = mkdtempSync(join(tmpdir(), "postrider-month-end-"));
+  const { store } = await openStore({ dataDir, clock: systemClock, pauses: false });
+  const nodes = [store] as const;
+  return {
+    nodes,
     async end() {
       await store.close();
       rmSync(dataDir, { recursive: true, force: true });
