@@ -1,18 +1,16 @@
-import type { Database } from "bun:sqlite";
 import { DomainError } from "../../../../src/domain/errors.ts";
 import type { Tenant, Tier } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import { createRandom, type Random } from "../../../../src/lib/random.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
-import type { Store } from "../../../../src/store/store.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { newTenant } from "../../../support/store-factory.ts";
-import { createBackup } from "./backup.ts";
 import type { HistoryCounts } from "./counts.ts";
 import { createCustomer } from "./customer.ts";
 import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
 import { ownAccountOnly } from "./own-account.ts";
+import type { SimulatedStore } from "./simulated-store.ts";
 
 /** What is left when a history is over, for the invariants. */
 export interface HistoryEnd {
@@ -37,16 +35,10 @@ export interface Sample {
 }
 
 export interface HistoryDeps {
-  store: Store;
-  /** The same database, to look at what no verb shows. */
-  client: Database;
-  /** And to put an account back to a backup. */
-  writer: Database;
+  simulated: SimulatedStore;
   vault: Vault;
   /** The store takes its time from the history that is under way. */
   clockOf: { history: Clock };
-  /** Of the store, so far. */
-  commits(): number;
 }
 
 export const prices = { free: 0, pro: 1_500_000, business: 6_000_000, enterprise: 0 } as const;
@@ -61,10 +53,8 @@ const quietMs = 45 * dayMs;
  * One account over two years of months: its owner pays, upgrades, changes cards, goes away and comes back; the processor
  * and the network fail in every way that the seam knows, and the program crashes before and after its calls.
  */
-export async function runHistory(
-  seed: number,
-  { store, client, writer, vault, clockOf, commits }: HistoryDeps,
-): Promise<HistoryEnd> {
+export async function runHistory(seed: number, { simulated, vault, clockOf }: HistoryDeps): Promise<HistoryEnd> {
+  const { store } = simulated;
   const random = createRandom(seed);
   // Any day of any month, often close to a month's end; leap years among them.
   const startAt = startOf(random);
@@ -150,33 +140,43 @@ export async function runHistory(
       later(5 * dayMs, backUp);
       return;
     }
-    const backup = createBackup(writer, own);
     const takenAt = clock.now();
-    later(random.between(1, 45) * dayMs, function putBack(): void {
-      if (!program) {
-        later(60 * minuteMs, putBack);
-        return;
-      }
-      counts.restores += 1;
-      isBeingRestored = true;
-      program.crash();
-      // Once nothing of what it was doing is under way in the store any more.
-      later(1, () => {
-        underWay += 1;
-        const putBackNow = backup.putBack(store).catch((error: unknown) => void unexpected.push(String(error)));
-        void putBackNow.then(() => {
-          underWay -= 1;
-          lost = { from: takenAt, to: clock.now() };
-          isBeingRestored = false;
-          later(random.between(0, 3) * dayMs, start);
-        });
+    const putBackAfterMs = random.between(1, 45) * dayMs;
+    underWay += 1;
+    const backedUp = simulated.backUp({ tenantKey, accountKey: own.accountKey() });
+    void backedUp.then((putBackRows) => {
+      underWay -= 1;
+      later(putBackAfterMs, () => putBackLater(takenAt, putBackRows));
+    });
+  }
+
+  function putBackLater(takenAt: number, putBackRows: () => Promise<void>): void {
+    if (!program) {
+      later(60 * minuteMs, () => putBackLater(takenAt, putBackRows));
+      return;
+    }
+    counts.restores += 1;
+    isBeingRestored = true;
+    program.crash();
+    // Once nothing of what it was doing is under way in the store any more.
+    later(1, () => {
+      underWay += 1;
+      // What the store has kept of the tenant is of the time after the backup: what changes it in any case has it read anew.
+      const putBackNow = putBackRows()
+        .then(() => store.endAllSessions(tenantKey))
+        .catch((error: unknown) => void unexpected.push(String(error)));
+      void putBackNow.then(() => {
+        underWay -= 1;
+        lost = { from: takenAt, to: clock.now() };
+        isBeingRestored = false;
+        later(random.between(0, 3) * dayMs, start);
       });
     });
   }
 
   /** Null while it is down. */
   let program: Incarnation | null = null;
-  const own = ownAccountOnly(store, client, commits);
+  const own = ownAccountOnly(simulated);
 
   function start(): void {
     program = createIncarnation({
@@ -206,6 +206,7 @@ export async function runHistory(
   const tenantKey = created.key;
   const samples: Sample[] = [];
   own.watch(tenantKey);
+  await own.look();
   start();
   if (created.tier !== "free" && created.enforcedTier !== null) act((p) => p.payments.requestCard(created));
 
@@ -270,6 +271,7 @@ export async function runHistory(
       await new Promise<void>((resolve) => setImmediate(resolve));
       quietTurns = underWay === 0 && store.oldestWaitingWriteMs() === 0 ? quietTurns + 1 : 0;
     }
+    await own.look();
     const tenant = own.tenant();
     const isUsable =
       tenant && own.isVerified() && tenant.operatorSuspendedAt === null && tenant.paymentSuspendedAt === null;

@@ -1,4 +1,3 @@
-import type { Database } from "bun:sqlite";
 import { leastChargeKobo } from "../../../../src/billing/terms.ts";
 import { usageOf } from "../../../../src/billing/usage.ts";
 import type { Charge } from "../../../../src/domain/books.ts";
@@ -6,6 +5,7 @@ import { tiersAscending } from "../../../../src/domain/plans.ts";
 import type { Tier } from "../../../../src/domain/tenant.ts";
 import { type HistoryEnd, prices, type Sample } from "./history.ts";
 import { calendar } from "./incarnation.ts";
+import type { SimulatedStore } from "./simulated-store.ts";
 
 type ChargeRow = Pick<Charge, "reference" | "kind" | "state" | "amountKobo" | "invoiceKey" | "refund" | "createdAt">;
 interface InvoiceRow {
@@ -19,6 +19,14 @@ interface InvoiceRow {
   firstFailedAt: number | null;
   nextAttemptAt: number | null;
 }
+interface AccountRow {
+  state: string;
+  credit: number;
+  verifiedAt: number | null;
+  nextInvoiceAt: number | null;
+  cardKey: number | null;
+  dueAt: number | null;
+}
 interface TenantRow {
   tier: Tier;
   enforcedTier: Tier | null;
@@ -28,53 +36,40 @@ interface TenantRow {
 }
 
 /** What must hold when a history is over, whatever happened in it. Each violation is a sentence. */
-export function violationsOf(end: HistoryEnd, client: Database): string[] {
+export async function violationsOf(end: HistoryEnd, { rows }: Pick<SimulatedStore, "rows">): Promise<string[]> {
   const { model, accountKey, tenantKey, isDeleted, counts } = end;
   const violations: string[] = [...end.unexpected];
   const expect = (holds: boolean, sentence: string) => void (!holds && violations.push(sentence));
 
-  const charges = client
-    .query<ChargeRow, [number]>(
-      `select reference, kind, state, amount_kobo as amountKobo, invoice_key as invoiceKey, refund, created_at as createdAt
-       from charge where account_key = ?1`,
-    )
-    .all(accountKey);
-  const invoices = client
-    .query<InvoiceRow, [number]>(
-      `select key, id, kind, state, total_kobo as totalKobo, credit_used_kobo as creditUsedKobo, amount_kobo as amountKobo,
-         first_failed_at as firstFailedAt, next_attempt_at as nextAttemptAt from invoice where account_key = ?1`,
-    )
-    .all(accountKey);
-  const account = client
-    .query<
-      {
-        state: string;
-        credit: number;
-        verifiedAt: number | null;
-        nextInvoiceAt: number | null;
-        cardKey: number | null;
-      },
-      [number]
-    >(
-      `select state, credit_kobo as credit, verified_at as verifiedAt, next_invoice_at as nextInvoiceAt, card_key as cardKey
-       from billing_account where key = ?1`,
-    )
-    .get(accountKey);
-  const tenant = client
-    .query<TenantRow, [number]>(
-      `select tier, enforced_tier as enforcedTier, past_due_at as pastDueAt, payment_suspended_at as paymentSuspendedAt,
-         operator_suspended_at as operatorSuspendedAt from tenant where key = ?1 and deleted_at is null`,
-    )
-    .get(tenantKey);
-  const verifications = client
-    .query<{ state: string }, [number]>("select state from card_verification where account_key = ?1")
-    .all(accountKey);
-  const days = client
-    .query<{ day: number; tier: Tier; state: string }, [number]>(
-      `select day, invoice_day.tier, invoice.state from invoice_day join invoice on invoice.key = invoice_key
-       where invoice_day.account_key = ?1`,
-    )
-    .all(accountKey);
+  const charges = await rows<ChargeRow>(
+    `select reference, kind, state, amount_kobo as amountKobo, invoice_key as invoiceKey, refund, created_at as createdAt
+     from charge where account_key = ?1`,
+    accountKey,
+  );
+  const invoices = await rows<InvoiceRow>(
+    `select key, id, kind, state, total_kobo as totalKobo, credit_used_kobo as creditUsedKobo, amount_kobo as amountKobo,
+       first_failed_at as firstFailedAt, next_attempt_at as nextAttemptAt from invoice where account_key = ?1`,
+    accountKey,
+  );
+  const [account] = await rows<AccountRow>(
+    `select state, credit_kobo as credit, verified_at as verifiedAt, next_invoice_at as nextInvoiceAt, card_key as cardKey,
+       due_at as dueAt from billing_account where key = ?1`,
+    accountKey,
+  );
+  const [tenant] = await rows<TenantRow>(
+    `select tier, enforced_tier as enforcedTier, past_due_at as pastDueAt, payment_suspended_at as paymentSuspendedAt,
+       operator_suspended_at as operatorSuspendedAt from tenant where key = ?1 and deleted_at is null`,
+    tenantKey,
+  );
+  const verifications = await rows<{ state: string }>(
+    "select state from card_verification where account_key = ?1",
+    accountKey,
+  );
+  const days = await rows<{ day: number; tier: Tier; state: string }>(
+    `select day, invoice_day.tier, invoice.state from invoice_day join invoice on invoice.key = invoice_key
+     where invoice_day.account_key = ?1`,
+    accountKey,
+  );
   const byReference = new Map(charges.map((charge) => [charge.reference, charge]));
 
   // A history in which nothing happens proves nothing.
@@ -183,10 +178,7 @@ export function violationsOf(end: HistoryEnd, client: Database): string[] {
   }
 
   // Nothing is left undone.
-  const overdue = client
-    .query<{ dueAt: number | null }, [number]>("select due_at as dueAt from billing_account where key = ?1")
-    .get(accountKey);
-  expect((overdue?.dueAt ?? Number.POSITIVE_INFINITY) >= end.endedAt - 1, "Something is overdue");
+  expect((account?.dueAt ?? Number.POSITIVE_INFINITY) >= end.endedAt - 1, "Something is overdue");
   if (isDeleted && account) {
     expect(account?.state === "closed", `The account was deleted and its books are ${account?.state}`);
     expect(account?.cardKey === null, "The account was deleted and its card is still here");
@@ -196,7 +188,7 @@ export function violationsOf(end: HistoryEnd, client: Database): string[] {
       attempts.length <= 1 + counts.restores,
       `${attempts.length} closing charges in ${1 + counts.restores} lives`,
     );
-    const remembered = client.query("select 1 from saved_card where account_key = ?1").all(accountKey);
+    const remembered = await rows("select key from saved_card where account_key = ?1", accountKey);
     expect(remembered.length === 0, "A card of a deleted account was not forgotten");
   }
   return violations;

@@ -1,6 +1,6 @@
-import type { Database } from "bun:sqlite";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import type { Store } from "../../../../src/store/store.ts";
+import type { SimulatedStore } from "./simulated-store.ts";
 
 interface AccountRow {
   key: number;
@@ -12,57 +12,56 @@ interface AccountRow {
 const accountColumns = "key, due_at as dueAt, version, verified_at as verifiedAt";
 
 /**
- * The store as the only account's: others are left from histories before, whose time was another.
- * @param commits so many there were; until the next one, what was read is not read again
+ * The store as the only account's: others are left from histories before, whose time was another. What it tells of the
+ * account is what was there at the last look.
  */
-export function ownAccountOnly(store: Store, client: Database, commits: () => number) {
+export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
   let tenantKey = 0;
   let key = 0;
-  const findAccount = client.query<AccountRow, [number]>(
-    `select ${accountColumns} from billing_account where tenant_key = ?1`,
-  );
-  /** Of a deleted tenant, too. */
-  const readAccount = client.query<AccountRow, [number]>(
-    `select ${accountColumns} from billing_account where key = ?1`,
-  );
-  const token = client.query<{ token: string }, [number]>(
-    "select token from card_verification where account_key = ?1 and state = 'open'",
-  );
-  const readTenant = client.query<Tenant, [number]>(
-    `select key, id, tier, email, enforced_tier as enforcedTier, operator_suspended_at as operatorSuspendedAt,
-       payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt
-     from tenant where key = ?1 and deleted_at is null`,
-  );
-  const untilCommit = <T>(read: () => T) => {
-    let readAt = -1;
-    let value: T;
-    return (): T => {
-      if (readAt !== commits()) value = read();
-      readAt = commits();
-      return value;
-    };
-  };
-  const tenant = untilCommit(() => readTenant.get(tenantKey));
-  const account = untilCommit(() => {
-    const row = key === 0 ? findAccount.get(tenantKey) : readAccount.get(key);
-    key = row?.key ?? 0;
-    return row;
-  });
-  const accountKey = () => account()?.key ?? 0;
+  let lookedAt: number | null = null;
+  let account: AccountRow | null = null;
+  let tenant: Tenant | null = null;
+  let token: string | null = null;
+
+  async function look(): Promise<void> {
+    const at = writes();
+    if (at === lookedAt) return;
+    // By its own key as soon as that is known: a deleted tenant has left it.
+    const [accounts, tenants] = await Promise.all([
+      key === 0
+        ? rows<AccountRow>(`select ${accountColumns} from billing_account where tenant_key = ?1`, tenantKey)
+        : rows<AccountRow>(`select ${accountColumns} from billing_account where key = ?1`, key),
+      rows<Tenant>(
+        `select key, id, tier, email, enforced_tier as enforcedTier, operator_suspended_at as operatorSuspendedAt,
+           payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt
+         from tenant where key = ?1 and deleted_at is null`,
+        tenantKey,
+      ),
+    ]);
+    account = accounts[0] ?? null;
+    tenant = tenants[0] ?? null;
+    key = account?.key ?? 0;
+    const open = "select token from card_verification where account_key = ?1 and state = 'open'";
+    token = (await rows<{ token: string }>(open, key))[0]?.token ?? null;
+    lookedAt = at;
+  }
+
   return {
     watch(of: number) {
       tenantKey = of;
     },
+    look,
     tenantKey: () => tenantKey,
-    accountKey,
-    dueAt: () => account()?.dueAt ?? null,
-    isVerified: () => account()?.verifiedAt != null,
-    openToken: () => token.get(accountKey())?.token ?? null,
-    tenant,
+    accountKey: () => key,
+    dueAt: () => account?.dueAt ?? null,
+    isVerified: () => account?.verifiedAt != null,
+    openToken: () => token,
+    tenant: () => tenant,
     store: {
       ...store,
       async dueAccounts(now: number) {
-        const { key = 0, dueAt: at = null, version = 0 } = account() ?? {};
+        await look();
+        const { key = 0, dueAt: at = null, version = 0 } = account ?? {};
         const isDue = at !== null && at <= now;
         return { accounts: isDue ? [{ key, version }] : [], nextAt: isDue ? null : at };
       },

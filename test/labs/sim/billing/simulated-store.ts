@@ -1,0 +1,23 @@
+import type { Store } from "../../../../src/store/store.ts";
+
+/** A store to be simulated over, and its tables, to look at what no verb shows. */
+export interface SimulatedStore {
+  readonly store: Store;
+  /** By a statement with a key, in the words of SQLite. */
+  rows<Row>(statement: string, key: number): Promise<Row[]>;
+  /** Changes with whatever is written: what was read is what there is, as long as it is the same. */
+  writes(): number;
+  /** Reads what there is of one account; the others live at other times. @returns what puts it back */
+  backUp(of: { tenantKey: number; accountKey: number }): Promise<() => Promise<void>>;
+  end(): Promise<void>;
+}
+
+/** Tables of an account, each after those that its rows name. */
+export const accountTables = [
+  "card_verification",
+  "saved_card",
+  "plan_period",
+  "invoice",
+  "invoice_day",
+  "charge",
+] as const;
