@@ -30,8 +30,8 @@ export interface ChangesOptions {
   clock: Clock;
   /** Null while this process is no node. */
   node(): Node | null;
-  /** Lets go of what follows from the state before; from its answer on nothing rests on that. */
-  heed(change: Change): Promise<void>;
+  /** Lets go of what follows from the state before them; from its answer on nothing rests on that. In their order. */
+  heed(changes: readonly Change[]): Promise<void>;
   onFailure(error: unknown): void;
 }
 
@@ -69,10 +69,7 @@ export function createChanges({ pool, clock, node, heed, onFailure }: ChangesOpt
       "select number::float8 as number, body from change where number > $1::bigint order by number",
       [latest],
     );
-    for (const { number, body } of rows) {
-      await heed(JSON.parse(body));
-      heeded = number;
-    }
+    if (rows.length > 0) await heed(rows.map(({ body }) => JSON.parse(body)));
     return rows.at(-1)?.number ?? latest;
   }
 

@@ -76,6 +76,9 @@ export interface PostgresOptions {
 /** Connections for what lanes do not write. */
 const poolSize = 4;
 
+/** Of those, for transactions: reads and heartbeats go on, however many of them wait for each other's locks. */
+const transactionsAtOnce = 3;
+
 /** And for what every delivery may need besides. */
 const hotPoolSize = 2;
 
@@ -131,13 +134,15 @@ export async function openPostgresStore({
     pool,
     clock: machineClock,
     node: membership.current,
-    async heed(change) {
-      if ("tenantKey" in change) kept.forget(change.tenantKey);
-      keys.heed(change);
-      // What was decided on the state before, and is on its way to whoever starts attempts, comes before the change.
+    async heed(made) {
+      for (const change of made) {
+        if ("tenantKey" in change) kept.forget(change.tenantKey);
+        keys.heed(change);
+      }
+      // What was decided on the state before, and is on its way to whoever starts attempts, comes before the changes.
       await Promise.all([lanes.underWay(), underWay.ended()]);
       await new Promise<void>((resolve) => setImmediate(resolve));
-      feed.tell(change);
+      for (const change of made) feed.tell(change);
     },
     onFailure: failed("change"),
   });
@@ -176,7 +181,7 @@ export async function openPostgresStore({
   await listener.listen(changeChannel, hearChanges, hearChanges);
   await listener.listen(wakeChannel, jobs.hear, () => {});
 
-  const writes = createWrites({ pool, moment, changes });
+  const writes = createWrites({ pool, atOnce: transactionsAtOnce, moment, changes });
   const connection: Connection = {
     pool,
     writes,

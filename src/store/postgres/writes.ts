@@ -40,14 +40,16 @@ export async function overtake(tx: Transaction, tenantKeys: ReadonlySet<number>)
 export const uniqueViolation = "23505";
 const mostTries = 4;
 
-/**
- * Fewer than the pool has connections: however many wait for each other's locks, reads go on. Those beyond it wait here,
- * where no deadline of a connection runs.
- */
-const transactionsAtOnce = 4;
+export interface WritesOptions {
+  pool: Pool;
+  /** Transactions at once. More of them wait here, where no deadline of a connection runs. */
+  atOnce: number;
+  moment(): Moment;
+  changes: Changes;
+}
 
-export function createWrites({ pool, moment, changes }: { pool: Pool; moment(): Moment; changes: Changes }): Writes {
-  const turns = createSemaphore(transactionsAtOnce);
+export function createWrites({ pool, atOnce, moment, changes }: WritesOptions): Writes {
+  const turns = createSemaphore(atOnce);
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;
 

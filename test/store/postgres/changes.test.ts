@@ -83,8 +83,8 @@ describeWithPostgres("a change", () => {
       pool,
       clock,
       node: () => node,
-      async heed(change) {
-        heeded.push("sessionId" in change ? change.sessionId : change.kind);
+      async heed(made) {
+        heeded.push(...made.map((change) => ("sessionId" in change ? change.sessionId : change.kind)));
       },
       onFailure() {},
     });
