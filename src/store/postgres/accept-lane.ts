@@ -1,12 +1,12 @@
-import { accept } from "../../domain/acceptance.ts";
-import { requestAbandoned } from "../../domain/errors.ts";
+import { accept, type EarlierAnswer } from "../../domain/acceptance.ts";
+import { type DomainError, requestAbandoned } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noEvents, utcMonth } from "../../domain/tenant-state.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
-import { type PlannedEvents, planEvents, tailBytes } from "./event-rows.ts";
+import { type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import type { KeptTenant, KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
@@ -23,12 +23,15 @@ export const acceptText = `with m as (${markText}),
   taken as (
     update usage set used = usage.used + given.events, events = usage.events + given.events,
       pending = usage.pending + given.pending, failed = usage.failed + given.failed
-    from m, unnest($4::bigint[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[])
-        as given (tenant_key, version, events, last_event, pending, last_pending, failed, last_failed), tenant
+    from m, unnest($4::bigint[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $28::int[],
+          $29::int[])
+        as given (tenant_key, version, events, last_event, pending, last_pending, failed, last_failed, remembered,
+          last_remembered), tenant
     where usage.tenant_key = given.tenant_key and usage.slot = $1::smallint and usage.month >= $12::int
       and usage.used + given.events <= usage.granted
       and tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
-    returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed),
+    returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed,
+      remembered, last_remembered),
   stored as (
     insert into event (seq, tenant_key, id_tail, payload)
     select ($13::bigint[])[i], tenant_key, substring($14::bytea from (i - 1) * ${tailBytes} + 1 for ${tailBytes}),
@@ -44,11 +47,25 @@ export const acceptText = `with m as (${markText}),
       error_code)
     select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ${endedStates.FAILED}, ($25::bigint[])[i],
       $26::text, $27::text
-    from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i)
+    from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i),
+  remembering as (
+    insert into idempotency (tenant_key, key, fingerprint, event_ids, created_at)
+    select tenant_key, ($30::text[])[i], substring($31::bytea from ($32::int[])[i] for ($33::int[])[i]),
+      ($34::text[])[i], $35::bigint
+    from taken cross join lateral generate_series(last_remembered - remembered + 1, last_remembered) i)
   select (select count(*) from m)::int as marked, array(select tenant_key from taken)::text as taken`;
 
-/** Null: it has to be accepted alone. */
-export type LaneAcceptance = AcceptedEvents | null;
+/** Idempotency keys that were met before; that they were not is found out first, and by the index of them once more. */
+export const metText = `select tenant_key::float8 as "tenantKey", idempotency.key, fingerprint,
+    event_ids as "eventIds", created_at::float8 as "createdAt"
+  from idempotency join unnest($1::bigint[], $2::text[]) as given (of_tenant, given_key)
+    on tenant_key = of_tenant and idempotency.key = given_key`;
+
+/**
+ * `left`: its tenant was left out, is not kept, or is refused. `met`: its idempotency key was met before, and it is no
+ * repetition that is still remembered. Either way it has to go alone.
+ */
+export type LaneAcceptance = AcceptedEvents | "left" | "met";
 
 export interface AcceptLaneOptions extends Growth {
   readonly pool: Pool;
@@ -58,7 +75,10 @@ export interface AcceptLaneOptions extends Growth {
 }
 
 /** What one request comes to, before it is known whether its tenant is taken. */
-type Planned = PlannedEvents | { readonly error: ReturnType<typeof requestAbandoned> } | null;
+type Planned =
+  | (PlannedEvents & { readonly at: Moment; readonly idempotency: AcceptRequest["idempotency"] })
+  | { readonly error: DomainError }
+  | { readonly result: LaneAcceptance };
 
 export function acceptLane({
   pool,
@@ -70,31 +90,56 @@ export function acceptLane({
   /** Of the batch under way. */
   let planned: readonly Planned[] = [];
 
-  function plan(request: AcceptRequest, at: Moment): Planned {
+  /** @param met what idempotency keys were used for; grows by that of the request */
+  function plan(request: AcceptRequest, at: Moment, met: Map<string, EarlierAnswer | null>): Planned {
     if (request.isAbandoned?.()) return { error: requestAbandoned() };
-    const known = kept.get(request.tenantKey);
-    if (!known || !isPlain(known, request)) return null;
+    const { tenantKey, idempotency } = request;
+    const known = kept.get(tenantKey);
+    if (!known || !isInUse(known)) return { result: "left" };
+    const name = idempotency && nameOf(tenantKey, idempotency.key);
+    const earlier = name === undefined ? undefined : met.get(name);
+    // By another request of this batch.
+    if (earlier === null) return { result: "met" };
+    if (name !== undefined && !earlier) met.set(name, null);
     const submission = {
       events: request.payloads.length,
       apiKey: known.apiKeys.get(request.apiKeyId) ?? null,
-      fingerprint: null,
-      earlier: null,
+      fingerprint: idempotency?.fingerprint ?? null,
+      earlier: earlier ?? null,
       mayGrow: mayGrow(),
     };
     const acceptance = accept({ ...known, gone: false, counters: noEvents }, submission, at);
-    return acceptance.kind === "accepted" ? planEvents(numbers, known.tenant, request, acceptance.records) : null;
+    if (acceptance.kind === "repeated") return { result: repeatedAnswer(acceptance.eventIds) };
+    if (earlier) return { result: "met" };
+    if (acceptance.kind === "refused") return { result: "left" };
+    return { ...planEvents(numbers, known.tenant, request, acceptance.records), at, idempotency };
+  }
+
+  async function metBefore(requests: readonly AcceptRequest[]): Promise<Map<string, EarlierAnswer | null>> {
+    const keyed = requests.flatMap(({ tenantKey, idempotency }) => (idempotency ? { tenantKey, ...idempotency } : []));
+    if (keyed.length === 0) return new Map();
+    const found = await pool.read<
+      { tenantKey: number; key: string; eventIds: string } & Omit<EarlierAnswer, "eventIds">
+    >(metText, [arrayText(keyed.map(({ tenantKey }) => tenantKey)), arrayText(keyed.map(({ key }) => key))]);
+    return new Map(
+      found.map(({ tenantKey, key, eventIds, ...rest }) => [
+        nameOf(tenantKey, key),
+        { ...rest, eventIds: eventIds.split(" ") },
+      ]),
+    );
   }
 
   const outcomesOf = (taken: ReadonlySet<number>): JobOutcome<LaneAcceptance>[] =>
     planned.map((one) => {
-      if (one && "error" in one) return one;
-      return { result: one && taken.has(one.tenantKey) ? one.accepted : null };
+      if (!("events" in one)) return one;
+      return { result: taken.has(one.tenantKey) ? one.accepted : "left" };
     });
 
   return {
     async write(requests, mark) {
+      const met = await metBefore(requests);
       const at = moment();
-      planned = requests.map((request) => plan(request, at));
+      planned = requests.map((request) => plan(request, at, met));
       const [row] = await pool.write<{ marked: number; taken: string }>(acceptText, valuesOf(planned, kept, mark));
       return row?.marked === 1 ? outcomesOf(new Set(numbersOf(row.taken))) : null;
     },
@@ -102,8 +147,9 @@ export function acceptLane({
     async recall() {
       const taken = new Set<number>();
       for (const one of planned) {
-        const first = one && "events" in one ? one.events[0] : undefined;
-        if (!one || !("events" in one) || !first || taken.has(one.tenantKey)) continue;
+        if (!("events" in one) || taken.has(one.tenantKey)) continue;
+        const first = one.events[0];
+        if (!first) continue;
         const found = await pool.read("select 1 from event where seq = $1::bigint and tenant_key = $2::bigint", [
           first.seq,
           one.tenantKey,
@@ -115,20 +161,26 @@ export function acceptLane({
   };
 }
 
-/** Nothing has to be looked up for it, and no webhook becomes a used one by it. */
-export const isPlain = ({ webhooks }: KeptTenant, { idempotency }: AcceptRequest): boolean =>
-  idempotency === undefined && webhooks.every(({ used }) => used === true);
+const nameOf = (tenantKey: number, key: string) => `${tenantKey} ${key}`;
+
+/** No webhook becomes a used one by an event. */
+export const isInUse = ({ webhooks }: KeptTenant): boolean => webhooks.every(({ used }) => used === true);
 
 /** Requests tenant by tenant, each with the places of its rows in the arrays of all. */
 function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValues): Value[] {
-  const byTenant = new Map<number, PlannedEvents[]>();
+  const byTenant = new Map<number, Extract<Planned, PlannedEvents>[]>();
   for (const one of planned) {
-    if (!one || !("events" in one)) continue;
+    if (!("events" in one)) continue;
     const others = byTenant.get(one.tenantKey);
     if (others) others.push(one);
     else byTenant.set(one.tenantKey, [one]);
   }
   const tenants: number[][] = [[], [], [], [], [], [], [], []];
+  const remembered: [counts: number[], last: number[]] = [[], []];
+  const keys: string[] = [];
+  const fingerprints: Uint8Array[] = [];
+  const eventIds: string[] = [];
+  let now = 0;
   const seqs: number[] = [];
   const tails: Uint8Array[] = [];
   const payloads: Uint8Array[] = [];
@@ -138,6 +190,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
   let code: string | null = null;
   for (const [tenantKey, those] of byTenant) {
     const before = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
+    const keysBefore = keys.length;
     for (const one of those) {
       for (const { seq, tail, payload } of one.events) {
         seqs.push(seq);
@@ -151,7 +204,14 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
         pushEach(failed, [record.eventSeq, record.key, record.finishedAt]);
         ({ reason, code } = record);
       }
+      if (one.idempotency) {
+        keys.push(one.idempotency.key);
+        fingerprints.push(one.idempotency.fingerprint);
+        eventIds.push(one.accepted.eventIds.join(" "));
+        now = one.at.now;
+      }
     }
+    pushEach(remembered, [keys.length - keysBefore, keys.length]);
     const after = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
     pushEach(tenants, [
       tenantKey,
@@ -160,6 +220,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     ]);
   }
   const packed = packBytes(payloads);
+  const packedFingerprints = packBytes(fingerprints);
   return [
     ...mark,
     ...tenants.map(arrayText),
@@ -173,6 +234,13 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     ...failed.map(arrayText),
     reason,
     code,
+    ...remembered.map(arrayText),
+    arrayText(keys),
+    packedFingerprints.bytes,
+    packedFingerprints.starts,
+    packedFingerprints.lengths,
+    arrayText(eventIds),
+    now,
   ];
 }
 

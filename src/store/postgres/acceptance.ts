@@ -5,13 +5,13 @@ import { requestAbandoned } from "../../domain/errors.ts";
 import { plans } from "../../domain/plans.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { utcMonth } from "../../domain/tenant-state.ts";
-import { ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import { ingestedAtMs } from "../../lib/id.ts";
 import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
-import { isPlain, type LaneAcceptance } from "./accept-lane.ts";
+import { isInUse, type LaneAcceptance } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
-import { type PlannedEvents, planEvents, tailBytes } from "./event-rows.ts";
+import { type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import { sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
@@ -52,10 +52,10 @@ export function acceptanceVerbs(
       mayGrow: mayGrow(),
     };
     if (isAbandoned?.()) throw requestAbandoned();
-    const { webhooks, tenant, counters } = held;
+    const { tenant, counters } = held;
     const acceptance = accept({ ...held, counters: { ...counters, ...spentOf(lanes) } }, submission, tx);
     if (acceptance.kind === "refused") throw acceptance.error;
-    if (acceptance.kind === "repeated") return repeated(acceptance.eventIds);
+    if (acceptance.kind === "repeated") return repeatedAnswer(acceptance.eventIds);
 
     const owner = node();
     const planned = planEvents(numbers, tenant, request, acceptance.records);
@@ -65,7 +65,7 @@ export function acceptanceVerbs(
     const quota = plans[tierInForce(tenant)].eventsPerMonth;
     await writeUsage(tx, planned, lanes, owner, quota);
     const unused = acceptance.records.flatMap(({ webhook }) => (webhook && webhook.used !== true ? [webhook.key] : []));
-    if (unused.length > 0 && webhooks.length > 0) {
+    if (unused.length > 0) {
       await tx.run("update webhook set used = true where tenant_key = $1::bigint and key = any($2::bigint[])", [
         tenantKey,
         arrayText(unused),
@@ -79,21 +79,22 @@ export function acceptanceVerbs(
   async function byLane(request: AcceptRequest): Promise<LaneAcceptance> {
     const { tenantKey } = request;
     const known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
-    if (!known || !isPlain(known, request)) return null;
+    if (!known || !isInUse(known)) return "left";
     try {
       return await lanes.accept(request);
     } catch (error) {
-      if (sqlStateOf(error) === uniqueViolation) return null;
+      if (sqlStateOf(error) === uniqueViolation) return "met";
       throw error;
     }
   }
 
   /** Of one tenant one at a time, or they would wait for each other with a connection each. */
-  function alone(request: AcceptRequest): Promise<AcceptedEvents> {
+  const alone = (request: AcceptRequest): Promise<AcceptedEvents> =>
+    oneByOne.run(request.tenantKey, () => underWay.track(writes.submit((tx) => acceptAlone(tx, request))));
+
+  function renew(request: AcceptRequest): Promise<AcceptedEvents> {
     const { tenantKey } = request;
-    const accepted = oneByOne
-      .run(tenantKey, () => underWay.track(writes.submit((tx) => acceptAlone(tx, request))))
-      .finally(() => kept.forget(tenantKey));
+    const accepted = alone(request).finally(() => kept.forget(tenantKey));
     const renewal = accepted.then(
       () => {},
       () => {},
@@ -109,9 +110,10 @@ export function acceptanceVerbs(
     async acceptEvents(request) {
       for (let waits = 0; ; waits++) {
         const accepted = await byLane(request);
-        if (accepted) return accepted;
+        if (accepted === "met") return alone(request);
+        if (accepted !== "left") return accepted;
         const renewal = renewals.get(request.tenantKey);
-        if (!renewal || waits === mostWaits) return alone(request);
+        if (!renewal || waits === mostWaits) return renew(request);
         await renewal;
       }
     },
@@ -232,16 +234,4 @@ async function writeUsage(
       ],
     );
   }
-}
-
-function repeated(eventIds: readonly string[]): AcceptedEvents {
-  const id = parseEventId(eventIds[0] ?? "");
-  return {
-    eventIds,
-    repeated: true,
-    ingestedAt: id ? ingestedAtMs(id.seq) : 0,
-    deliveries: [],
-    unowned: [],
-    failed: 0,
-  };
 }

@@ -2,7 +2,7 @@ import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
-import { encodeEventId, ingestedAtMs, randomTail } from "../../lib/id.ts";
+import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import type { Numbers } from "./numbers.ts";
 
@@ -82,4 +82,17 @@ export function planEvents(
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
   const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed: failed.length };
   return { tenantKey: tenant.key, events, pending, failed, accepted };
+}
+
+/** To a request that was accepted before. */
+export function repeatedAnswer(eventIds: readonly string[]): AcceptedEvents {
+  const id = parseEventId(eventIds[0] ?? "");
+  return {
+    eventIds,
+    repeated: true,
+    ingestedAt: id ? ingestedAtMs(id.seq) : 0,
+    deliveries: [],
+    unowned: [],
+    failed: 0,
+  };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { SQL } from "bun";
-import { acceptText } from "../../../src/store/postgres/accept-lane.ts";
+import { acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { byKeys } from "../../../src/store/postgres/planner.ts";
 import {
@@ -46,6 +46,7 @@ describeWithPostgres("the plan of a hot statement", () => {
 
   const plans: readonly [string, string, string[]][] = [
     ["accept", acceptText, ["lane_pkey", "tenant_pkey", "usage_tenant_key_slot_pk"]],
+    ["idempotency keys that were met before", metText, ["idempotency_tenant_key_key_pk"]],
     ["settle", settleText, ["lane_pkey", "pending_by_tenant", "tenant_pkey"]],
     [
       "claim",
