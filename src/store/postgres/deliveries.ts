@@ -46,7 +46,10 @@ export function deliveryVerbs(
     const successor = change.isLate ? await countForSuccessor(tx, delivery) : null;
     const attempt = await log(tx, settlement, successor?.attempts ?? attempts ?? delivery.attempts + 1);
     if (delivery.attempts >= keptAttempts) {
-      const counted = successor ?? (found && attempts !== null && { ...found, key: delivery.deliveryKey, attempts });
+      const hasEnded = change.becomes !== null && change.becomes.state !== "PENDING";
+      const place = hasEnded ? "delivery" : found?.place;
+      const counted =
+        successor ?? (place !== undefined && attempts !== null && { place, key: delivery.deliveryKey, attempts });
       if (counted) await forgetOldAttempts(tx, delivery, counted);
     }
     return { kind: change.kind, attempt, endsRun };
