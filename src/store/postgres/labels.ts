@@ -9,3 +9,6 @@ export const labelJoins = (tenantKey: string, replayKey: string): string => `
   left join replay_label on replay_label.tenant_key = ${tenantKey} and replay_label.key = replay.label_key`;
 
 export const labelOf = (stored: string): string => JSON.parse(stored);
+
+/** As it is stored. */
+export const labelText = (label: string): string => JSON.stringify(label);

@@ -4,9 +4,9 @@ import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
 import type { HotPaths } from "./hot-paths.ts";
+import { labelOf, wholeLabel } from "./labels.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
-import { labelOf, wholeLabel } from "./replay-rows.ts";
 
 /**
  * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
@@ -73,8 +73,9 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload,
     case when replay_key is not null then (
-      select ${wholeLabel} from replay r
-      where r.tenant_key = claimed.tenant_key and r.key = claimed.replay_key) end as label
+      select ${wholeLabel} from replay
+      left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
+      where replay.tenant_key = claimed.tenant_key and replay.key = claimed.replay_key) end as label
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
 

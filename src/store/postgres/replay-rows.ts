@@ -1,7 +1,6 @@
-import type { JsonText } from "../../domain/event.ts";
 import type { ListedReplay, Replay, ReplayKind } from "../../domain/replay.ts";
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
-import type { KeyedRow } from "./key-cursor.ts";
+import { labelOf, wholeLabel } from "./labels.ts";
 
 /** A replay as it stands in its table, with what the lanes have counted of it. */
 export interface ReplayRow {
@@ -9,6 +8,7 @@ export interface ReplayRow {
   id: string;
   tenantKey: number;
   kind: ReplayKind;
+  /** As it is stored. */
   label: string;
   phase: ReplayPhase;
   fromSeq: number;
@@ -24,49 +24,37 @@ export interface ReplayRow {
   completedAt: number | null;
 }
 
-/**
- * The whole label of a row of `replay r`, as JSON, which is how it is stored: a label may have any character, and a text
- * here has none that is 0.
- */
-export const wholeLabel =
-  "coalesce((select text from replay_label l where l.tenant_key = r.tenant_key and l.key = r.label_key), r.label)";
+/** Of `replay` with `replayJoins`. */
+export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenant_key::float8 as "tenantKey", replay.kind,
+  ${wholeLabel} as label, replay.phase, replay.from_seq::float8 as "fromSeq", replay.to_seq::float8 as "toSeq",
+  replay.cursor_seq::float8 as "cursorSeq", replay.selected::float8 as selected, replay.queued::float8 as queued,
+  (replay.delivered + c.delivered)::float8 as delivered, (replay.failed + c.failed)::float8 as failed,
+  (replay.superseded + c.superseded)::float8 as superseded, replay.skipped::float8 as skipped,
+  replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt"`;
 
-/** As it is stored. */
-export const labelText = (label: string): string => JSON.stringify(label);
-
-export const labelOf = (text: string): string => JSON.parse(text);
-
-const columnsWith = (label: string) => `r.key::float8 as key, r.id, r.tenant_key::float8 as "tenantKey", r.kind,
-  ${label} as label, r.phase, r.from_seq::float8 as "fromSeq", r.to_seq::float8 as "toSeq",
-  r.cursor_seq::float8 as "cursorSeq", r.selected::float8 as selected, r.queued::float8 as queued,
-  (r.delivered + c.delivered)::float8 as delivered, (r.failed + c.failed)::float8 as failed,
-  (r.superseded + c.superseded)::float8 as superseded, r.skipped::float8 as skipped,
-  r.created_at::float8 as "createdAt", r.completed_at::float8 as "completedAt"`;
-
-/** Of rows of `replay r` that `replayCounts` is joined to. */
-export const replayColumns = columnsWith(wholeLabel);
-
-/** For `replay r`: how its runs have ended since it last went to its own row. */
+/** How the runs of `replay` have ended since its counts last went to its own row. */
 export const replayCounts = `cross join lateral (
   select coalesce(sum(delivered), 0) as delivered, coalesce(sum(failed), 0) as failed,
     coalesce(sum(superseded), 0) as superseded
-  from replay_count where replay_count.tenant_key = r.tenant_key and replay_count.replay_key = r.key) c`;
+  from replay_count where replay_count.tenant_key = replay.tenant_key and replay_count.replay_key = replay.key) c`;
 
-export type ListedReplayRow = Omit<ReplayRow, "label"> & KeyedRow & { label: JsonText };
-
-/** What a row takes beside its label. */
-const bytesBeside = 300;
-
-/** As `replayColumns`, of a list, with the label as `JsonText`: its bytes, without a string of it. */
-export const listedReplayColumns = `${columnsWith(`convert_to(${wholeLabel}, 'UTF8')`)}, nth::int as nth,
-  octet_length(${wholeLabel}) + ${bytesBeside} as size`;
+/** What `replayColumns` needs beside `replay`. */
+export const replayJoins = `left join replay_label
+  on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
+  ${replayCounts}`;
 
 export function toReplay(row: ReplayRow | undefined): Replay {
   if (!row) throw new Error("A replay that was just written cannot be read");
   return { ...numbersOf(row), replayGroupId: labelOf(row.label) };
 }
 
-export const toListedReplay = (row: ListedReplayRow): ListedReplay => ({ ...numbersOf(row), replayGroupId: row.label });
+/** As JSON, which is how it is stored. */
+const utf8 = new TextEncoder();
+
+export const toListedReplay = (row: ReplayRow): ListedReplay => ({
+  ...numbersOf(row),
+  replayGroupId: utf8.encode(row.label),
+});
 
 const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   id: row.id,

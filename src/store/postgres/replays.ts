@@ -12,23 +12,16 @@ import {
 } from "../../domain/replay-phase.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
+import { cursorInSteps } from "../steps.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
+import { bounded, readBounded } from "./bounded-read.ts";
 import type { Connection } from "./connection.ts";
 import { hold, holdLiving } from "./held-tenants.ts";
-import { cursorOver } from "./key-cursor.ts";
+import { labelText, wholeLabel } from "./labels.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 import { completeReplays } from "./replay-counts.ts";
-import {
-  type ListedReplayRow,
-  labelText,
-  listedReplayColumns,
-  type ReplayRow,
-  replayColumns,
-  replayCounts,
-  toListedReplay,
-  toReplay,
-} from "./replay-rows.ts";
+import { type ReplayRow, replayColumns, replayCounts, replayJoins, toListedReplay, toReplay } from "./replay-rows.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
 import { someEventsText } from "./webhook-use.ts";
 
@@ -59,16 +52,17 @@ export const countFailedText = `select count(distinct event_seq)::int as n, max(
   from delivery where tenant_key = $1::bigint and state = 2 and event_seq between $2::bigint and $3::bigint`;
 
 /** All that is queued and has ended, and that nobody completed: whoever ended the last run has died since. */
-export const leftText = `select r.tenant_key::float8 as "tenantKey", r.key::float8 as "replayKey"
-  from replay r ${replayCounts}
-  where r.phase = 'queued'
-    and r.delivered + r.failed + r.superseded + c.delivered + c.failed + c.superseded >= r.queued`;
+export const leftText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay ${replayCounts}
+  where phase = 'queued'
+    and replay.delivered + replay.failed + replay.superseded + c.delivered + c.failed + c.superseded >= queued`;
 
 /** How often it is looked for; it reads every replay that is queued and has not ended. */
 const lookForLeftEveryMs = 60_000;
 
-const listedText = `select ${listedReplayColumns} from unnest($2::bigint[]) with ordinality listed (key, nth)
-  join replay r on r.tenant_key = $1::bigint and r.key = listed.key ${replayCounts} order by nth`;
+const listedText = bounded(`
+  select n::int as n, octet_length(${wholeLabel}) as size, ${replayColumns}
+  from unnest($3::bigint[]) with ordinality as place (place_key, n)
+  join replay on replay.tenant_key = $2::bigint and replay.key = place_key ${replayJoins}`);
 
 type Batch = Requeued & { tenantId: string; tenantKey: number };
 
@@ -213,17 +207,17 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
         `select key::float8 as key from replay where tenant_key = $1::bigint order by key desc limit $2::int offset $3::int`,
         [tenantKey, limit, offset],
       );
-      const list = cursorOver({
-        keys: listed.map(({ key }) => key),
-        read: (keys) => pool.read<ListedReplayRow>(listedText, [tenantKey, arrayText(keys)]),
-        toEntry: toListedReplay,
-      });
+      const list = cursorInSteps(
+        listed.map(({ key }) => key),
+        (step) => readBounded<ReplayRow>(pool, listedText, step, [tenantKey, arrayText(step.keys)]),
+        toListedReplay,
+      );
       return { replays: list, total: counted?.n ?? 0 };
     },
 
     async findReplay(tenantKey, replayId) {
       const [row] = await pool.read<ReplayRow>(
-        `select ${replayColumns} from replay r ${replayCounts} where r.tenant_key = $1::bigint and r.id = $2`,
+        `select ${replayColumns} from replay ${replayJoins} where replay.tenant_key = $1::bigint and replay.id = $2`,
         [tenantKey, replayId],
       );
       return row ? toReplay(row) : null;
@@ -253,7 +247,7 @@ async function find({ read }: Pool, ref: ReplayRef): Promise<Replay | null> {
 
 async function rowAt({ run }: Pick<Transaction, "run">, ref: ReplayRef): Promise<ReplayRow | undefined> {
   const [row] = await run<ReplayRow>(
-    `select ${replayColumns} from replay r ${replayCounts} where r.tenant_key = $1::bigint and r.key = $2::bigint`,
+    `select ${replayColumns} from replay ${replayJoins} where replay.tenant_key = $1::bigint and replay.key = $2::bigint`,
     [ref.tenantKey, ref.replayKey],
   );
   return row;

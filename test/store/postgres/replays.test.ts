@@ -11,6 +11,7 @@ import {
 } from "../../../src/store/postgres/replays.ts";
 import { namedText, someEventsText } from "../../../src/store/postgres/webhook-use.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { planOf } from "../../support/postgres-plans.ts";
 import { createPostgresWorlds, type PostgresWorlds } from "../../support/postgres-worlds.ts";
 import { latestKey, type World } from "../../support/store-factory.ts";
 
@@ -205,14 +206,3 @@ describeWithPostgres("statements of replays", () => {
     expect(plan).not.toMatch(/Seq Scan on (event|pending|delivery|attempt|replay)/);
   });
 });
-
-/** The plan for any parameters, of tables that are too large to be read whole. */
-async function planOf(pool: Pool, text: string): Promise<string> {
-  for (const setting of ["enable_seqscan = off", "plan_cache_mode = force_generic_plan"])
-    await pool.write(`set ${setting}`);
-  await pool.write(`prepare planned as ${text}`);
-  const parameters = new Set(text.match(/\$\d+/g)).size;
-  const values = parameters === 0 ? "" : `(${Array.from({ length: parameters }, () => "null").join(", ")})`;
-  const rows = await pool.read<Record<string, string>>(`explain (costs off) execute planned${values}`);
-  return rows.map((row) => row["QUERY PLAN"]).join("\n");
-}
