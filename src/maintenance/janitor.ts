@@ -23,7 +23,7 @@ const judgeWebhooksEveryMs = 10 * 60_000;
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Pick<Store, "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
+  store: Pick<Store, "isShared" | "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
   clock: Clock;
   log: Log;
   /** Whether the job is this node's. */
@@ -80,7 +80,8 @@ export function createJanitor({ store, clock, log, mayRun, passOn, onFailed }: J
           loop.wake();
         });
       }
-      if (hasFreedSpace) hasFreedSpace = await store.reclaim(reclaimedBytes);
+      // Others leave room behind at any time.
+      if (hasFreedSpace || store.isShared) hasFreedSpace = await store.reclaim(reclaimedBytes);
       return hasFreedSpace ? "more" : "idle";
     },
     onFailure(error) {

@@ -11,7 +11,10 @@ afterEach(async () => {
 });
 
 /** A janitor over a store that has `work` steps of each kind to do; it notes what is asked of it. */
-function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: number; release?: number } = {}) {
+function setUp(
+  work: { fail?: number; erase?: number; prune?: number; forget?: number; release?: number } = {},
+  isShared = false,
+) {
   const clock = createFakeClock();
   const left = { fail: 0, erase: 0, prune: 0, forget: 0, release: 0, ...work };
   const asked: string[] = [];
@@ -25,6 +28,7 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: n
   let failures = 0;
   const janitor = createJanitor({
     store: {
+      isShared,
       failDeliveriesOfRemoved: step("fail"),
       eraseDeleted: step("erase"),
       prune: step("prune"),
@@ -45,8 +49,9 @@ function setUp(work: { fail?: number; erase?: number; prune?: number; forget?: n
     clock.advance(60_000);
     await janitor.whenIdle();
   };
-  const prunes = () => asked.filter((kind) => kind === "prune").length;
-  return { janitor, clock, asked, broken, minutePasses, prunes, failures: () => failures };
+  const times = (kind: keyof typeof left) => asked.filter((one) => one === kind).length;
+  const prunes = () => times("prune");
+  return { janitor, clock, asked, broken, minutePasses, times, prunes, failures: () => failures };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -81,6 +86,17 @@ describe("the janitor", () => {
     await minutePasses();
     await minutePasses();
     expect(prunes()).toBe(3);
+  });
+
+  test.each([
+    ["when it has made some itself", false, 1],
+    ["each time, when others make some as well", true, 3],
+  ])("asks for room to be given back %s", async (_, isShared, expected) => {
+    const { janitor, times, minutePasses } = setUp({}, isShared);
+    await janitor.whenIdle();
+    await minutePasses();
+    await minutePasses();
+    expect(times("release")).toBe(expected);
   });
 
   test("goes on after a failure, with what had failed", async () => {

@@ -18,8 +18,8 @@ import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
 import { askTime, type DatabaseTime } from "./database-clock.ts";
 import { deliveryVerbs } from "./deliveries.ts";
-import { eventVerbs } from "./events.ts";
 import { erasureVerbs } from "./erasure.ts";
+import { eventVerbs } from "./events.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
@@ -28,6 +28,8 @@ import { createKeptTenants } from "./kept-tenants.ts";
 import { createLanes } from "./lanes.ts";
 import { createLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
+import { maintenanceVerbs } from "./maintenance.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { announceListener } from "./nodes.ts";
@@ -82,6 +84,9 @@ const transactionsAtOnce = 3;
 /** And for what every delivery may need besides. */
 const hotPoolSize = 2;
 
+/** How long a vacuum of the queue may take. */
+const upkeepTimeoutMs = 10 * 60_000;
+
 /** One accepts, one settles, and the row of one says whether the node may own (`ownership.ts`). */
 const laneCount = 3;
 
@@ -90,6 +95,7 @@ export async function openPostgresStore({
   url,
   clock,
   machineClock = systemClock,
+  vault,
   nodeName = hostname(),
   mayGrow = () => true,
   onTime,
@@ -98,9 +104,17 @@ export async function openPostgresStore({
   durability,
 }: PostgresOptions): Promise<OpenedStore> {
   await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
-  await migrate({ url, clock: machineClock });
   const failed = (operation: string) => (error: unknown) => onFailure?.({ operation, error });
   const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
+  const masterKey = vault && createMasterKeyCheck(vault);
+  try {
+    await masterKey?.verify(pool);
+    await migrate({ url, clock: machineClock });
+    await masterKey?.remember(pool);
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
   // The first answer waits for the connection.
   for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
   await makePartitions(pool, "month", clock.now());
@@ -181,7 +195,7 @@ export async function openPostgresStore({
   await listener.listen(changeChannel, hearChanges, hearChanges);
   await listener.listen(wakeChannel, jobs.hear, () => {});
 
-  const writes = createWrites({ pool, atOnce: transactionsAtOnce, moment, changes });
+  const writes = createWrites({ pool, clock: machineClock, atOnce: transactionsAtOnce, moment, changes });
   const connection: Connection = {
     pool,
     writes,
@@ -191,8 +205,7 @@ export async function openPostgresStore({
   };
   const hot: HotPaths = { pool: hotPool, lanes, kept, underWay };
   const credentials = credentialVerbs(connection);
-  // TODO: the rest of the verbs.
-  const store = {
+  const store: Store = {
     ...tenantVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }, hot),
     ...queueVerbs(connection, hot),
@@ -210,9 +223,9 @@ export async function openPostgresStore({
     ...replayVerbs(connection, { mayGrow }),
     ...webhookUseVerbs(connection),
     ...erasureVerbs(connection),
+    ...maintenanceVerbs(connection, { clock: machineClock, openPool: openPatientPool }, masterKey),
     onChange: feed.onChange,
-    oldestWaitingWriteMs: lanes.lagMs,
-    reclaim: async () => false,
+    oldestWaitingWriteMs: () => Math.max(writes.lagMs(), lanes.lagMs()),
     async close() {
       await writes.close();
       await lanes.close();
@@ -221,7 +234,7 @@ export async function openPostgresStore({
       await listener.close();
       await Promise.all([pool.close(), hotPool.close()]);
     },
-  } as unknown as Store;
+  };
 
   return {
     store,
@@ -240,6 +253,16 @@ export async function openPostgresStore({
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
   };
+
+  function openPatientPool() {
+    return createPool({
+      url,
+      size: 1,
+      clock: machineClock,
+      onFailure: failed("upkeep"),
+      statementTimeoutMs: upkeepTimeoutMs,
+    });
+  }
 
   function ownNode() {
     const node = membership.current();

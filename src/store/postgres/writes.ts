@@ -1,6 +1,7 @@
 import type { Change } from "../../domain/change.ts";
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { createSemaphore } from "../../lib/limiter.ts";
 import type { Changes } from "./changes.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -17,6 +18,8 @@ export interface Writes {
    * @throws what it throws; otherwise as `Pool.transact`
    */
   submit<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<T>;
+  /** How long the oldest one that was submitted has been waiting for its answer, in ms. */
+  lagMs(): number;
   /** Lets those that were submitted come to their end; later ones are refused. */
   close(): Promise<void>;
 }
@@ -42,15 +45,17 @@ const mostTries = 4;
 
 export interface WritesOptions {
   pool: Pool;
+  clock: Pick<Clock, "monotonicMs">;
   /** Transactions at once. More of them wait here, where no deadline of a connection runs. */
   atOnce: number;
   moment(): Moment;
   changes: Changes;
 }
 
-export function createWrites({ pool, atOnce, moment, changes }: WritesOptions): Writes {
+export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOptions): Writes {
   const turns = createSemaphore(atOnce);
-  const underWay = new Set<Promise<unknown>>();
+  /** With when each began. */
+  const underWay = new Map<Promise<unknown>, number>();
   let isClosed = false;
 
   async function transact<T>(job: (tx: WriteTransaction) => Promise<T>): Promise<{ result: T; last: number | null }> {
@@ -79,12 +84,16 @@ export function createWrites({ pool, atOnce, moment, changes }: WritesOptions): 
     submit(job) {
       if (isClosed) return Promise.reject(shuttingDown());
       const done = write(job).finally(() => underWay.delete(done));
-      underWay.add(done);
+      underWay.set(done, clock.monotonicMs());
       return done;
+    },
+    lagMs() {
+      const [oldest] = underWay.values();
+      return oldest === undefined ? 0 : clock.monotonicMs() - oldest;
     },
     async close() {
       isClosed = true;
-      await Promise.allSettled(underWay);
+      await Promise.allSettled(underWay.keys());
     },
   };
 }

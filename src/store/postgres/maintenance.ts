@@ -1,0 +1,108 @@
+import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
+import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
+import { unavailable } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { MaintenanceVerbs } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { storageUnavailable } from "./faults.ts";
+import type { MasterKeyCheck } from "./master-key.ts";
+import { makePartitions } from "./partitions.ts";
+import type { Pool } from "./pool.ts";
+
+export interface Upkeep {
+  /** What pauses go by. */
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** A connection on which a statement may take minutes; it is closed after that. */
+  openPool(): Pool;
+}
+
+/** What has outlived its use: up to a time, by so many milliseconds before now. */
+const outlived = [
+  { text: deleteUpTo("idempotency", "created_at"), ageMs: idempotencyLifetimeMs },
+  { text: deleteUpTo("login_address", "last_login_at"), ageMs: knownAddressLifetimeMs },
+  { text: deleteUpTo("ended_session", "expires_at"), ageMs: 0 },
+  { text: deleteUpTo("signing_key", "retires_at"), ageMs: 0 },
+  { text: deleteUpTo("signing_secret", "expires_at"), ageMs: 0 },
+];
+
+function deleteUpTo(table: string, column: string): string {
+  return `delete from ${table} where ctid = any(array(
+    select ctid from ${table} where ${column} <= $1::bigint order by ${column} limit $2::int)) returning 1`;
+}
+
+/** Changes that every node has heeded which is not known to be dead. One that joins later has kept nothing from before. */
+const heededText = `delete from change where number = any(array(
+  select number from change where number <= (select min(heeded) from node) order by number limit $1::int)) returning 1`;
+
+/** How long somebody who comes back can read on; the heads of those whom nobody watches any more go with the messages. */
+const streamLifetime = "interval '2 minutes'";
+
+const streamTexts = [
+  `delete from stream_message where ctid = any(array(
+    select ctid from stream_message where at < clock_timestamp() - ${streamLifetime} order by at limit $1::int)) returning 1`,
+  `delete from stream_head where ctid = any(array(
+    select ctid from stream_head where watched_until < clock_timestamp() - ${streamLifetime} limit $1::int
+    for update skip locked)) returning 1`,
+];
+
+/**
+ * The queue is vacuumed so often, if so many of its rows are dead: autovacuum comes once a minute, and at full load the
+ * queue is then slower by what it has to walk past.
+ */
+const vacuumEveryMs = 10_000;
+const vacuumedDeadRows = 1_000;
+
+/** Not if autovacuum is at it. */
+const vacuumText = "vacuum (index_cleanup on, truncate off, skip_locked) pending";
+
+const deadRowsText = `select n_dead_tup::float8 as dead from pg_stat_user_tables where relid = 'pending'::regclass`;
+
+export function maintenanceVerbs(
+  { pool, writes, node }: Connection,
+  upkeep: Upkeep,
+  masterKey?: MasterKeyCheck,
+): Pick<MaintenanceVerbs, "prune" | "probe" | "reclaim"> {
+  let lookedAt = Number.NEGATIVE_INFINITY;
+
+  return {
+    async prune(now, limit) {
+      // Once a minute is often: two of them are ahead.
+      await makePartitions(pool, "month", now);
+      return writes.submit(async ({ run }) => {
+        const removed = [];
+        for (const { text, ageMs } of outlived) removed.push(await run(text, [now - ageMs, limit]));
+        for (const text of [heededText, ...streamTexts]) removed.push(await run(text, [limit]));
+        return removed.some((rows) => rows.length >= limit);
+      });
+    },
+
+    probe: () =>
+      writes.submit(async (tx) => {
+        const own = node();
+        const written = await tx.run("update node set heeded = heeded where incarnation = $1::int returning 1", [
+          own.incarnation,
+        ]);
+        if (written.length === 0) throw storageUnavailable("passing");
+        if (masterKey && !(await masterKey.holds(tx))) throw masterKeyUseless();
+      }),
+
+    // The room of other tables is given back by autovacuum, in time.
+    async reclaim() {
+      const now = upkeep.clock.monotonicMs();
+      if (now - lookedAt < vacuumEveryMs) return false;
+      lookedAt = now;
+      const [found] = await pool.read<{ dead: number }>(deadRowsText);
+      if ((found?.dead ?? 0) < vacuumedDeadRows) return false;
+      const patient = upkeep.openPool();
+      try {
+        await patient.read(vacuumText);
+      } finally {
+        await patient.close();
+      }
+      return false;
+    },
+  };
+}
+
+const masterKeyUseless = () =>
+  unavailable("The master key does not match the stored secrets.", "storage_unavailable", 30);

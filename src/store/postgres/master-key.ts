@@ -1,0 +1,62 @@
+import { StartupError } from "../../domain/errors.ts";
+import type { Vault } from "../../lib/vault.ts";
+import type { Pool, Transaction } from "./pool.ts";
+
+/**
+ * Whether the master key is that of the database, and so of all its nodes. A known text, sealed with the key, stands in a
+ * table of one row, which the first node writes.
+ */
+export interface MasterKeyCheck {
+  /** To be called before anything is written. @throws StartupError when what is sealed does not open */
+  verify(pool: Pool): Promise<void>;
+  /** Writes the row, if there is none, once there is its table. @throws StartupError when another node wrote one meanwhile */
+  remember(pool: Pool): Promise<void>;
+  /** The row is there and opens. */
+  holds(tx: Pick<Transaction, "run">): Promise<boolean>;
+}
+
+const context = "master-key-check";
+const text = "postrider";
+
+export function createMasterKeyCheck(vault: Vault): MasterKeyCheck {
+  /** Null: there is none. */
+  async function opens({ run }: Pick<Transaction, "run">): Promise<boolean | null> {
+    const [row] = await run<{ sealed: Uint8Array }>("select sealed from vault_check where id = 1");
+    if (!row) return null;
+    try {
+      vault.open(row.sealed, context);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  const check = async (pool: Pool) => {
+    if ((await opens({ run: pool.read })) === false) throw anotherKey();
+  };
+
+  return {
+    async verify(pool) {
+      const [found] = await pool.read<{ isThere: boolean }>(
+        `select to_regclass('vault_check') is not null as "isThere"`,
+      );
+      if (found?.isThere) await check(pool);
+    },
+
+    async remember(pool) {
+      await pool.write("insert into vault_check (id, sealed) values (1, $1::bytea) on conflict do nothing", [
+        vault.seal(text, context),
+      ]);
+      await check(pool);
+    },
+
+    holds: async (tx) => (await opens(tx)) === true,
+  };
+}
+
+const anotherKey = () =>
+  new StartupError(
+    "The master key is not the one that the database was written with: what is sealed in it does not open. " +
+      "Try: give this node the master key of the others, or restore database and secrets from the same backup; " +
+      "nothing was changed.",
+  );
