@@ -50,4 +50,8 @@ const encoder = new TextEncoder();
 
 /** One message of `text/event-stream` (HTML Standard, section 9.2). */
 export const encodeMessage = (kind: StreamEventKind | "resync", id: string, data: Record<string, unknown>) =>
-  encoder.encode(`event: ${kind}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+  encodeText(kind, id, JSON.stringify(data));
+
+/** @param json of one line */
+export const encodeText = (kind: string, id: string, json: string) =>
+  encoder.encode(`event: ${kind}\nid: ${id}\ndata: ${json}\n\n`);

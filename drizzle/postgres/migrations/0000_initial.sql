@@ -277,8 +277,7 @@ CREATE UNLOGGED TABLE "limit_window" (
 CREATE UNLOGGED TABLE "stream_head" (
 	"tenant_id" text PRIMARY KEY NOT NULL,
 	"epoch" text NOT NULL,
-	"last_id" bigint NOT NULL,
-	"watched_until" timestamp with time zone NOT NULL
+	"last_id" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE UNLOGGED TABLE "stream_message" (
@@ -287,6 +286,12 @@ CREATE UNLOGGED TABLE "stream_message" (
 	"body" "bytea" NOT NULL,
 	"at" timestamp with time zone NOT NULL,
 	CONSTRAINT "stream_message_tenant_id_id_pk" PRIMARY KEY("tenant_id","id")
+);
+--> statement-breakpoint
+CREATE TABLE "stream_watch" (
+	"tenant_id" text NOT NULL,
+	"incarnation" integer NOT NULL,
+	CONSTRAINT "stream_watch_tenant_id_incarnation_pk" PRIMARY KEY("tenant_id","incarnation")
 );
 --> statement-breakpoint
 CREATE TABLE "billing_account" (

@@ -15,7 +15,7 @@ import type { Pool, Transaction } from "./pool.ts";
  */
 export interface Changes {
   /** Numbers and writes them, in a transaction. The last thing in it: from here on all other changes wait. */
-  write(tx: Transaction, changes: readonly Change[]): Promise<number>;
+  write(tx: Transaction, changes: readonly SharedChange[]): Promise<number>;
   /** Once that is committed: resolves when no node rests on the state before. Never rejects. */
   passed(number: number): Promise<void>;
   /**
@@ -31,9 +31,18 @@ export interface ChangesOptions {
   /** Null while this process is no node. */
   node(): Node | null;
   /** Lets go of what follows from the state before them; from its answer on nothing rests on that. In their order. */
-  heed(changes: readonly Change[]): Promise<void>;
+  heed(changes: readonly SharedChange[]): Promise<void>;
   onFailure(error: unknown): void;
 }
+
+/** Something that only the backend has to act on: somebody watches the stream of a tenant. */
+export interface StreamWatched {
+  readonly kind: "stream_watched";
+  readonly tenantId: string;
+  readonly incarnation: number;
+}
+
+export type SharedChange = Change | StreamWatched;
 
 export const changeChannel = "postrider_change";
 

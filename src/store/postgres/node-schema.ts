@@ -44,14 +44,23 @@ export const limitWindow = pgTable(
   (t) => [primaryKey({ columns: [t.name, t.key] }), index("limit_window_by_end").on(t.name, t.endsAt)],
 );
 
-/** Where the stream of a tenant stands that somebody watches; not logged. */
+/** Where the stream of a tenant stands; not logged. */
 export const streamHead = pgTable("stream_head", {
   tenantId: text("tenant_id").primaryKey(),
   /** Another after a crash of the server: ids from before it mean nothing. */
   epoch: text("epoch").notNull(),
   lastId: whole("last_id").notNull(),
-  watchedUntil: timestamp("watched_until", { withTimezone: true }).notNull(),
 });
+
+/** Which nodes watch the stream of a tenant; one that is no more does not. */
+export const streamWatch = pgTable(
+  "stream_watch",
+  {
+    tenantId: text("tenant_id").notNull(),
+    incarnation: integer("incarnation").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantId, t.incarnation] })],
+);
 
 /** What those who watch have been shown, for those who read on elsewhere; not logged. */
 export const streamMessage = pgTable(

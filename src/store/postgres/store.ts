@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
+import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { createKeyCache } from "../key-cache.ts";
-import { createMemoryLog } from "../memory-log.ts";
 import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
@@ -45,6 +45,8 @@ import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { statVerbs } from "./stats.ts";
+import { createStreamLog, streamChannel } from "./stream-log.ts";
+import { createStreamWatchers } from "./stream-watchers.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
@@ -128,10 +130,12 @@ export async function openPostgresStore({
     description: { name: nodeName, listener: "", schema: migrations.length, lanes: laneCount },
     onLost() {
       keys.forgetAll();
+      watchers.doubt();
       leaseListener.lost();
     },
     onJoined(node) {
       lanes.beginAt(node);
+      void watchers.look();
       leaseListener.unowned();
     },
     heed: () => changes.catchUp(),
@@ -149,16 +153,32 @@ export async function openPostgresStore({
     clock: machineClock,
     node: membership.current,
     async heed(made) {
+      const news: Change[] = [];
       for (const change of made) {
+        if (change.kind === "stream_watched") {
+          watchers.heed(change);
+          continue;
+        }
         if ("tenantKey" in change) kept.forget(change.tenantKey);
         keys.heed(change);
+        news.push(change);
       }
+      if (news.length === 0) return;
       // What was decided on the state before, and is on its way to whoever starts attempts, comes before the changes.
       await Promise.all([lanes.underWay(), underWay.ended()]);
       await new Promise<void>((resolve) => setImmediate(resolve));
-      for (const change of made) feed.tell(change);
+      for (const change of news) feed.tell(change);
     },
     onFailure: failed("change"),
+  });
+  const moment = createMoments(clock);
+  const writes = createWrites({ pool, clock: machineClock, atOnce: transactionsAtOnce, moment, changes });
+  const watchers = createStreamWatchers({
+    pool,
+    writes,
+    node: membership.current,
+    mayTrust: membership.mayTrust,
+    onFailure: failed("stream"),
   });
   const jobs = createJobs({
     pool,
@@ -167,7 +187,6 @@ export async function openPostgresStore({
     mayStart: membership.mayStart,
     onFailure: failed("job"),
   });
-  const moment = createMoments(clock);
   const kept = createKeptTenants(pool, clock.now);
   const underWay = createUnderWay();
   const numbers = createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot });
@@ -189,13 +208,14 @@ export async function openPostgresStore({
     onFailure: failed("statement"),
   });
   lanes.beginAt(await membership.start());
-  await jobs.seek();
+  await Promise.all([jobs.seek(), watchers.look()]);
+  const streamLog = createStreamLog({ pool, watchers, clock: machineClock, onFailure: failed("stream") });
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
   await listener.listen(changeChannel, hearChanges, hearChanges);
   await listener.listen(wakeChannel, jobs.hear, () => {});
+  await listener.listen(streamChannel, streamLog.hear, () => {});
 
-  const writes = createWrites({ pool, clock: machineClock, atOnce: transactionsAtOnce, moment, changes });
   const connection: Connection = {
     pool,
     writes,
@@ -231,6 +251,7 @@ export async function openPostgresStore({
       await lanes.close();
       await membership.stop();
       await jobs.close();
+      await streamLog.close();
       await listener.close();
       await Promise.all([pool.close(), hotPool.close()]);
     },
@@ -241,7 +262,7 @@ export async function openPostgresStore({
     sandboxBooks: createSandboxBooks(connection),
     limits: createLimits({ pool, clock }),
     jobs,
-    streamLog: createMemoryLog(clock),
+    streamLog,
     lease: {
       mayStart: membership.mayStart,
       living: () => living,

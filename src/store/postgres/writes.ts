@@ -1,9 +1,8 @@
-import type { Change } from "../../domain/change.ts";
 import { shuttingDown } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createSemaphore } from "../../lib/limiter.ts";
-import type { Changes } from "./changes.ts";
+import type { Changes, SharedChange } from "./changes.ts";
 import { sqlStateOf } from "./faults.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
@@ -27,7 +26,7 @@ export interface Writes {
 /** The moment is that at which the transaction began. */
 export interface WriteTransaction extends Transaction, Moment {
   /** Told to every node once it is committed, before the verb is answered. */
-  changed(...changes: readonly Change[]): void;
+  changed(...changes: readonly SharedChange[]): void;
 }
 
 /**
@@ -62,7 +61,7 @@ export function createWrites({ pool, clock, atOnce, moment, changes }: WritesOpt
     for (let tries = 1; ; tries += 1) {
       try {
         return await pool.transact(async (tx) => {
-          const made: Change[] = [];
+          const made: SharedChange[] = [];
           const result = await job({ ...tx, ...moment(), changed: (...more) => void made.push(...more) });
           if (made.length === 0) return { result, last: null };
           await overtake(tx, new Set(made.flatMap((change) => ("tenantKey" in change ? [change.tenantKey] : []))));

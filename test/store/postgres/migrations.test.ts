@@ -62,6 +62,7 @@ describe("the schema is that of SQLite, but for", () => {
     const whole = [
       ...["node", "usage", "pending", "replay_count", "change", "change_head", "job", "limit_window"],
       ...["stream_head", "stream_message", "erased_tenant"],
+      ...["stream_head", "stream_message", "stream_watch"],
     ];
     const added = here.filter((name) => !there.includes(name));
     expect(added.filter((name) => !whole.includes(name.split(".")[0] ?? "")).toSorted()).toEqual([

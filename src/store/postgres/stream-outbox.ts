@@ -1,0 +1,171 @@
+import type { Clock } from "../../lib/clock.ts";
+import { createSemaphore } from "../../lib/limiter.ts";
+import { channelBytes } from "../stream-channel.ts";
+import { OutcomeUnknown } from "./faults.ts";
+import { packBytes } from "./parameters.ts";
+import type { Pool } from "./pool.ts";
+
+/** What this node has to say to those who watch, until it is written down: of each tenant together, each 50 ms. */
+export interface StreamOutbox {
+  /** @param make is called only if there is room; what it throws is thrown, and then nothing is added */
+  add(tenantId: string, make: () => Uint8Array): void;
+  /** Writes down what was added of a tenant. @throws as `Pool.write` */
+  flush(tenantId: string): Promise<void>;
+  /** Nobody watches it any more. */
+  drop(tenantId: string): void;
+  close(): void;
+}
+
+/** Stands for messages that are missing: whoever reads on has to fetch all again. */
+export const gap = new Uint8Array(0);
+
+const writeEveryMs = 50;
+const pauseAfterFailureMs = 500;
+/** Of a tenant, on this node; beyond, its messages are left out for as long. */
+export const mostPerSecond = 5_000;
+const leftOutForMs = 1_000;
+const atOnce = 1_000;
+/** Tenants that are written at a time. */
+const concurrency = 2;
+
+interface Waiting {
+  messages: Uint8Array[];
+  bytes: number;
+  /** How many were added in which second. */
+  second: number;
+  inSecond: number;
+  isLeftOut: boolean;
+  flushing: Promise<void> | null;
+}
+
+export interface StreamOutboxOptions {
+  pool: Pick<Pool, "write">;
+  clock: Pick<Clock, "after" | "monotonicMs">;
+  /** Others can read it now. */
+  onWritten(tenantId: string): void;
+  onFailure(error: unknown): void;
+}
+
+export function createStreamOutbox({ pool, clock, onWritten, onFailure }: StreamOutboxOptions): StreamOutbox {
+  const waiting = new Map<string, Waiting>();
+  const turns = createSemaphore(concurrency);
+  let cancelTimer: (() => void) | null = null;
+  let closed = false;
+  /** After a failure nothing is written before. */
+  let restsUntilMs = 0;
+
+  const secondNow = () => Math.floor(clock.monotonicMs() / 1_000);
+
+  function of(tenantId: string): Waiting {
+    const present = waiting.get(tenantId);
+    if (present) return present;
+    const made = { messages: [], bytes: 0, second: 0, inSecond: 0, isLeftOut: false, flushing: null };
+    waiting.set(tenantId, made);
+    return made;
+  }
+
+  function schedule(): void {
+    if (closed) return;
+    cancelTimer ??= clock.after(writeEveryMs, () => {
+      cancelTimer = null;
+      if (clock.monotonicMs() >= restsUntilMs) writeAll();
+      if (waiting.size > 0) schedule();
+    });
+  }
+
+  function writeAll(): void {
+    for (const [tenantId, one] of waiting) {
+      // It was told when it failed, and goes on after the rest.
+      if (one.messages.length > 0) flush(tenantId).catch(() => {});
+      else if (!one.isLeftOut && one.flushing === null && one.second < secondNow()) waiting.delete(tenantId);
+    }
+  }
+
+  function put(one: Waiting, message: Uint8Array): void {
+    one.messages.push(message);
+    one.bytes += message.length;
+    schedule();
+  }
+
+  function hasRoom(one: Waiting): boolean {
+    if (one.isLeftOut) return false;
+    const second = secondNow();
+    one.inSecond = one.second === second ? one.inSecond + 1 : 1;
+    one.second = second;
+    return one.inSecond <= mostPerSecond && one.messages.length < mostPerSecond && one.bytes < channelBytes;
+  }
+
+  /** Who watches is told once, when messages go on. */
+  function leaveOut(one: Waiting): void {
+    one.isLeftOut = true;
+    one.messages = [];
+    one.bytes = 0;
+    clock.after(leftOutForMs, () => {
+      one.isLeftOut = false;
+      put(one, gap);
+    });
+  }
+
+  async function write(tenantId: string, one: Waiting): Promise<void> {
+    while (one.messages.length > 0) {
+      const batch = one.messages.splice(0, atOnce);
+      const { bytes, starts, lengths } = packBytes(batch);
+      one.bytes -= bytes.length;
+      try {
+        const written = await pool.write(writeText, [tenantId, batch.length, bytes, starts, lengths]);
+        if (written.length > 0) onWritten(tenantId);
+      } catch (error) {
+        onFailure(error);
+        restsUntilMs = clock.monotonicMs() + pauseAfterFailureMs;
+        // They may have been written, and may not.
+        const again = error instanceof OutcomeUnknown ? [gap] : batch;
+        one.messages.unshift(...again);
+        one.bytes += again.reduce((sum, message) => sum + message.length, 0);
+        throw error;
+      }
+    }
+  }
+
+  /** One at a time, so that what was added first gets the lower number. */
+  async function flush(tenantId: string): Promise<void> {
+    const one = waiting.get(tenantId);
+    if (!one) return;
+    if (one.flushing !== null) {
+      await one.flushing;
+      return flush(tenantId);
+    }
+    if (one.messages.length === 0) return;
+    one.flushing = turns
+      .run(() => write(tenantId, one))
+      .finally(() => {
+        one.flushing = null;
+      });
+    await one.flushing;
+  }
+
+  return {
+    add(tenantId, make) {
+      const one = of(tenantId);
+      if (one.isLeftOut) return;
+      if (hasRoom(one)) put(one, make());
+      else leaveOut(one);
+    },
+    flush,
+    drop: (tenantId) => void waiting.delete(tenantId),
+    close() {
+      closed = true;
+      cancelTimer?.();
+    },
+  };
+}
+
+/**
+ * Numbers them while the head is locked, so numbers are in the order of the commits: who has read up to one has read all
+ * below it. The tables are not logged, so no commit waits for the disk. Without a head nobody watches.
+ */
+export const writeText = `with head as (
+    update stream_head set last_id = last_id + $2::int where tenant_id = $1 returning last_id - $2::int as before)
+  insert into stream_message (tenant_id, id, body, at)
+  select $1, head.before + given.n, substring($3::bytea from given.start for given.length), clock_timestamp()
+  from head, unnest($4::int[], $5::int[]) with ordinality as given(start, length, n)
+  returning 1`;
