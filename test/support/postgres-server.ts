@@ -175,6 +175,7 @@ async function startServer(settings: Readonly<Record<string, string>>, place: st
       });
       // A process that has nothing else to wait for may end; one that waits for this may not.
       started.unref();
+      (started.stderr as unknown as { unref?(): void }).unref?.();
     },
     async remove() {
       await server.stop("immediate");

@@ -10,7 +10,7 @@ import { createCustomer } from "./customer.ts";
 import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
 import { ownAccountOnly } from "./own-account.ts";
-import type { SimulatedStore } from "./simulated-store.ts";
+import { nextTurn, type SimulatedStore } from "./simulated-store.ts";
 
 /** What is left when a history is over, for the invariants. */
 export interface HistoryEnd {
@@ -268,7 +268,7 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   /** Until nothing is under way that does not wait for the clock. */
   async function settle(): Promise<void> {
     for (let quietTurns = 0; quietTurns < 4; ) {
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await (underWay === 0 ? nextTurn() : simulated.goOn());
       quietTurns = underWay === 0 && store.oldestWaitingWriteMs() === 0 ? quietTurns + 1 : 0;
     }
     await own.look();

@@ -54,6 +54,8 @@ export async function openPostgres(clock: Clock): Promise<SimulatedStore> {
           for (const [i, table] of accountTables.entries()) for (const row of rows[i] ?? []) await insert(table, row);
         });
     },
+    // Turn after turn would take from the server what it needs to answer.
+    goOn: () => Bun.sleep(1),
     async end() {
       await sql.close();
       await store.close();

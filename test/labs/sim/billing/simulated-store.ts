@@ -9,8 +9,13 @@ export interface SimulatedStore {
   writes(): number;
   /** Reads what there is of one account; the others live at other times. @returns what puts it back */
   backUp(of: { tenantKey: number; accountKey: number }): Promise<() => Promise<void>>;
+  /** Waits a little for what is under way. */
+  goOn(): Promise<void>;
   end(): Promise<void>;
 }
+
+/** Of the event loop. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Tables of an account, each after those that its rows name. */
 export const accountTables = [

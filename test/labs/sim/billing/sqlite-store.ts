@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import { openStore } from "../../../../src/store/open.ts";
-import { accountTables, type SimulatedStore } from "./simulated-store.ts";
+import { accountTables, nextTurn, type SimulatedStore } from "./simulated-store.ts";
 
 type Row = Record<string, SQLQueryBindings>;
 
@@ -51,6 +51,7 @@ export async function openSqlite(clock: Clock): Promise<SimulatedStore> {
       });
       return async () => void write.immediate();
     },
+    goOn: nextTurn,
     async end() {
       client.close();
       writer.close();
