@@ -21,6 +21,7 @@ export function webhookRowsContract(backend: StoreBackend): void {
     async function clearUp() {
       while (await world.store.failDeliveriesOfRemoved(10));
       world.clock.advance(120_000);
+      while (await world.store.failDeliveriesOfRemoved(10));
       while (await world.store.forgetWebhooks(world.clock.now(), 10));
     }
 
