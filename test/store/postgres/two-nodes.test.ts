@@ -110,6 +110,31 @@ describeWithPostgres("two nodes on one database", () => {
     expect(await claim(one)).toEqual([]);
   });
 
+  test("answer no accept that names a webhook after its removal was told", async () => {
+    const { stores, tenant, accept } = await twoNodes();
+    const [one, two] = stores;
+    await accept(one);
+    let isRemoved = false;
+    one.onChange(({ kind }) => {
+      if (kind === "webhooks_removed") isRemoved = true;
+    });
+    const { promise: first, resolve: isAccepting } = Promise.withResolvers<void>();
+    const late: DueDelivery[] = [];
+    const writers = Array.from({ length: 8 }, async () => {
+      for (let after = 0; after < 3; ) {
+        const isLate = isRemoved;
+        const { deliveries } = await accept(one);
+        if (isRemoved) late.push(...deliveries);
+        else if (deliveries.length > 0) isAccepting();
+        if (isLate) after += 1;
+      }
+    });
+    await first;
+    await two.replaceWebhooks(tenant.key, [], 10, systemClock.now());
+    await Promise.all(writers);
+    expect(late).toEqual([]);
+  });
+
   test("settle late what another has by now: logged only, but for an acknowledgement", async () => {
     const { stores, accept, claim, pool } = await twoNodes();
     const [one, two] = stores;
