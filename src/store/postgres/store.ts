@@ -21,6 +21,7 @@ import { deliveryVerbs } from "./deliveries.ts";
 import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
 import { storageUnavailable } from "./faults.ts";
+import { createGate } from "./gate.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
@@ -224,8 +225,11 @@ export async function openPostgresStore({
     node: ownNode,
   };
   const hot: HotPaths = { pool: hotPool, lanes, kept, underWay };
+  const gate = createGate();
   const credentials = credentialVerbs(connection);
   const store: Store = {
+  // TODO: the rest of the verbs.
+  const verbs = gate.before({
     ...tenantVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }, hot),
     ...queueVerbs(connection, hot),
@@ -244,6 +248,10 @@ export async function openPostgresStore({
     ...webhookUseVerbs(connection),
     ...erasureVerbs(connection),
     ...maintenanceVerbs(connection, { clock: machineClock, openPool: openPatientPool }, masterKey),
+  });
+  let closing: Promise<void> | null = null;
+  const store = {
+    ...verbs,
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => Math.max(writes.lagMs(), lanes.lagMs()),
     async close() {
@@ -254,6 +262,9 @@ export async function openPostgresStore({
       await streamLog.close();
       await listener.close();
       await Promise.all([pool.close(), hotPool.close()]);
+    close() {
+      closing ??= end();
+      return closing;
     },
   };
 
@@ -274,6 +285,16 @@ export async function openPostgresStore({
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
   };
+
+  async function end(): Promise<void> {
+    await gate.close();
+    await writes.close();
+    await lanes.close();
+    await membership.stop();
+    await jobs.close();
+    await listener.close();
+    await Promise.all([pool.close(), hotPool.close()]);
+  }
 
   function openPatientPool() {
     return createPool({
