@@ -45,6 +45,35 @@ describeWithPostgres("what was still accepted for an account as it was deleted",
   });
 });
 
+describeWithPostgres("a deleted account", () => {
+  test("is in no table any more that names accounts", async () => {
+    const { worlds, pool, end } = await createPostgresWorlds(1);
+    const [world] = worlds as [World];
+    const tenant = await world.tenant({ urls: ["https://a.example/hook", "https://b.example/hook"] });
+    await world.replayEvent(tenant, await world.event(tenant, "failed", "delivered"));
+    const [first, ...others] = await world.claim(tenant);
+    if (first) await world.settle(first, "delivered");
+    await world.store.release(others);
+    const tables = await pool.read<{ name: string }>(
+      `select relname as name from pg_class join pg_attribute on attrelid = pg_class.oid
+        where attname = 'tenant_key' and relkind in ('r', 'p') and not relispartition and relname <> 'erased_tenant'`,
+    );
+    const found = async () => {
+      const counts: Record<string, number> = {};
+      for (const { name } of tables) {
+        const rows = await pool.read(`select 1 from "${name}" where tenant_key = $1::bigint`, [tenant.key]);
+        if (rows.length > 0) counts[name] = rows.length;
+      }
+      return counts;
+    };
+    expect(await found()).toMatchObject({ event: 1, pending: 1, delivery: 1, attempt: 3, replay: 1, replay_count: 1 });
+    await world.store.deleteTenant(tenant.key, world.clock.now());
+    while (await world.store.eraseDeleted(2));
+    expect(await found()).toEqual({});
+    await end();
+  });
+});
+
 describeWithPostgres("statements that erase", () => {
   const postgres = usePostgres();
 

