@@ -52,15 +52,6 @@ const suites: readonly ((backend: StoreBackend) => void)[] = [
 
 for (const suite of suites) suite(sqliteBackend);
 
-/** Those that PostgreSQL passes. */
-const lacking: readonly ((backend: StoreBackend) => void)[] = [meteringContract, webhookRowsContract];
-const lacking: readonly ((backend: StoreBackend) => void)[] = [
-  erasureContract,
-  maintenanceContract,
-  webhookRowsContract,
-];
-const suitesOfPostgres = suites.filter((suite) => !lacking.includes(suite));
-
 describeWithPostgres("with PostgreSQL", () => {
   for (const suite of suites) suite(postgresBackend);
 });
