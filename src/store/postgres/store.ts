@@ -227,8 +227,6 @@ export async function openPostgresStore({
   const hot: HotPaths = { pool: hotPool, lanes, kept, underWay };
   const gate = createGate();
   const credentials = credentialVerbs(connection);
-  const store: Store = {
-  // TODO: the rest of the verbs.
   const verbs = gate.before({
     ...tenantVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }, hot),
@@ -250,18 +248,10 @@ export async function openPostgresStore({
     ...maintenanceVerbs(connection, { clock: machineClock, openPool: openPatientPool }, masterKey),
   });
   let closing: Promise<void> | null = null;
-  const store = {
+  const store: Store = {
     ...verbs,
     onChange: feed.onChange,
     oldestWaitingWriteMs: () => Math.max(writes.lagMs(), lanes.lagMs()),
-    async close() {
-      await writes.close();
-      await lanes.close();
-      await membership.stop();
-      await jobs.close();
-      await streamLog.close();
-      await listener.close();
-      await Promise.all([pool.close(), hotPool.close()]);
     close() {
       closing ??= end();
       return closing;
@@ -292,6 +282,7 @@ export async function openPostgresStore({
     await lanes.close();
     await membership.stop();
     await jobs.close();
+    await streamLog.close();
     await listener.close();
     await Promise.all([pool.close(), hotPool.close()]);
   }
