@@ -17,6 +17,7 @@ const ownTables: readonly string[] = [
   "limit_window",
   "stream_head",
   "stream_message",
+  "stream_watch",
 ];
 
 /** What is the same kind of thing in two tables: a record is in the one while it waits. */

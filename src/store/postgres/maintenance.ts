@@ -34,14 +34,15 @@ function deleteUpTo(table: string, column: string): string {
 const heededText = `delete from change where number = any(array(
   select number from change where number <= (select min(heeded) from node) order by number limit $1::int)) returning 1`;
 
-/** How long somebody who comes back can read on; the heads of those whom nobody watches any more go with the messages. */
+/** How long somebody who comes back can read on. The heads go with their accounts. */
 const streamLifetime = "interval '2 minutes'";
 
 const streamTexts = [
   `delete from stream_message where ctid = any(array(
     select ctid from stream_message where at < clock_timestamp() - ${streamLifetime} order by at limit $1::int)) returning 1`,
   `delete from stream_head where ctid = any(array(
-    select ctid from stream_head where watched_until < clock_timestamp() - ${streamLifetime} limit $1::int
+    select ctid from stream_head where not exists (
+      select 1 from tenant where tenant.id = stream_head.tenant_id and deleted_at is null) limit $1::int
     for update skip locked)) returning 1`,
 ];
 

@@ -90,19 +90,31 @@ export function removalVerbs({
     return failed;
   }
 
+  /** Webhooks for which nothing waits, removed less than `lateMs` ago: they are looked at once more when that has passed. */
+  const empty = new Map<number, Removed>();
+
+  function forgetOld(before: number): void {
+    for (const [webhookKey, { removedAt }] of empty) if (removedAt <= before) empty.delete(webhookKey);
+  }
+
   return {
     async failDeliveriesOfRemoved(limit) {
+      const lateBefore = clock.now() - lateMs;
+      forgetOld(lateBefore);
       const removed = await pool.read<Removed>(
         `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey", removed_at::float8 as "removedAt"
-         from webhook where removed_at is not null and not drained order by removed_at limit $1::int`,
-        [limit],
+         from webhook where removed_at is not null and not drained
+           and (removed_at <= $2::bigint or key <> all($3::bigint[])) order by removed_at limit $1::int`,
+        [limit, lateBefore, arrayText([...empty.keys()])],
       );
       let left = limit;
       for (const webhook of removed) {
-        left -= await drain(webhook, left);
+        const failed = await drain(webhook, left);
+        if (failed < left && webhook.removedAt > lateBefore) empty.set(webhook.webhookKey, webhook);
+        left -= failed;
         if (left === 0) return true;
       }
-      return false;
+      return removed.length === limit;
     },
   };
 }

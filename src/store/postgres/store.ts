@@ -173,7 +173,7 @@ export async function openPostgresStore({
     onFailure: failed("change"),
   });
   const moment = createMoments(clock);
-  const writes = createWrites({ pool, clock: machineClock, atOnce: transactionsAtOnce, moment, changes });
+  const writes = createWrites({ pool, clock, atOnce: transactionsAtOnce, moment, changes });
   const watchers = createStreamWatchers({
     pool,
     writes,

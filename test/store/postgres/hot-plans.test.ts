@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { SQL } from "bun";
 import { acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
-import { byKeys } from "../../../src/store/postgres/planner.ts";
+import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
 import {
   claimText,
   discoverRangeText,
@@ -29,7 +29,7 @@ describeWithPostgres("the plan of a hot statement", () => {
   async function explain(text: string) {
     const url = await postgres.migrated();
     await makePartitions(postgres.pool(url), "month", Date.UTC(2026, 10, 22));
-    const sql = new SQL(url, { max: 1, connection: { ...byKeys } });
+    const sql = new SQL(url, { max: 1, connection: { ...byIndexes, ...byKeys } });
     postgres.cleanUpFirst(() => sql.close());
     await sql.unsafe(`prepare hot as ${text}`);
     const parameters = Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)), 0);
