@@ -42,6 +42,7 @@ import { inboxRoutes } from "./inbox/routes.ts";
 import { createInboxSender } from "./inbox/sender.ts";
 import { createBoundedLog } from "./lib/bounded-log.ts";
 import type { Clock } from "./lib/clock.ts";
+import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
@@ -96,6 +97,8 @@ export interface AppDeps {
   senderThread?: boolean;
   /** Seconds; tests of slow clients have less patience. @default idleTimeoutSeconds */
   idleTimeout?: number;
+  /** Told what time the database has, if that is another machine's. */
+  onTime?(time: DatabaseTime): void;
   /** Tests of clients that do not read have less patience. @default readerPatienceMs */
   readerPatienceMs?: number;
 }
@@ -110,7 +113,7 @@ const drainMs = 8000;
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, secrets, storeFolder, home, random = Math.random, maxPageCount, idleTimeout } = deps;
-  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs } = deps;
+  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime } = deps;
   const log = createBoundedLog({
     log: deps.log,
     clock,
@@ -350,7 +353,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const place =
         databaseUrl === null
           ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
-          : { url: databaseUrl, nodeName: nodeName ?? hostname() };
+          : { url: databaseUrl, nodeName: nodeName ?? hostname(), ...(onTime && { onTime }) };
       const opened = await openStore({
         ...place,
         clock,

@@ -3,6 +3,7 @@ import { type App, createApp } from "../app.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { pausable } from "../domain/pauses.ts";
 import { systemClock } from "../lib/clock.ts";
+import { createDatabaseClock } from "../lib/database-clock.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
 import { type Command, settingFlags } from "./command.ts";
@@ -26,11 +27,14 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     const config = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
     const greets = io.isTerminal && config.logFormat !== "json";
     const log = createServerLog(config, greets, io);
-    const clock = createSteadyClock({
+    const steadyClock = createSteadyClock({
       source: systemClock,
       uptimeMs: () => uptime() * 1000,
       tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
     });
+    // Servers that share a database go by one clock.
+    const databaseClock = config.databaseUrl === null ? null : createDatabaseClock(steadyClock);
+    const clock = databaseClock ?? steadyClock;
     // From here on a signal means a clean end, also when it comes during the start.
     const asked = io.nextSignal();
     let running: App | null = null;
@@ -43,7 +47,8 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     const dataDir = await prepareData({ config, clock, log, io, isWatched: greets, signal: ended.signal });
     if (dataDir === null) return exitCode.ok;
     const { secrets, path: storeFolder } = dataDir;
-    const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir });
+    const onTime = databaseClock?.heard;
+    const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir, ...(onTime && { onTime }) });
     const { url } = await app.start();
     running = app;
     if (greets) io.out(welcome(url, config, io));

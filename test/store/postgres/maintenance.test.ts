@@ -81,10 +81,7 @@ describeWithPostgres("maintenance, with several nodes", () => {
           select $1, n, '', clock_timestamp() - make_interval(secs => $2::int) from generate_series(1, 3) n`,
         [tenantId, seconds],
       );
-      await pool.write(
-        "insert into stream_head (tenant_id, epoch, last_id) values ($1, 'e', 3)",
-        [tenantId],
-      );
+      await pool.write("insert into stream_head (tenant_id, epoch, last_id) values ($1, 'e', 3)", [tenantId]);
     }
     expect(await here.store.prune(here.clock.now(), 2)).toBe(true);
     while (await here.store.prune(here.clock.now(), 2));

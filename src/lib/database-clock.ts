@@ -1,5 +1,4 @@
-import type { Clock } from "../../lib/clock.ts";
-import type { Pool } from "./pool.ts";
+import type { Clock } from "./clock.ts";
 
 /** What the database's clock said to a question; it was asked and heard by the monotonic clock of this machine. */
 export interface DatabaseTime {
@@ -51,13 +50,4 @@ export function createDatabaseClock(source: Clock): DatabaseClock {
       }
     },
   };
-}
-
-export async function askTime(pool: Pool, clock: Pick<Clock, "monotonicMs">): Promise<DatabaseTime> {
-  const sentAt = clock.monotonicMs();
-  const [row] = await pool.read<{ now: number }>(
-    "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now",
-  );
-  if (!row) throw new Error("The database did not say what time it is");
-  return { now: row.now, sentAt, heardAt: clock.monotonicMs() };
 }
