@@ -10,8 +10,11 @@ const port = 5432;
 export interface CuttingProxy {
   /** Of the same database, by way of the proxy. */
   readonly url: string;
-  /** Cuts a connection in place of passing the next data on: a request that never arrives, or an answer that does not. */
-  cutNext(what: "request" | "answer"): void;
+  /**
+   * Cuts a connection in place of passing the next data on: a request that never arrives, or an answer that does not; the next
+   * with this text in it, if one is given.
+   */
+  cutNext(what: "request" | "answer", text?: string): void;
   close(): Promise<void>;
 }
 
@@ -21,7 +24,7 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
   const path = to.searchParams.get("path");
   const dial = () =>
     path === null ? connect(Number(to.port || port), to.hostname) : connect(join(path, `.s.PGSQL.${to.port || port}`));
-  let next: "request" | "answer" | null = null;
+  let next: { what: "request" | "answer"; text: string } | null = null;
 
   const server = createServer((client) => {
     const upstream = dial();
@@ -31,7 +34,7 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
     };
     const pass = (from: Socket, on: Socket, what: "request" | "answer") =>
       from.on("data", (data) => {
-        if (next !== what) return void on.write(data);
+        if (next?.what !== what || !data.includes(next.text)) return void on.write(data);
         next = null;
         cut();
       });
@@ -47,8 +50,8 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
   url.searchParams.set("path", folder);
   return {
     url: url.href,
-    cutNext(what) {
-      next = what;
+    cutNext(what, text = "") {
+      next = { what, text };
     },
     async close() {
       server.close();

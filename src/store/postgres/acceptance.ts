@@ -12,7 +12,7 @@ import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { isInUse, type LaneAcceptance } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
 import { type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
-import { sqlStateOf } from "./faults.ts";
+import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import type { Node } from "./nodes.ts";
@@ -33,7 +33,7 @@ const mostWaits = 2;
 export function acceptanceVerbs(
   { writes, numbers, node }: Connection,
   { mayGrow }: Growth,
-  { lanes, kept, underWay }: HotPaths,
+  { lanes, kept, underWay, holdings }: HotPaths,
 ): Pick<EventVerbs, "acceptEvents"> {
   const oneByOne = createKeyedLock<number>();
   /** By tenant. They never reject. */
@@ -90,7 +90,20 @@ export function acceptanceVerbs(
 
   /** Of one tenant one at a time, or they would wait for each other with a connection each. */
   const alone = (request: AcceptRequest): Promise<AcceptedEvents> =>
-    oneByOne.run(request.tenantKey, () => underWay.track(writes.submit((tx) => acceptAlone(tx, request))));
+    oneByOne.run(request.tenantKey, async () => {
+      try {
+        return owned(await underWay.run(() => writes.submit((tx) => acceptAlone(tx, request))));
+      } catch (error) {
+        // It may be stored, with deliveries that nobody here knows of.
+        if (error instanceof OutcomeUnknown) holdings.doubt(request.tenantKey);
+        throw error;
+      }
+    });
+
+  function owned(accepted: AcceptedEvents): AcceptedEvents {
+    holdings.take(accepted.deliveries);
+    return accepted;
+  }
 
   function renew(request: AcceptRequest): Promise<AcceptedEvents> {
     const { tenantKey } = request;
@@ -111,7 +124,7 @@ export function acceptanceVerbs(
       for (let waits = 0; ; waits++) {
         const accepted = await byLane(request);
         if (accepted === "met") return alone(request);
-        if (accepted !== "left") return accepted;
+        if (accepted !== "left") return owned(accepted);
         const renewal = renewals.get(request.tenantKey);
         if (!renewal || waits === mostWaits) return renew(request);
         await renewal;

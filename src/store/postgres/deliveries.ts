@@ -29,7 +29,7 @@ interface Found extends FoundRecord {
 export function deliveryVerbs(
   { pool, writes, numbers, clock, node }: Connection,
   { mayGrow }: Growth,
-  { lanes, kept, underWay }: HotPaths,
+  { lanes, kept, underWay, holdings }: HotPaths,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
   /** One attempt, with its tenant and its record locked: here every rule can be asked. */
   async function settleAlone(tx: WriteTransaction, settlement: Settlement): Promise<Settled & { endsRun: boolean }> {
@@ -99,8 +99,12 @@ export function deliveryVerbs(
   return {
     async settle(settlement) {
       const settled = isOrdinary(settlement) ? await byLane(settlement) : null;
-      if (settled) return settled;
-      const { endsRun, ...late } = await underWay.track(writes.submit((tx) => settleAlone(tx, settlement)));
+      if (settled) {
+        holdings.end([settlement.delivery]);
+        return settled;
+      }
+      const { endsRun, ...late } = await underWay.run(() => writes.submit((tx) => settleAlone(tx, settlement)));
+      holdings.end([settlement.delivery]);
       const { tenantKey, replayKey } = settlement.delivery;
       if (endsRun && replayKey !== null) await completeReplays(pool, [{ tenantKey, replayKey }], clock.now());
       return late;

@@ -1,3 +1,4 @@
+import type { Holdings } from "./holdings.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Pool } from "./pool.ts";
@@ -9,6 +10,6 @@ export interface HotPaths {
   readonly pool: Pool;
   readonly lanes: Lanes;
   readonly kept: KeptTenants;
-  /** What makes this node an owner, or tells it of something to attempt, outside of its lanes. */
   readonly underWay: UnderWay;
+  readonly holdings: Holdings;
 }

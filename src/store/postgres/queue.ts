@@ -1,8 +1,10 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
+import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
+import { OutcomeUnknown } from "./faults.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
@@ -102,7 +104,7 @@ interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eve
 /** What waits, and whose it is. */
 export function queueVerbs(
   { node }: Pick<Connection, "node">,
-  { pool, underWay }: HotPaths,
+  { pool, underWay, holdings }: HotPaths,
 ): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
   return {
     isShared: true,
@@ -114,28 +116,41 @@ export function queueVerbs(
 
     async claim({ tenantKey, webhookKey }, now, limit): Promise<Claimed> {
       const { slot, incarnation } = node();
-      const claimed = await underWay.track(
-        pool.write<ClaimedRow>(claimText, [ownerLaneOf({ slot }), incarnation, tenantKey, webhookKey, now, limit]),
-      );
+      const values = [ownerLaneOf({ slot }), incarnation, tenantKey, webhookKey, now, limit];
+      const claimed = await underWay
+        .run(() => pool.write<ClaimedRow>(claimText, values))
+        .catch((error) => {
+          if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
+          throw error;
+        });
       const due = claimed
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
         .map(({ idTail, dueAt: _, label, ...row }): DueDelivery => {
           const replayGroupId = label === null ? null : labelOf(label);
           return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
         });
+      holdings.take(due);
       if (due.length === limit) return { due, nextDueAt: now };
-      const [next] = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]);
-      return { due, nextDueAt: next?.at ?? null };
+      const next = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]).catch(() => null);
+      // What is claimed is answered, whatever comes after it; when the next one is due is then not known.
+      return { due, nextDueAt: next === null ? now : (next[0]?.at ?? null) };
     },
 
     async release(deliveries) {
       if (deliveries.length === 0) return;
-      await pool.write(releaseText, [
-        node().incarnation,
-        arrayText(deliveries.map(({ tenantKey }) => tenantKey)),
-        arrayText(deliveries.map(({ eventSeq }) => eventSeq)),
-        arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
-      ]);
+      holdings.end(deliveries);
+      try {
+        await pool.write(releaseText, [
+          node().incarnation,
+          arrayText(deliveries.map(({ tenantKey }) => tenantKey)),
+          arrayText(deliveries.map(({ eventSeq }) => eventSeq)),
+          arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
+        ]);
+      } catch (error) {
+        // Not to be tried again by whoever asked: by then one of them may be claimed anew, and in flight.
+        if (!(error instanceof OutcomeUnknown || error instanceof DomainError)) throw error;
+        for (const { tenantKey } of deliveries) holdings.doubt(tenantKey);
+      }
     },
 
     async queueDepth() {

@@ -23,6 +23,7 @@ import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
 import { storageUnavailable } from "./faults.ts";
 import { createGate } from "./gate.ts";
+import { createHoldings } from "./holdings.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { createJobs, wakeChannel } from "./jobs.ts";
@@ -132,6 +133,7 @@ export async function openPostgresStore({
     description: { name: nodeName, listener: "", schema: migrations.length, lanes: laneCount },
     onLost() {
       keys.forgetAll();
+      holdings.forgetAll();
       watchers.doubt();
       leaseListener.lost();
     },
@@ -209,6 +211,14 @@ export async function openPostgresStore({
     onEnded: (replays) => completeReplays(pool, replays, clock.now()).catch(failed("replay")),
     onFailure: failed("statement"),
   });
+  const holdings = createHoldings({
+    pool,
+    clock: machineClock,
+    node: membership.current,
+    underWay,
+    lanes,
+    onFailure: failed("comparison"),
+  });
   lanes.beginAt(await membership.start());
   await Promise.all([jobs.seek(), watchers.look()]);
   const streamLog = createStreamLog({ pool, watchers, clock: machineClock, onFailure: failed("stream") });
@@ -225,7 +235,7 @@ export async function openPostgresStore({
     clock,
     node: ownNode,
   };
-  const hot: HotPaths = { pool: hotPool, lanes, kept, underWay };
+  const hot: HotPaths = { pool: hotPool, lanes, kept, underWay, holdings };
   const gate = createGate();
   const credentials = credentialVerbs(connection);
   const verbs = gate.before({
@@ -279,6 +289,7 @@ export async function openPostgresStore({
 
   async function end(): Promise<void> {
     await gate.close();
+    await holdings.close();
     await writes.close();
     await lanes.close();
     await membership.stop();

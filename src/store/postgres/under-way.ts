@@ -1,20 +1,40 @@
-/** Statements that have begun, for whoever has to come after their answers. */
+/** Statements that make this node an owner, or tell it of something to attempt, outside of its lanes. */
 export interface UnderWay {
-  track<T>(statement: Promise<T>): Promise<T>;
-  /** Resolves when those that are tracked now have ended, whatever became of them. */
+  run<T>(begin: () => Promise<T>): Promise<T>;
+  /** Resolves when those that have begun have ended, whatever became of them. */
   ended(): Promise<void>;
+  /** Runs `work` while none of them is under way: those that have begun end first, and others wait. One at a time. */
+  pause<T>(work: () => Promise<T>): Promise<T>;
 }
 
 export function createUnderWay(): UnderWay {
   const statements = new Set<Promise<unknown>>();
+  let paused: Promise<unknown> | null = null;
+
+  async function ended(): Promise<void> {
+    await Promise.all(statements);
+  }
+
   return {
-    track(statement) {
+    async run(begin) {
+      while (paused !== null) await paused;
+      const statement = begin();
       const tracked = statement.catch(() => {}).finally(() => statements.delete(tracked));
       statements.add(tracked);
       return statement;
     },
-    async ended() {
-      await Promise.all(statements);
+    ended,
+    async pause(work) {
+      while (paused !== null) await paused;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      paused = promise;
+      try {
+        await ended();
+        return await work();
+      } finally {
+        paused = null;
+        resolve();
+      }
     },
   };
 }

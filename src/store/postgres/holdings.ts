@@ -1,0 +1,123 @@
+import type { DeliveryRef } from "../../domain/delivery.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import type { Lanes } from "./lanes.ts";
+import type { Node } from "./nodes.ts";
+import { ownerLaneOf } from "./ownership.ts";
+import { arrayText } from "./parameters.ts";
+import { type Pool, statementTimeoutMs, type Transaction } from "./pool.ts";
+import type { UnderWay } from "./under-way.ts";
+
+/**
+ * What this node owns, as it knows itself. The table may know of more: a claim whose answer was lost with its connection has
+ * made the node the owner of what it never heard of, and nobody else would ever attempt that. So where an answer was lost,
+ * the two are compared, and what only the table knows of is nobody's again.
+ *
+ *   claimed, accepted ─▶ held ─ settled, released ─▶ not held
+ *   an answer was lost ─▶ doubt: owned in the table, and not held ─▶ unowned
+ */
+export interface Holdings {
+  take(deliveries: readonly DeliveryRef[]): void;
+  end(deliveries: readonly DeliveryRef[]): void;
+  /** Something about the deliveries of this tenant was lost. They are compared until the table has answered. */
+  doubt(tenantKey: number): void;
+  /** Nothing is owned any more: this process is another node from now on. */
+  forgetAll(): void;
+  close(): Promise<void>;
+}
+
+export interface HoldingsOptions {
+  pool: Pool;
+  clock: Clock;
+  /** Null while this process is no node. */
+  node(): Node | null;
+  underWay: UnderWay;
+  lanes: Pick<Lanes, "underWay">;
+  onFailure(error: unknown): void;
+}
+
+const retryMs = 1_000;
+/** Once more after so long: a statement that was on its way when its connection was lost may still have begun. */
+const lookAgainMs = statementTimeoutMs + 5_000;
+
+export function createHoldings({ pool, clock, node, underWay, lanes, onFailure }: HoldingsOptions): Holdings {
+  const held = new Set<number>();
+  const doubted = new Set<number>();
+  const comparing = new Set<Promise<void>>();
+  const timers = new Set<() => void>();
+  let isClosed = false;
+
+  /**
+   * Meanwhile nothing is claimed from here, and the lock waits for those whose connections were lost. What lanes have
+   * accepted is held once they have answered. So what is owned then and not held is held by nobody.
+   */
+  const compare = (tenantKey: number, own: Node) =>
+    underWay.pause(() => pool.transact((tx) => unown(tx, tenantKey, own)));
+
+  async function unown(tx: Transaction, tenantKey: number, { slot, incarnation }: Node): Promise<void> {
+    await tx.run("select 1 from lane where slot = $1::smallint for update", [ownerLaneOf({ slot })]);
+    const owned = await tx.run<{ eventSeq: number; key: number }>(
+      `select event_seq::float8 as "eventSeq", key::float8 as key from pending
+          where tenant_key = $1::bigint and owner = $2::int`,
+      [tenantKey, incarnation],
+    );
+    await lanes.underWay();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    const lost = owned.filter(({ key }) => !held.has(key));
+    if (lost.length === 0) return;
+    await tx.run(
+      `update pending set owner = null from unnest($3::bigint[], $4::bigint[]) as given (event_seq, key)
+          where tenant_key = $1::bigint and pending.event_seq = given.event_seq and pending.key = given.key
+            and owner = $2::int`,
+      [tenantKey, incarnation, arrayText(lost.map(({ eventSeq }) => eventSeq)), arrayText(lost.map(({ key }) => key))],
+    );
+  }
+
+  async function resolve(tenantKey: number): Promise<void> {
+    while (!isClosed) {
+      const own = node();
+      // What a node owned that is no more, its rescue gives back.
+      if (own === null) return;
+      doubted.delete(tenantKey);
+      try {
+        await compare(tenantKey, own);
+        if (!doubted.has(tenantKey)) return;
+      } catch (error) {
+        onFailure(error);
+        await sleep(clock, retryMs);
+      }
+    }
+  }
+
+  function begin(tenantKey: number): void {
+    const done = resolve(tenantKey).finally(() => comparing.delete(done));
+    comparing.add(done);
+  }
+
+  return {
+    take(deliveries) {
+      for (const { deliveryKey } of deliveries) held.add(deliveryKey);
+    },
+    end(deliveries) {
+      for (const { deliveryKey } of deliveries) held.delete(deliveryKey);
+    },
+    doubt(tenantKey) {
+      if (doubted.has(tenantKey)) return;
+      doubted.add(tenantKey);
+      begin(tenantKey);
+      const cancel = clock.after(lookAgainMs, () => {
+        timers.delete(cancel);
+        begin(tenantKey);
+      });
+      timers.add(cancel);
+    },
+    forgetAll() {
+      held.clear();
+      doubted.clear();
+    },
+    async close() {
+      isClosed = true;
+      for (const cancel of timers) cancel();
+      await Promise.allSettled(comparing);
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { expect, test } from "bun:test";
+import { OutcomeUnknown } from "../../../src/store/postgres/faults.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { until } from "../../support/api-server.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { createCuttingProxy } from "../../support/postgres-proxy.ts";
+import { createWorld } from "../../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+
+describeWithPostgres("what a node owns and does not know of", () => {
+  const postgres = usePostgres();
+
+  /** A store behind a proxy that can cut its connections. */
+  async function setUp() {
+    const proxy = await createCuttingProxy(await postgres.migrated());
+    postgres.cleanUpFirst(proxy.close);
+    const open = () => openPostgresStore({ url: proxy.url, durability: "waived", clock: world.clock });
+    const world = await createWorld({
+      name: "PostgreSQL",
+      open: async ({ clock }) => ({
+        ...(await openPostgresStore({ url: proxy.url, durability: "waived", clock })),
+        reopen: open,
+        count: async () => ({}),
+        remove: async () => {},
+      }),
+    });
+    postgres.cleanUpFirst(world.end);
+    const tenant = await world.tenant({ urls: [a] });
+    return { proxy, world, tenant };
+  }
+
+  test("is nobody's again: a claim whose answer was lost", async () => {
+    const { proxy, world, tenant } = await setUp();
+    await world.accept(tenant);
+    const held = await world.delivery(tenant);
+    const [webhook] = await world.store.webhooks(tenant.key);
+    const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+    proxy.cutNext("answer", a);
+    await expect(world.store.claim(ref, world.clock.now(), 10)).rejects.toBeInstanceOf(OutcomeUnknown);
+    await until(
+      () => world.claim(tenant).catch(() => []),
+      (claimed) => claimed.length === 1,
+    );
+    // What it does hold stays its own.
+    expect(await world.claim(tenant)).toEqual([]);
+    expect(await world.settle(held, "delivered")).toMatchObject({ kind: "settled" });
+  });
+
+  test("is nobody's again: what it could not give back", async () => {
+    const { proxy, world, tenant } = await setUp();
+    const delivery = await world.delivery(tenant);
+    proxy.cutNext("request");
+    await world.store.release([delivery]);
+    await until(
+      () => world.claim(tenant).catch(() => []),
+      (claimed) => claimed.length === 1,
+    );
+  });
+
+  test("is nobody's again: what was accepted alone, with the answer lost", async () => {
+    const { proxy, world, tenant } = await setUp();
+    // The first event for a webhook goes alone, in a transaction: COMMIT is what it ends with.
+    proxy.cutNext("answer", "COMMIT\0");
+    const accepted = world.acceptOwned(tenant).catch((error) => error);
+    expect(await accepted).toBeInstanceOf(OutcomeUnknown);
+    await until(
+      () => world.claim(tenant).catch(() => []),
+      (claimed) => claimed.length === 1,
+    );
+  });
+});
