@@ -1,0 +1,49 @@
+import type { StoreBackend } from "../support/store-backend.ts";
+import { billingLockContract } from "./billing/billing-lock.ts";
+import { booksContract } from "./billing/books.ts";
+import { chargesContract } from "./billing/charges.ts";
+import { sandboxBooksContract } from "./billing/sandbox-books.ts";
+import { verificationsContract } from "./billing/verifications.ts";
+import { limitsContract } from "./limits/limits.ts";
+import { acceptanceContract } from "./store/acceptance.ts";
+import { changesContract } from "./store/changes.ts";
+import { credentialsContract } from "./store/credentials.ts";
+import { deliveriesContract } from "./store/deliveries.ts";
+import { erasureContract } from "./store/erasure.ts";
+import { eventsContract } from "./store/events.ts";
+import { inboxContract } from "./store/inbox.ts";
+import { listsContract } from "./store/lists.ts";
+import { maintenanceContract } from "./store/maintenance.ts";
+import { meteringContract } from "./store/metering.ts";
+import { ownershipContract } from "./store/ownership.ts";
+import { replaysContract } from "./store/replays.ts";
+import { statsContract } from "./store/stats.ts";
+import { tenantsContract } from "./store/tenants.ts";
+import { webhookHealthContract } from "./store/webhook-health.ts";
+import { webhookRowsContract } from "./store/webhook-rows.ts";
+
+/** What a backend of the store passes, all of it. */
+export const suites: readonly ((backend: StoreBackend) => void)[] = [
+  tenantsContract,
+  credentialsContract,
+  changesContract,
+  acceptanceContract,
+  eventsContract,
+  deliveriesContract,
+  ownershipContract,
+  replaysContract,
+  erasureContract,
+  maintenanceContract,
+  statsContract,
+  webhookHealthContract,
+  webhookRowsContract,
+  meteringContract,
+  inboxContract,
+  listsContract,
+  verificationsContract,
+  chargesContract,
+  booksContract,
+  sandboxBooksContract,
+  limitsContract,
+  billingLockContract,
+];
