@@ -13,6 +13,7 @@ import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import type { Config } from "./config.ts";
+import { listenersIn, listenersText } from "./delivery/network/own-listeners.ts";
 import { createNetwork } from "./delivery/outbound.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
@@ -91,6 +92,8 @@ export interface AppDeps {
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
+  /** `waived`: a database server may lose what it has answered; those of tests do. @default "required" */
+  durability?: "required" | "waived";
   /** Stands between the program and its store; tests make faults with it. */
   wrapStore?: (store: Store) => Store;
   /** False: deliveries are signed and sent on this thread, by the given clock. @default true */
@@ -113,7 +116,7 @@ const drainMs = 8000;
  */
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, secrets, storeFolder, home, random = Math.random, maxPageCount, idleTimeout } = deps;
-  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime } = deps;
+  const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime, durability = "required" } = deps;
   const log = createBoundedLog({
     log: deps.log,
     clock,
@@ -172,7 +175,6 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { publicUrl } = address;
   const network = createNetwork({
     settings: config,
-    ownListeners: address.ownListeners,
     clock,
     log,
     ownThread: senderThread,
@@ -196,7 +198,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
   const { dispatcher, deliveries, replayer, pace } = engine;
   store.onChange(createChangeHeeder({ deliveries, hub, answers, signers }));
-  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers }));
+  const avoidNodes = () =>
+    network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
+  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, avoidNodes }));
 
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
@@ -307,11 +311,14 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     async start() {
       const port = await server.listen();
       address.listensOn(port);
+      avoidNodes();
       if (beacon) {
         const probes = await beacon.start();
         address.answersProbesOn(probes);
         log.write("info", "server.probes", { host, port: probes });
       }
+      await lease.announce(listenersText(address.ownListeners));
+      avoidNodes();
       home.announce({ pid: process.pid, url: address.localUrl() }, warn);
       for (const what of pauses.paused())
         log.write("warn", "server.paused", { what, resume: `postrider resume ${what}` });
@@ -353,7 +360,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const place =
         databaseUrl === null
           ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
-          : { url: databaseUrl, nodeName: nodeName ?? hostname(), ...(onTime && { onTime }) };
+          : { url: databaseUrl, nodeName: nodeName ?? hostname(), durability, ...(onTime && { onTime }) };
       const opened = await openStore({
         ...place,
         clock,

@@ -9,10 +9,18 @@ export interface LeaseHeederDeps {
   hub: Pick<Hub, "closeAll">;
   answers: Pick<Answers, "closeAll">;
   signers: Pick<Signers, "forgetAll">;
+  /** Keeps deliveries off the listeners of those that live. */
+  avoidNodes(): void;
 }
 
 /** What a running program does as its lease on the store goes. */
-export const createLeaseHeeder = ({ deliveries, hub, answers, signers }: LeaseHeederDeps): NodeLeaseListener => ({
+export const createLeaseHeeder = ({
+  deliveries,
+  hub,
+  answers,
+  signers,
+  avoidNodes,
+}: LeaseHeederDeps): NodeLeaseListener => ({
   lost() {
     deliveries.surrender();
     // Since the last heartbeat a session may have ended, or an account; whoever is still welcome comes back.
@@ -20,6 +28,9 @@ export const createLeaseHeeder = ({ deliveries, hub, answers, signers }: LeaseHe
     answers.closeAll();
     signers.forgetAll();
   },
-  confirmed: () => deliveries.wake([]),
+  confirmed() {
+    avoidNodes();
+    deliveries.wake([]);
+  },
   unowned: deliveries.look,
 });

@@ -1,5 +1,5 @@
 import type { Config } from "./config.ts";
-import { ownListenersOf } from "./delivery/network/own-listeners.ts";
+import { type Listener, ownListenersOf } from "./delivery/network/own-listeners.ts";
 
 /** Under what this server is known. Most of it is only there once it listens: the port may be any that is free. */
 export interface ServerAddress {
@@ -8,7 +8,7 @@ export interface ServerAddress {
   /** Where it is reached on this machine; empty until it listens. */
   localUrl(): string;
   /** Where nothing is delivered to: see `ownListenersOf`. It grows. */
-  readonly ownListeners: readonly { host: string; port: number }[];
+  readonly ownListeners: readonly Listener[];
   listensOn(port: number): void;
   answersProbesOn(port: number): void;
 }
@@ -16,7 +16,7 @@ export interface ServerAddress {
 export function createServerAddress(config: Pick<Config, "host" | "publicUrl" | "tls">): ServerAddress {
   const { host } = config;
   const scheme = config.tls ? "https" : "http";
-  const ownListeners: { host: string; port: number }[] = [];
+  const ownListeners: Listener[] = [];
   let publicUrl = config.publicUrl ?? "";
   let localUrl = "";
 

@@ -9,6 +9,7 @@ function setUp() {
     hub: { closeAll: note("close streams") },
     answers: { closeAll: note("close answers") },
     signers: { forgetAll: note("forget keys") },
+    avoidNodes: note("avoid nodes"),
   });
   return { heeder, done };
 }
@@ -19,10 +20,10 @@ test("a node that was declared dead owns nothing, and lets go of all that others
   expect(done).toEqual(["surrender", "close streams", "close answers", "forget keys"]);
 });
 
-test("a lease that goes on lets what waited for it start", () => {
+test("a lease that goes on lets what waited for it start, and keeps it off those that share it", () => {
   const { heeder, done } = setUp();
   heeder.confirmed();
-  expect(done).toEqual(["wake"]);
+  expect(done).toEqual(["avoid nodes", "wake"]);
 });
 
 test("what is nobody's any more is looked for", () => {

@@ -1,6 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
+import { type Listener, listenersText } from "./network/own-listeners.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { createTransport } from "./network/transport.ts";
 import { createSender, type Sender } from "./sender.ts";
@@ -8,7 +9,9 @@ import { createSenderThread } from "./sender-thread.ts";
 
 /** The way out of this machine: where a delivery may go, and what takes it there. */
 export interface Network extends Sender {
-  readonly policy: AddressPolicy;
+  readonly policy: Omit<AddressPolicy, "avoid">;
+  /** Nothing goes to these from now on: where this server listens, and those that share its store. Costs little if they stay. */
+  avoid(ownListeners: readonly Listener[]): void;
 }
 
 export interface NetworkSettings {
@@ -23,8 +26,6 @@ export interface NetworkSettings {
 
 export interface NetworkDeps {
   settings: NetworkSettings;
-  /** See `AddressPolicyOptions`; read at each check. */
-  ownListeners: readonly { host: string; port: number }[];
   clock: Clock;
   log: Log;
   /** Signs and sends on a thread of its own, by the system's clock; otherwise on this one, by the given clock. */
@@ -33,18 +34,26 @@ export interface NetworkDeps {
   onConnection(reused: boolean): void;
 }
 
-export function createNetwork({ settings, ownListeners, clock, log, ownThread, onConnection }: NetworkDeps): Network {
+export function createNetwork({ settings, clock, log, ownThread, onConnection }: NetworkDeps): Network {
   const { localMode, allowTargets, blockTargets, dnsServers, extraCa } = settings;
-  const policyOptions = { localMode, allowTargets, blockTargets, ownListeners };
+  let ownListeners: readonly Listener[] = [];
+  const policyOptions = () => ({ localMode, allowTargets, blockTargets, ownListeners });
   const outbound = { ...(dnsServers.length > 0 && { dnsServers }), ...(extraCa !== null && { extraCa }) };
   const surroundings = createSurroundings({ ...outbound, clock });
-  const policy = createAddressPolicy(policyOptions, surroundings);
-  const sender = ownThread
-    ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions }), clock, log, onConnection })
-    : createSender(createTransport({ ...outbound, policy, clock, onConnection }));
+  const policy = createAddressPolicy(policyOptions(), surroundings);
+  const thread = ownThread
+    ? createSenderThread({ settings: () => ({ ...outbound, policy: policyOptions() }), clock, log, onConnection })
+    : null;
+  const sender = thread ?? createSender(createTransport({ ...outbound, policy, clock, onConnection }));
 
   return {
     policy,
+    avoid(listeners) {
+      if (listenersText(listeners) === listenersText(ownListeners)) return;
+      ownListeners = listeners;
+      policy.avoid(listeners);
+      thread?.avoid(listeners);
+    },
     send: sender.send,
     close() {
       sender.close();

@@ -1,11 +1,13 @@
 import type { NoResponseCause } from "../domain/failure.ts";
 import type { AddressPolicyOptions } from "./network/address.ts";
+import type { Listener } from "./network/own-listeners.ts";
 
 /** What `sender-thread.ts` and `sender-worker.ts` say to each other. Many attempts share a message: one costs 8 µs, one of 32 costs 2. */
 export type SenderMessage =
   | { kind: "open"; settings: SenderSettings }
   | SendBatch
   | { kind: "abort"; id: number }
+  | { kind: "avoid"; ownListeners: readonly Listener[] }
   | { kind: "close" };
 
 /** Plain data: functions and clocks stay on their side. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Listener } from "./network/own-listeners.ts";
 import type { BodyRead, Outcome } from "./network/transport.ts";
 import type { Sender, SendOrder } from "./sender.ts";
 import type {
@@ -16,12 +17,17 @@ import type { SignerMaterial } from "./signature.ts";
 const maxKnownSigners = 10_000;
 
 export interface SenderThreadDeps {
-  /** Read when the thread starts, which is at the first attempt: by then the server knows its own address. */
+  /** Read when the thread starts, which is at the first attempt. */
   settings(): SenderSettings;
   clock: Clock;
   log: Log;
   /** Told for each request whether it went out on a kept connection. */
   onConnection(reused: boolean): void;
+}
+
+export interface SenderThread extends Sender {
+  /** See `AddressPolicy`. A thread that starts later goes by its settings. */
+  avoid(ownListeners: readonly Listener[]): void;
 }
 
 /**
@@ -30,7 +36,7 @@ export interface SenderThreadDeps {
  *
  * What is ordered in one turn of the event loop goes over in one message, and answers come back the same way.
  */
-export function createSenderThread({ settings, clock, log, onConnection }: SenderThreadDeps): Sender {
+export function createSenderThread({ settings, clock, log, onConnection }: SenderThreadDeps): SenderThread {
   let worker: Worker | null = null;
   let closed = false;
   let lastId = 0;
@@ -137,6 +143,8 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
         if (outbox.length === 1) setImmediate(flush);
       });
     },
+
+    avoid: (ownListeners) => tell({ kind: "avoid", ownListeners }),
 
     close() {
       closed = true;

@@ -1,6 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import { systemClock } from "../lib/clock.ts";
-import { createAddressPolicy } from "./network/address.ts";
+import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { createTransport, type Interruption, type Outcome, type Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
@@ -18,6 +18,7 @@ import type { SignerMaterial } from "./signature.ts";
 declare const self: Worker;
 
 let transport: Transport | null = null;
+let policy: AddressPolicy | null = null;
 const signers = new Map<number, SignerMaterial>();
 const underWay = new Map<number, Recall>();
 
@@ -50,13 +51,15 @@ let isTelling = false;
 self.onmessage = ({ data }: MessageEvent<SenderMessage>) => {
   if (data.kind === "send") send(data);
   else if (data.kind === "abort") underWay.get(data.id)?.abort();
+  else if (data.kind === "avoid") policy?.avoid(data.ownListeners);
   else if (data.kind === "close") close();
   else {
-    const { policy, ...settings } = data.settings;
+    const { policy: policyOptions, ...settings } = data.settings;
     const surroundings = createSurroundings({ ...settings, clock: systemClock });
+    policy = createAddressPolicy(policyOptions, surroundings);
     transport = createTransport({
       ...settings,
-      policy: createAddressPolicy(policy, surroundings),
+      policy,
       clock: systemClock,
       onConnection: (reused) => void connections[reused ? "kept" : "fresh"]++,
     });

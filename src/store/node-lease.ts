@@ -4,7 +4,7 @@ export interface LivingNode {
   readonly incarnation: number;
   /** For people. */
   readonly name: string;
-  /** Where it listens, as `host:port`; empty until it does. */
+  /** Where it listens, as `host:port`, of several with commas between them; empty until it does. */
   readonly listener: string;
 }
 
@@ -14,7 +14,7 @@ export interface NodeLease {
   mayStart(): boolean;
   /** Those that live, this one among them, as of the last heartbeat. */
   living(): readonly LivingNode[];
-  /** Tells the others where this one listens. */
+  /** Tells the others where this one listens, and hears it of them. Never rejects: what fails is repeated. */
   announce(listener: string): Promise<void>;
   /** The one who acts on what becomes of the lease, from now on. Must not throw. */
   onChange(listener: NodeLeaseListener): void;

@@ -5,7 +5,7 @@ import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";
 
 /** What an account may register: its own inbox too, exactly as that one whole string (rules, section 9). */
-export const allowInbox = (policy: AddressPolicy, inboxUrl: string): UrlPolicy => ({
+export const allowInbox = (policy: UrlPolicy, inboxUrl: string): UrlPolicy => ({
   checkUrl: (input) => (input === inboxUrl ? { ok: true, url: new URL(input) } : policy.checkUrl(input)),
   learn: policy.learn,
 });

@@ -3,7 +3,7 @@ import { createHmac, createPublicKey, verify } from "node:crypto";
 import { createAddressPolicy } from "../../src/delivery/network/address.ts";
 import { createTransport } from "../../src/delivery/network/transport.ts";
 import { createSender, type Sender } from "../../src/delivery/sender.ts";
-import { createSenderThread } from "../../src/delivery/sender-thread.ts";
+import { createSenderThread, type SenderThread } from "../../src/delivery/sender-thread.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
@@ -19,22 +19,21 @@ afterAll(() => {
   for (const sender of opened) sender.close();
 });
 
+type Avoid = Pick<SenderThread, "avoid">;
+
 interface Opened {
-  sender: Sender;
+  sender: Sender & Avoid;
   /** One entry for each request: whether it went out on a kept connection. */
   connections: boolean[];
   log: string[];
 }
 
-const kinds: Record<string, (told: Omit<Opened, "sender">) => Sender> = {
-  "on this thread": ({ connections }) =>
-    createSender(
-      createTransport({
-        policy: createAddressPolicy(policy),
-        clock,
-        onConnection: (reused) => void connections.push(reused),
-      }),
-    ),
+const kinds: Record<string, (told: Omit<Opened, "sender">) => Sender & Avoid> = {
+  "on this thread": ({ connections }) => {
+    const judge = createAddressPolicy(policy);
+    const onConnection = (reused: boolean) => void connections.push(reused);
+    return { ...createSender(createTransport({ policy: judge, clock, onConnection })), avoid: judge.avoid };
+  },
   "on a thread of its own": ({ connections, log }) =>
     createSenderThread({
       settings: () => ({ policy }),
@@ -127,6 +126,20 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
     const { sender, connections } = open();
     expectOutcome(await sender.send(orderTo("http://10.0.0.1/")), noResponse("address_not_public", "http not allowed"));
     expect(connections).toEqual([]);
+  });
+
+  test.each(["127.0.0.1", "localhost"])("refuses a listener at %s as soon as it is told to avoid it", async (host) => {
+    const receiver = startReceiver();
+    const { port } = new URL(receiver.url);
+    const { sender } = open();
+    const order = orderTo(`http://${host}:${port}/`);
+    expectOutcome(await sender.send(order), responded(204));
+    sender.avoid([{ host: "127.0.0.1", port: Number(port) }]);
+    expectOutcome(await sender.send(order), noResponse("address_not_public", "own listener"));
+    sender.avoid([]);
+    expectOutcome(await sender.send(order), responded(204));
+    expect(receiver.requests).toHaveLength(2);
+    await receiver.stop();
   });
 
   test("breaks an attempt off by its signal, and the connection with it", async () => {

@@ -1,4 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
+import type { Listener } from "./own-listeners.ts";
 import {
   facesOf,
   type IpAddress,
@@ -29,6 +30,8 @@ export interface AddressPolicy {
   learn(addresses: readonly string[]): Promise<void> | undefined;
   /** Another number whenever the verdict on an address may be another one. */
   version(): number;
+  /** Own listeners, from now on, instead of those before: see `AddressPolicyOptions`. */
+  avoid(ownListeners: readonly Listener[]): void;
   /** Whether a connection that is there may be used once more: it leads to another machine, or may lead to this one. */
   mayKeep(address: string): boolean;
 }
@@ -55,10 +58,10 @@ export interface AddressPolicyOptions {
   /** Ranges to which nothing goes, whatever else is allowed (`POSTRIDER_BLOCK_TARGETS`). @default none */
   blockTargets?: readonly string[];
   /**
-   * Hosts and ports of this very server (listener, public URL): delivering to them would be a loop. Read at each check: a
-   * server that takes a free port knows it only once it listens.
+   * Listeners and public URLs of this very server, and of those that share its store: delivering to them would be a loop.
+   * `AddressPolicy.avoid` names others, as a server that takes a free port knows it only once it listens.
    */
-  ownListeners: readonly { host: string; port: number }[];
+  ownListeners: readonly Listener[];
 }
 
 const maxUrlLength = 2048;
@@ -89,6 +92,8 @@ export function createAddressPolicy(
   surroundings: Surroundings = nowhere,
 ): AddressPolicy {
   const allowedRanges = allowTargets.map(readRangeOf("POSTRIDER_ALLOW_TARGETS"));
+  let avoided = ownListeners;
+  let timesAvoided = 0;
   const hasAllowedRanges = allowedRanges.length > 0;
   const blockedRanges = blockTargets.map(readRangeOf("POSTRIDER_BLOCK_TARGETS"));
 
@@ -101,7 +106,7 @@ export function createAddressPolicy(
     localMode && (hostname === "localhost" || isLoopbackLiteral(hostname));
 
   const isOwn = (host: string, target: DialTarget) =>
-    ownListeners.some((own) => own.port === portOf(target) && listenerName(own.host) === listenerName(host));
+    avoided.some((own) => own.port === portOf(target) && listenerName(own.host) === listenerName(host));
 
   function checkUrl(input: string): UrlVerdict {
     const asText = checkText(input);
@@ -216,7 +221,11 @@ export function createAddressPolicy(
     checkUrl,
     checkAddress,
     learn,
-    version: surroundings.version,
+    version: () => surroundings.version() + timesAvoided,
+    avoid(listeners) {
+      avoided = listeners;
+      timesAvoided += 1;
+    },
     mayKeep: (address) => localMode || !surroundings.isOwn(address),
   };
 }

@@ -1,15 +1,18 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../../config.ts";
 
+/** A host, as a URL or a setting names it, and a port. */
+export interface Listener {
+  readonly host: string;
+  readonly port: number;
+}
+
 /**
  * Where this server can be reached, and where it must not deliver to: its listener, on a wildcard address every address of
  * this machine, and its public URL.
  * @param port that it listens on, which the configuration may have left open
  */
-export function ownListenersOf(
-  config: Pick<Config, "host" | "publicUrl">,
-  port: number,
-): { host: string; port: number }[] {
+export function ownListenersOf(config: Pick<Config, "host" | "publicUrl">, port: number): Listener[] {
   const isWildcard = config.host === "0.0.0.0" || config.host === "::";
   const addresses = isWildcard ? Object.values(networkInterfaces()).flatMap((list) => list ?? []) : [];
   const hosts = [config.host, ...addresses.map(({ address }) => address)];
@@ -21,3 +24,16 @@ export function ownListenersOf(
     { host: hostname, port: publicPort === "" ? (protocol === "https:" ? 443 : 80) : Number(publicPort) },
   ];
 }
+
+/** As servers that share a store tell each other: `10.0.0.1:8080,[fd00::1]:8080`. */
+export const listenersText = (listeners: readonly Listener[]): string =>
+  [...new Set(listeners.map(({ host, port }) => `${isBareIpv6(host) ? `[${host}]` : host}:${port}`))].join(",");
+
+/** The listeners in such a text. What another release may have put there besides is passed over. */
+export const listenersIn = (text: string): Listener[] =>
+  text.split(",").flatMap((one) => {
+    const [, host, port] = /^(.+):(\d{1,5})$/.exec(one) ?? [];
+    return host === undefined ? [] : [{ host, port: Number(port) }];
+  });
+
+const isBareIpv6 = (host: string) => host.includes(":") && !host.startsWith("[");

@@ -65,8 +65,12 @@ export function createTransport(options: TransportOptions): Transport {
   const pool = createConnectionPool({ clock, mayKeep: policy.mayKeep, ...(extraCa !== undefined && { extraCa }) });
   const shared: Shared = { clock, pool, timeoutMs, onConnection, closed: false };
   const targets = new Map<string, Target>();
+  let judgedAt = policy.version();
 
   function targetOf(url: string): Target {
+    const version = policy.version();
+    if (version !== judgedAt) targets.clear();
+    judgedAt = version;
     let target = targets.get(url);
     if (target === undefined) {
       if (targets.size >= maxCachedTargets) forgetOldest(targets);

@@ -19,6 +19,8 @@ export interface Membership {
   mayStart(): boolean;
   /** Whether what is kept in memory may be rested on: whatever was changed and answered, it was let go of. */
   mayTrust(): boolean;
+  /** Tells where it listens by a heartbeat now, and by all later ones. Never rejects. */
+  announce(listener: string): Promise<void>;
   /** Gives back what it owns, if the database can be reached. */
   stop(): Promise<void>;
 }
@@ -36,7 +38,7 @@ export interface MembershipOptions {
   /** Used by nothing that may hold it up for seconds. */
   pool: Pool;
   clock: Clock;
-  description: NodeDescription;
+  description: Omit<NodeDescription, "listener">;
   /** It was declared dead: attempts are to be aborted, and what is held in memory is to be forgotten. It joins anew. */
   onLost(): void;
   /** It is a node again, under another incarnation. */
@@ -56,6 +58,7 @@ export interface MembershipOptions {
 export function createMembership(options: MembershipOptions): Membership {
   const { pool, clock, description, onLost, onJoined, heed, onBeat, onRescued, onFailure } = options;
   let node: Node | null = null;
+  let listener = "";
   let stopping = false;
   /** By the monotonic clock: when the last confirmed heartbeat was sent. */
   let confirmedAt = Number.NEGATIVE_INFINITY;
@@ -63,6 +66,7 @@ export function createMembership(options: MembershipOptions): Membership {
   let inTouchSince: number | null = null;
   let cancelBeat = () => {};
   let cancelRescue = () => {};
+  let beating: Promise<void> = Promise.resolve();
   const underWay = new Set<Promise<void>>();
 
   /** Calls the database, and keeps account of whether it answers. */
@@ -83,11 +87,11 @@ export function createMembership(options: MembershipOptions): Membership {
   /** One try; a full house is cleared only by who has watched it for the whole of a lease. */
   async function tryToJoin(): Promise<Node | "full" | "crowded"> {
     const sentAt = clock.monotonicMs();
-    let joined = await call(() => join(pool, description));
+    let joined = await call(() => join(pool, { ...description, listener }));
     if (joined === null && !mayRescue()) return "full";
     if (joined === null) {
       await call(() => rescueExpired(pool));
-      joined = await call(() => join(pool, description));
+      joined = await call(() => join(pool, { ...description, listener }));
     }
     if (joined === null) return "crowded";
     await call(heed);
@@ -119,7 +123,7 @@ export function createMembership(options: MembershipOptions): Membership {
     const sentAt = clock.monotonicMs();
     let nextMs = retryMs;
     try {
-      const heard = await call(() => beat(pool, held));
+      const heard = await call(() => beat(pool, held, listener));
       if (heard) {
         const heardAt = clock.monotonicMs();
         await call(heed);
@@ -135,7 +139,7 @@ export function createMembership(options: MembershipOptions): Membership {
     } catch (error) {
       onFailure(error);
     }
-    if (!stopping) cancelBeat = clock.after(nextMs, () => run(heartbeat));
+    if (!stopping) cancelBeat = clock.after(nextMs, startBeat);
   }
 
   async function lookForDead(): Promise<void> {
@@ -147,12 +151,19 @@ export function createMembership(options: MembershipOptions): Membership {
         onFailure(error);
       }
     }
-    if (!stopping) cancelRescue = clock.after(rescueEveryMs, () => run(lookForDead));
+    if (!stopping) cancelRescue = clock.after(rescueEveryMs, startRescue);
   }
 
-  function run(step: () => Promise<void>): void {
+  function startBeat(): void {
+    beating = run(heartbeat);
+  }
+
+  const startRescue = () => void run(lookForDead);
+
+  function run(step: () => Promise<void>): Promise<void> {
     const done = step().finally(() => underWay.delete(done));
     underWay.add(done);
+    return done;
   }
 
   return {
@@ -166,8 +177,8 @@ export function createMembership(options: MembershipOptions): Membership {
           );
         }
         if (joined !== "full") {
-          cancelBeat = clock.after(heartbeatMs, () => run(heartbeat));
-          cancelRescue = clock.after(rescueEveryMs, () => run(lookForDead));
+          cancelBeat = clock.after(heartbeatMs, startBeat);
+          cancelRescue = clock.after(rescueEveryMs, startRescue);
           return joined;
         }
         await pause(retryMs);
@@ -176,6 +187,15 @@ export function createMembership(options: MembershipOptions): Membership {
     current: () => node,
     mayStart: () => node !== null && !stopping && clock.monotonicMs() - confirmedAt < startsForMs,
     mayTrust: () => node !== null && clock.monotonicMs() - confirmedAt < leaseMs,
+    async announce(text) {
+      listener = text;
+      // The next one is set when this one is through.
+      await beating;
+      if (stopping) return;
+      cancelBeat();
+      startBeat();
+      await beating;
+    },
     async stop() {
       stopping = true;
       cancelBeat();

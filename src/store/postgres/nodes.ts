@@ -28,7 +28,7 @@ export interface LaneMark {
 export interface NodeDescription {
   /** For people. */
   name: string;
-  /** Where it listens. */
+  /** See `LivingNode`. */
   listener: string;
   /** Migrations that its program knows. */
   schema: number;
@@ -85,27 +85,24 @@ export interface Beat {
 }
 
 /**
- * Extends the lease. The list is as it was before the statement, in which this node may have been late.
+ * Extends the lease, and tells where the node listens. The list is as it was before the statement, in which this node may have been late.
  * @returns null: the node was declared dead, and what it owned is somebody else's
  */
 export async function beat(
   pool: Pool,
   { slot, incarnation }: Pick<Node, "slot" | "incarnation">,
+  listener: string,
 ): Promise<Beat | null> {
   const rows = await pool.write<LivingNode & { now: number }>(
-    `with own as (update node set lease_until = ${leaseText} where slot = $1 and incarnation = $2 returning 1)
+    `with own as (update node set lease_until = ${leaseText}, listener = $3
+                  where slot = $1 and incarnation = $2 returning 1)
      select slot, incarnation, name, listener, (extract(epoch from clock_timestamp()) * 1000)::float8 as now
      from node where exists (select 1 from own) and (lease_until > clock_timestamp() or incarnation = $2) order by slot`,
-    [slot, incarnation],
+    [slot, incarnation, listener],
   );
   const [first] = rows;
   if (!first) return null;
   return { now: first.now, living: rows.map(({ now: _, ...living }) => living) };
-}
-
-/** Lets the others know where it listens. */
-export async function announceListener(pool: Pool, { incarnation }: Pick<Node, "incarnation">, listener: string) {
-  await pool.write("update node set listener = $2 where incarnation = $1", [incarnation, listener]);
 }
 
 /**

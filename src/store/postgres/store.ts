@@ -35,7 +35,6 @@ import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
-import { announceListener } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
@@ -130,7 +129,7 @@ export async function openPostgresStore({
   const membership = createMembership({
     pool,
     clock: machineClock,
-    description: { name: nodeName, listener: "", schema: migrations.length, lanes: laneCount },
+    description: { name: nodeName, schema: migrations.length, lanes: laneCount },
     onLost() {
       keys.forgetAll();
       holdings.forgetAll();
@@ -278,7 +277,7 @@ export async function openPostgresStore({
     lease: {
       mayStart: membership.mayStart,
       living: () => living,
-      announce: (listener) => announceListener(pool, ownNode(), listener),
+      announce: membership.announce,
       onChange(listener) {
         leaseListener = listener;
       },

@@ -342,6 +342,15 @@ describe("this server itself is refused", () => {
     expect(ruleFor(url, local)).toBe(rule);
   });
 
+  test("and those that share its store, as soon as they are known", () => {
+    const policy = policyWith({ localMode: true, ownListeners: own });
+    const before = policy.version();
+    policy.avoid([{ host: "relay-2.example", port: 8443 }]);
+    expect(policy.version()).not.toBe(before);
+    expect(ruleFor("https://relay-2.example:8443/hook", policy)).toBe("own_listener");
+    expect(ruleFor("https://relay.example/hook", policy)).toBe("allowed");
+  });
+
   test.each([
     ["127.0.0.1", "http://sneaky.lan:8080/", "own_listener"],
     ["127.0.0.1", "http://sneaky.lan:8081/", "allowed"],

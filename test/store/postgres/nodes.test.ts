@@ -52,18 +52,18 @@ describeWithPostgres("nodes", () => {
     const pool = await open();
     const [living, dead] = [await joined(pool), await joined(pool)];
     await expire(pool, dead);
-    expect(await beat(pool, living)).not.toBeNull();
+    expect(await beat(pool, living, description.listener)).not.toBeNull();
     expect(await rescueExpired(pool)).toEqual([dead.incarnation]);
     expect(await rescueExpired(pool)).toEqual([]);
-    expect(await beat(pool, living)).not.toBeNull();
-    expect(await beat(pool, dead)).toBeNull();
+    expect(await beat(pool, living, description.listener)).not.toBeNull();
+    expect(await beat(pool, dead, description.listener)).toBeNull();
   });
 
   test("hear at each heartbeat who lives, and what time it is there", async () => {
     const pool = await open();
     const [one, other, dead] = [await joined(pool), await joined(pool), await joined(pool)];
     await expire(pool, dead);
-    const heard = await beat(pool, one);
+    const heard = await beat(pool, one, description.listener);
     const { name, listener } = description;
     expect(heard?.living).toEqual([one, other].map(({ slot, incarnation }) => ({ slot, incarnation, name, listener })));
     const [after] = await pool.read<{ now: number }>(
@@ -111,7 +111,7 @@ describeWithPostgres("nodes", () => {
     const pool = await open();
     const node = await joined(pool);
     await expire(pool, node);
-    expect(await beat(pool, node)).not.toBeNull();
+    expect(await beat(pool, node, description.listener)).not.toBeNull();
     expect(await rescueExpired(pool)).toEqual([]);
   });
 
@@ -233,6 +233,22 @@ describeWithPostgres("nodes", () => {
     };
   }
 
+  test("tell where they listen at once, and again when they join anew", async () => {
+    const pool = await open();
+    const { membership, node, beat: nextBeat, whenJoined } = await member(pool);
+    const told = () => pool.read<{ listener: string }>("select listener from node");
+    expect(await told()).toEqual([{ listener: "" }]);
+    await membership.announce("10.0.0.1:8080");
+    expect(await told()).toEqual([{ listener: "10.0.0.1:8080" }]);
+    await nextBeat();
+    expect(await told()).toEqual([{ listener: "10.0.0.1:8080" }]);
+    await retire(pool, node.incarnation);
+    const joined = whenJoined();
+    void nextBeat();
+    await joined;
+    expect(await told()).toEqual([{ listener: "10.0.0.1:8080" }]);
+  });
+
   test("whose row is gone learn it at their next heartbeat, and join anew", async () => {
     const pool = await open();
     const { membership, node, told, time, whenJoined } = await member(pool);
@@ -243,7 +259,7 @@ describeWithPostgres("nodes", () => {
     expect(told).toEqual(["lost"]);
     expect(next.incarnation).toBeGreaterThan(node.incarnation);
     expect(membership.current()).toEqual(next);
-    expect(await beat(pool, next)).not.toBeNull();
+    expect(await beat(pool, next, description.listener)).not.toBeNull();
   });
 
   test("start attempts for 9 s after the last heartbeat that was confirmed, counted from when it was sent", async () => {

@@ -1,0 +1,49 @@
+import { expect, test } from "bun:test";
+import { describeWithPostgres, usePostgres } from "./support/postgres.ts";
+import { startReceiver } from "./support/receiver.ts";
+import { startTestApp, type TestAccount, type TestApp } from "./support/test-app.ts";
+
+const secrets = {
+  masterKey: new Uint8Array(32).fill(7),
+  sessionSecret: "of sessions",
+  operatorToken: "the operator's",
+};
+
+/** Whole servers, each with a folder of its own. */
+describeWithPostgres("servers on one database", () => {
+  const postgres = usePostgres();
+
+  async function start(url: string, name: string, port = 0): Promise<TestApp> {
+    const env = { POSTRIDER_DATABASE_URL: url, POSTRIDER_NODE_NAME: name, POSTRIDER_PORT: String(port) };
+    const server = await startTestApp({ env, secrets, durability: "waived" });
+    postgres.cleanUpFirst(() => server.stop());
+    return server;
+  }
+
+  const register = (account: TestAccount, url: string) =>
+    account.put("/v1/tenants/webhooks", [{ webhook_name: "Other", webhook_url: url }]);
+
+  test("deliver to none of their own listeners, whichever of them it is", async () => {
+    const database = await postgres.migrated();
+    const first = await start(database, "first");
+    const account = await first.account();
+    // What is saved while the second one is not there yet.
+    const placeholder = startReceiver();
+    const target = `${placeholder.url}/v1/ingest`;
+    expect(await register(account, target)).toMatchObject({ status: 200 });
+    expect((await account.ingest({})).status).toBe(202);
+    await placeholder.waitFor(1);
+    await placeholder.stop();
+    const second = await start(database, "second", Number(new URL(target).port));
+
+    const there = await second.signIn(account.id, account.password);
+    expect((await register(there, `${first.url}/`)).body).toMatchObject({ code: "invalid_webhook_url" });
+    while ((await register(account, target)).status === 200) await Bun.sleep(50);
+    expect((await register(account, target)).body.message).toContain("must not be an address of this server itself");
+
+    const { eventId } = (await account.ingest({})).body;
+    await first.app.whenIdle();
+    const [record] = (await account.get(`/v1/events/${eventId}`)).body;
+    expect(record.errorCode).toBe("address_not_public");
+  });
+});
