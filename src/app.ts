@@ -243,7 +243,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const signingKeys = createSigningKeys({ store, clock, vault });
   const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
 
-  const readiness = createReadiness({ store, hasRoom, clock });
+  const readiness = createReadiness({ store, lease, hasRoom, clock });
   const { host, healthPort } = config;
   const beacon = healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock });
 

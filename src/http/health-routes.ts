@@ -33,7 +33,7 @@ export function healthRoutes({ readiness, isStopping }: HealthDeps): ErasedEndpo
         summary: "Check that the server accepts events",
         description:
           "200 when the database accepts writes, its encrypted values can be decrypted, enough disk space is free, no write is " +
-          "stuck and the server is not shutting down; otherwise 503. The database is checked at most once a second.",
+          "stuck, the server is in touch with a database that others share, and it is not shutting down; otherwise 503. The database is checked at most once a second.",
         access: "none",
         responses: { 200: { description: "The server accepts events.", schema: Status, example: { status: "ok" } } },
       },

@@ -1,10 +1,12 @@
 import { DomainError, unavailable } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { NodeLease } from "../store/node-lease.ts";
 import type { Store } from "../store/store.ts";
 import { createSharedProbe } from "./shared-probe.ts";
 
 export interface ReadinessDeps {
   store: Pick<Store, "probe" | "oldestWaitingWriteMs">;
+  lease: Pick<NodeLease, "mayStart">;
   hasRoom(): boolean;
   clock: Clock;
 }
@@ -17,12 +19,16 @@ const stuckAfterMs = 5000;
 /** Probes get an answer within two seconds, even while a write waits. */
 const patienceMs = 1500;
 
-/** Ready: the database accepts writes, its secrets decrypt, the disk is above its floor and no write is stuck. */
-export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readiness {
+/**
+ * Ready: the database accepts writes, its secrets decrypt, the disk is above its floor, no write is stuck, and the server
+ * may deliver what it accepts.
+ */
+export function createReadiness({ store, lease, hasRoom, clock }: ReadinessDeps): Readiness {
   const probe = createSharedProbe(() => store.probe(), clock);
 
   async function look(): Promise<DomainError | null> {
     if (!hasRoom()) return unavailable("The disk is almost full.", "storage_full", 30);
+    if (!lease.mayStart()) return cutOff();
     if (store.oldestWaitingWriteMs() > stuckAfterMs) return stuck();
     try {
       await probe();
@@ -44,4 +50,7 @@ export function createReadiness({ store, hasRoom, clock }: ReadinessDeps): Readi
     });
 }
 
+/** Its database may answer by and by, and another node is the better one until it has for a heartbeat. */
+const cutOff = () =>
+  unavailable("This server has lost touch with the database, and does not deliver.", "storage_unavailable", 5);
 const stuck = () => unavailable("The storage does not accept writes.", "storage_unavailable", 5);
