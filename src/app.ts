@@ -117,6 +117,7 @@ const drainMs = 8000;
 export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { clock, secrets, storeFolder, home, random = Math.random, maxPageCount, idleTimeout } = deps;
   const { wrapStore = (store) => store, senderThread = true, readerPatienceMs, onTime, durability = "required" } = deps;
+  const nodeName = config.nodeName ?? hostname();
   const log = createBoundedLog({
     log: deps.log,
     clock,
@@ -151,6 +152,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: config.minFreeDiskBytes }),
     storage: () => storageSizes(),
     descriptors: machine.descriptors.count,
+    nodeName,
+    lease: () => lease,
   });
   const {
     store,
@@ -356,11 +359,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
 
   async function openStoreHere(): Promise<OpenedStore> {
     try {
-      const { databaseUrl, nodeName } = config;
+      const { databaseUrl } = config;
       const place =
         databaseUrl === null
           ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
-          : { url: databaseUrl, nodeName: nodeName ?? hostname(), durability, ...(onTime && { onTime }) };
+          : { url: databaseUrl, nodeName, durability, ...(onTime && { onTime }) };
       const opened = await openStore({
         ...place,
         clock,

@@ -52,6 +52,8 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
       disk: () => ({ freeBytes: 0, floorBytes: 0 }),
       storage: () => ({ databaseBytes: 0, logBytes: 0 }),
       descriptors: () => null,
+      nodeName: "a test",
+      lease: () => alone,
     }),
     signers: { materialFor: () => material, forget() {}, forgetAll() {} },
     sender: {

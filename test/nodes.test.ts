@@ -23,6 +23,24 @@ describeWithPostgres("servers on one database", () => {
   const register = (account: TestAccount, url: string) =>
     account.put("/v1/tenants/webhooks", [{ webhook_name: "Other", webhook_url: url }]);
 
+  test("say in their metrics which they are, how many there are, and what they write", async () => {
+    const database = await postgres.migrated();
+    const first = await start(database, "first");
+    const second = await start(database, "second");
+    const account = await first.account();
+    expect((await account.ingest({})).status).toBe(202);
+    const metricsOf = async (server: TestApp) => (await server.request("GET", "/metrics")).text;
+    const valueIn = (text: string, name: string) => Number(new RegExp(`^${name} (.+)$`, "m").exec(text)?.[1]);
+    const [there, here] = [await metricsOf(first), await metricsOf(second)];
+    expect(there).toContain('postrider_node_info{node="first"} 1');
+    expect(here).toContain('postrider_node_info{node="second"} 1');
+    expect(valueIn(here, "postrider_nodes")).toBe(2);
+    expect(valueIn(here, "postrider_node_lease_seconds")).toBeLessThan(20);
+    expect(valueIn(there, "postrider_commit_size_count")).toBeGreaterThan(0);
+    expect(valueIn(there, "postrider_commit_duration_seconds_sum")).toBeGreaterThan(0);
+    while (!(valueIn(await metricsOf(first), "postrider_database_bytes") > 0)) await Bun.sleep(50);
+  });
+
   test("deliver to none of their own listeners, whichever of them it is", async () => {
     const database = await postgres.migrated();
     const first = await start(database, "first");

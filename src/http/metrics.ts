@@ -3,6 +3,7 @@ import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
 import { type Pausable, pausable } from "../domain/pauses.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
+import type { NodeLease } from "../store/node-lease.ts";
 import { commit, version } from "../version.ts";
 import type { ErasedEndpoint } from "./endpoint.ts";
 import { refusalCodes } from "./refusal-codes.ts";
@@ -16,6 +17,9 @@ export interface MetricSources {
   disk(): { freeBytes: number; floorBytes: number };
   storage(): { databaseBytes: number; logBytes: number };
   descriptors(): Descriptors | null;
+  /** What people know this server by. */
+  nodeName: string;
+  lease(): Pick<NodeLease, "living" | "sinceBeatMs">;
 }
 
 /** Why an attempt was no success: what came back, or else the code of its failure. An interrupted one is not told. */
@@ -157,6 +161,17 @@ export function createMetrics(sources: MetricSources) {
   const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
   const logSize = gauge("postrider_database_log_bytes", "Size of the database's write-ahead log.");
+  const nodes = gauge("postrider_nodes", "Servers that share the database and are alive, this one included.");
+  const sinceBeat = gauge(
+    "postrider_node_lease_seconds",
+    "Time since this server last confirmed its lease on a shared database; from 9 on it starts no deliveries.",
+  );
+  new Gauge({
+    name: "postrider_node_info",
+    help: "Always 1; the label names this server.",
+    labelNames: ["node"],
+    registers,
+  }).set({ node: sources.nodeName }, 1);
   const knowsDescriptors = sources.descriptors() !== null;
   const openDescriptors = knowsDescriptors ? gauge("process_open_fds", "Open file descriptors.") : null;
   const mostDescriptors = knowsDescriptors
@@ -217,6 +232,9 @@ export function createMetrics(sources: MetricSources) {
       const { databaseBytes, logBytes } = sources.storage();
       databaseSize.set(databaseBytes);
       logSize.set(logBytes);
+      const lease = sources.lease();
+      nodes.set(Math.max(1, lease.living().length));
+      sinceBeat.set(lease.sinceBeatMs() / 1000);
       const descriptors = sources.descriptors();
       if (descriptors) {
         openDescriptors?.set(descriptors.open);

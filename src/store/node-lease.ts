@@ -12,6 +12,8 @@ export interface LivingNode {
 export interface NodeLease {
   /** Whether an attempt may start now: it will have ended before anybody else may own its delivery. Costs nothing. */
   mayStart(): boolean;
+  /** How long ago the last heartbeat that was confirmed was sent, in ms. Costs nothing. */
+  sinceBeatMs(): number;
   /** Those that live, this one among them, as of the last heartbeat. */
   living(): readonly LivingNode[];
   /** Tells the others where this one listens, and hears it of them. Never rejects: what fails is repeated. */
@@ -35,6 +37,7 @@ export interface NodeLeaseListener {
 /** That of a process that is alone. */
 export const alone: NodeLease = {
   mayStart: () => true,
+  sinceBeatMs: () => 0,
   living: () => [],
   announce: async () => {},
   onChange() {},

@@ -48,6 +48,8 @@ export interface LaneOptions<Job, Result> {
   recall(jobs: readonly Job[], batch: number): Promise<readonly JobOutcome<Result>[]>;
   /** The node was declared dead. */
   onFenced(): void;
+  /** Of each batch that was written and answered in one go. */
+  onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** False: no rest between batches. @default true */
   rests?: boolean;
 }
@@ -70,7 +72,7 @@ interface Waiting<Job, Result> {
 }
 
 export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane<Job, Result> {
-  const { pool, mark, incarnation, clock, write, recall, onFenced, rests = true } = options;
+  const { pool, mark, incarnation, clock, write, recall, onFenced, onCommit, rests = true } = options;
   type Waiter = Waiting<Job, Result>;
   let { batch } = mark;
   let queue: Waiter[] = [];
@@ -124,6 +126,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       rejectAll(jobs, storageUnavailable("passing"));
       return;
     }
+    const startedAt = clock.monotonicMs();
     try {
       const outcomes = await write(bare(jobs), [mark.slot, incarnation, batch + 1]);
       if (outcomes === null) {
@@ -133,6 +136,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       }
       batch += 1;
       answer(jobs, outcomes);
+      onCommit?.({ jobs: jobs.length, durationMs: clock.monotonicMs() - startedAt });
     } catch (error) {
       if (error instanceof OutcomeUnknown) await recover(jobs, error);
       else if (error instanceof DomainError || jobs.length === 1) rejectAll(jobs, error);

@@ -7,7 +7,7 @@ import type { AcceptRequest } from "../store.ts";
 import { acceptLane, type LaneAcceptance } from "./accept-lane.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
-import { createLane, type Lane } from "./lane.ts";
+import { createLane, type Lane, type LaneOptions } from "./lane.ts";
 import type { Node } from "./nodes.ts";
 import type { Numbers } from "./numbers.ts";
 import { byKeys } from "./planner.ts";
@@ -33,6 +33,7 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
   readonly kept: KeptTenants;
   readonly numbers: Numbers;
   moment(): Moment;
+  onCommit?: LaneOptions<never, never>["onCommit"];
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
 }
 
@@ -54,7 +55,7 @@ interface OfNode {
 }
 
 export function createLanes(options: LanesOptions): Lanes {
-  const { url, clock, onFailure } = options;
+  const { url, clock, onFailure, onCommit } = options;
   let current: OfNode | null = null;
   let closing: Promise<unknown> = Promise.resolve();
 
@@ -66,7 +67,7 @@ export function createLanes(options: LanesOptions): Lanes {
       const mark = lanes[which];
       if (!mark) throw new Error(`A node has no lane ${which}`);
       // That it was declared dead, the next heartbeat finds out as well, and more follows from that.
-      return { mark, incarnation, clock, onFenced() {} };
+      return { mark, incarnation, clock, onFenced() {}, ...(onCommit && { onCommit }) };
     };
     return {
       accepting: createLane({

@@ -15,6 +15,8 @@ export interface Membership {
   start(): Promise<Node>;
   /** The node that this process is; null while it has to find out whether it still is one. */
   current(): Node | null;
+  /** How long ago the last confirmed heartbeat was sent. */
+  sinceBeatMs(): number;
   /** Whether an attempt may start: it will have ended before the lease has. */
   mayStart(): boolean;
   /** Whether what is kept in memory may be rested on: whatever was changed and answered, it was let go of. */
@@ -115,6 +117,8 @@ export function createMembership(options: MembershipOptions): Membership {
     }
   }
 
+  const sinceBeatMs = () => clock.monotonicMs() - confirmedAt;
+
   const pause = (ms: number) => sleep(clock, ms);
 
   async function heartbeat(): Promise<void> {
@@ -185,8 +189,9 @@ export function createMembership(options: MembershipOptions): Membership {
       }
     },
     current: () => node,
-    mayStart: () => node !== null && !stopping && clock.monotonicMs() - confirmedAt < startsForMs,
-    mayTrust: () => node !== null && clock.monotonicMs() - confirmedAt < leaseMs,
+    sinceBeatMs,
+    mayStart: () => node !== null && !stopping && sinceBeatMs() < startsForMs,
+    mayTrust: () => node !== null && sinceBeatMs() < leaseMs,
     async announce(text) {
       listener = text;
       // The next one is set when this one is through.

@@ -20,6 +20,8 @@ export function nextNumber(last: number, nowMs: number, slot: number): number {
 export interface Numbers {
   nextEventSeq(): number;
   nextKey(): number;
+  /** By how much the time of an event accepted now would be ahead of the clock, as after it was set back; else 0. */
+  aheadMs(): number;
 }
 
 export function createNumbers(from: {
@@ -35,6 +37,7 @@ export function createNumbers(from: {
       lastSeq = nextNumber(lastSeq, from.now(), from.slot());
       return lastSeq;
     },
+    aheadMs: () => Math.max(0, ingestedAtMs(lastSeq) - Math.floor(from.now())),
     nextKey() {
       lastKey = nextNumber(lastKey, from.now(), from.slot());
       return lastKey;

@@ -18,6 +18,7 @@ import { changeChannel, createChanges } from "./changes.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
+import { createDatabaseSize } from "./database-size.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
@@ -102,6 +103,8 @@ export async function openPostgresStore({
   vault,
   nodeName = hostname(),
   mayGrow = () => true,
+  onCommit,
+  onAhead,
   onTime,
   onFailure,
   onDefect,
@@ -207,6 +210,10 @@ export async function openPostgresStore({
     numbers,
     moment,
     mayGrow,
+    onCommit(commit) {
+      onCommit?.(commit);
+      onAhead?.(numbers.aheadMs());
+    },
     onEnded: (replays) => completeReplays(pool, replays, clock.now()).catch(failed("replay")),
     onFailure: failed("statement"),
   });
@@ -220,6 +227,9 @@ export async function openPostgresStore({
   });
   lanes.beginAt(await membership.start());
   await Promise.all([jobs.seek(), watchers.look()]);
+  const size = createDatabaseSize({ pool, clock: machineClock, onFailure: failed("size") });
+  // So that there is an answer when it is asked for.
+  size.bytes();
   const streamLog = createStreamLog({ pool, watchers, clock: machineClock, onFailure: failed("stream") });
   const listener = createListener(url);
   const hearChanges = () => void changes.catchUp().catch(failed("change"));
@@ -276,6 +286,7 @@ export async function openPostgresStore({
     streamLog,
     lease: {
       mayStart: membership.mayStart,
+      sinceBeatMs: membership.sinceBeatMs,
       living: () => living,
       announce: membership.announce,
       onChange(listener) {
@@ -283,7 +294,8 @@ export async function openPostgresStore({
       },
     },
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
-    sizes: () => ({ databaseBytes: 0, logBytes: 0 }),
+    // The log is all databases' of the server, and only its administrators may see how long it is.
+    sizes: () => ({ databaseBytes: size.bytes(), logBytes: 0 }),
   };
 
   async function end(): Promise<void> {
@@ -292,7 +304,7 @@ export async function openPostgresStore({
     await writes.close();
     await lanes.close();
     await membership.stop();
-    await jobs.close();
+    await Promise.all([jobs.close(), size.close()]);
     await streamLog.close();
     await listener.close();
     await Promise.all([pool.close(), hotPool.close()]);

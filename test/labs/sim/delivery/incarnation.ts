@@ -62,6 +62,8 @@ const metrics = createMetrics({
   disk: () => ({ freeBytes: 0, floorBytes: 0 }),
   storage: () => ({ databaseBytes: 0, logBytes: 0 }),
   descriptors: () => null,
+  nodeName: "a test",
+  lease: () => alone,
 });
 
 const anyUrl = {
