@@ -47,6 +47,7 @@ import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
+import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
@@ -273,6 +274,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken: operatorToken.rotate }),
+    ...nodeRoutes({
+      lease,
+      self: { name: nodeName, since: clock.now(), listener: () => listenersText(address.ownListeners) },
+    }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...pauseRoutes({ pauses, log }),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),

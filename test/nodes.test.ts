@@ -41,6 +41,30 @@ describeWithPostgres("servers on one database", () => {
     while (!(valueIn(await metricsOf(first), "postrider_database_bytes") > 0)) await Bun.sleep(50);
   });
 
+  test("are listed to the operator, by each of them", async () => {
+    const database = await postgres.migrated();
+    const first = await start(database, "first");
+    const second = await start(database, "second");
+    const list = async (server: TestApp) =>
+      (await server.request("GET", "/operator/nodes", { token: secrets.operatorToken })).body.nodes;
+    expect((await second.request("GET", "/operator/nodes")).status).toBe(401);
+    const [there, here] = [await list(first), await list(second)];
+    const entry = (name: string, { url }: TestApp, answering: boolean) => ({
+      name,
+      listeners: expect.arrayContaining([new URL(url).host]),
+      since: expect.stringMatching(/^\d{4}-.*Z$/),
+      alive: true,
+      answering,
+    });
+    expect(there).toMatchObject([entry("first", first, true), entry("second", second, false)]);
+    expect(here).toMatchObject([entry("first", first, false), entry("second", second, true)]);
+    expect(here.map(({ slot }: { slot: number }) => slot)).toEqual([0, 1]);
+    expect(here.every((node: { last_heartbeat_seconds: number }) => node.last_heartbeat_seconds < 20)).toBe(true);
+    expect(here.flatMap(({ jobs }: { jobs: string[] }) => jobs).toSorted()).toEqual(["biller", "janitor", "replayer"]);
+    await second.app.stop();
+    expect(await list(first)).toMatchObject([{ name: "first" }]);
+  });
+
   test("deliver to none of their own listeners, whichever of them it is", async () => {
     const database = await postgres.migrated();
     const first = await start(database, "first");

@@ -4,6 +4,7 @@ import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { nodesCommand } from "./nodes.ts";
 import { rotateTokenCommand } from "./operator.ts";
 import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
@@ -20,6 +21,7 @@ export const commands: readonly Command[] = [
   listenCommand,
   sendCommand,
   ...tenantCommands,
+  nodesCommand,
   rotateTokenCommand,
   resumeCommand,
   checkUrlCommand,

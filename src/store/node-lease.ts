@@ -8,6 +8,19 @@ export interface LivingNode {
   readonly listener: string;
 }
 
+/** A node as the store has it at this moment. */
+export interface NodeStanding extends LivingNode {
+  /** When it joined, in ms since the Unix epoch. */
+  readonly since: number;
+  readonly lastBeatMsAgo: number;
+  /** False: its lease has run out, and soon its place is free. */
+  readonly isAlive: boolean;
+  /** What it does in the background, in the order of the alphabet. */
+  readonly jobs: readonly string[];
+  /** Whether it is this process. */
+  readonly isSelf: boolean;
+}
+
 /** What this process may do as one of several that share the store. One that is alone may always. */
 export interface NodeLease {
   /** Whether an attempt may start now: it will have ended before anybody else may own its delivery. Costs nothing. */
@@ -16,6 +29,8 @@ export interface NodeLease {
   sinceBeatMs(): number;
   /** Those that live, this one among them, as of the last heartbeat. */
   living(): readonly LivingNode[];
+  /** All that hold a place, by slot. Empty where there is no list, as this process is alone. */
+  nodes(): Promise<readonly NodeStanding[]>;
   /** Tells the others where this one listens, and hears it of them. Never rejects: what fails is repeated. */
   announce(listener: string): Promise<void>;
   /** The one who acts on what becomes of the lease, from now on. Must not throw. */
@@ -39,6 +54,7 @@ export const alone: NodeLease = {
   mayStart: () => true,
   sinceBeatMs: () => 0,
   living: () => [],
+  nodes: async () => [],
   announce: async () => {},
   onChange() {},
 };

@@ -210,6 +210,7 @@ CREATE TABLE "lane" (
 CREATE TABLE "node" (
 	"slot" smallint PRIMARY KEY NOT NULL,
 	"incarnation" integer NOT NULL,
+	"joined_at" timestamp with time zone NOT NULL,
 	"lease_until" timestamp with time zone NOT NULL,
 	"name" text NOT NULL,
 	"listener" text NOT NULL,

@@ -33,6 +33,7 @@ export const node = pgTable(
   {
     slot: smallint("slot").primaryKey(),
     incarnation: integer("incarnation").notNull(),
+    joinedAt: timestamp("joined_at", { withTimezone: true }).notNull(),
     leaseUntil: timestamp("lease_until", { withTimezone: true }).notNull(),
     /** For people. */
     name: text("name").notNull(),

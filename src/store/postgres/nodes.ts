@@ -1,4 +1,4 @@
-import type { LivingNode } from "../node-lease.ts";
+import type { LivingNode, NodeStanding } from "../node-lease.ts";
 import { laneSlots, nodeSlots } from "./event-schema.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
@@ -60,8 +60,8 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
   );
   if (!free) return "full";
   const [taken] = await tx.run<{ incarnation: number }>(
-    `insert into node (slot, incarnation, lease_until, name, listener, schema, heeded)
-     select $1, nextval('node_incarnation'), ${leaseText}, $2, $3, $4, last from change_head
+    `insert into node (slot, incarnation, joined_at, lease_until, name, listener, schema, heeded)
+     select $1, nextval('node_incarnation'), clock_timestamp(), ${leaseText}, $2, $3, $4, last from change_head
      on conflict (slot) do nothing returning incarnation`,
     [free.slot, name, listener, schema],
   );
@@ -103,6 +103,23 @@ export async function beat(
   const [first] = rows;
   if (!first) return null;
   return { now: first.now, living: rows.map(({ now: _, ...living }) => living) };
+}
+
+/** Every node that holds a slot, for people. @param own incarnation of this process, if it has one */
+export async function listNodes(pool: Pool, own: number | undefined): Promise<NodeStanding[]> {
+  const rows = await pool.read<Omit<NodeStanding, "isSelf" | "jobs"> & { jobs: string }>(
+    `select slot, incarnation, name, listener, (extract(epoch from joined_at) * 1000)::float8 as since,
+       greatest(0, ${leaseMs} - extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "lastBeatMsAgo",
+       lease_until > clock_timestamp() as "isAlive",
+       coalesce((select string_agg(job.name, ',' order by job.name) from job
+                  where job.incarnation = node.incarnation), '') as jobs
+     from node order by slot`,
+  );
+  return rows.map(({ jobs, ...row }) => ({
+    ...row,
+    jobs: jobs === "" ? [] : jobs.split(","),
+    isSelf: row.incarnation === own,
+  }));
 }
 
 /**

@@ -36,6 +36,7 @@ import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
+import { listNodes } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
@@ -288,6 +289,7 @@ export async function openPostgresStore({
       mayStart: membership.mayStart,
       sinceBeatMs: membership.sinceBeatMs,
       living: () => living,
+      nodes: () => listNodes(pool, membership.current()?.incarnation),
       announce: membership.announce,
       onChange(listener) {
         leaseListener = listener;
