@@ -145,6 +145,9 @@ export function openDataDir(
   }
 }
 
+/** Whether a server has been started on the folder, or somebody has put its secrets there. */
+export const masterKeyIsIn = (folder: string): boolean => existsSync(join(resolve(folder), ownMasterKeyFile));
+
 /**
  * Replaces the operator token of a folder on which no server runs.
  * @throws StartupError when there is none, when a server holds the folder, or when it cannot be written

@@ -73,16 +73,19 @@ describe("imports point one way", () => {
       expect(readFileSync(join(src, file), "utf8")).toContain("tx.changed(");
   });
 
-  test.each(everywhereBut(/^store\/sqlite\//, "store/open.ts", "data-dir.ts"))("%s does not know SQLite", (file) => {
-    expect(importsOf(file)).not.toContain("bun:sqlite");
-    expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);
-  });
+  test.each(everywhereBut(/^store\/(sqlite|move)\//, "store/open.ts", "data-dir.ts"))(
+    "%s does not know SQLite",
+    (file) => {
+      expect(importsOf(file)).not.toContain("bun:sqlite");
+      expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/sqlite/"))).toEqual([]);
+    },
+  );
 
   test.each(everywhereBut("data-dir.ts", /^cli\//))("%s does not know who keeps the secrets", (file) => {
     expect(typesAndImportsOf(file)).not.toContain("data-dir.ts");
   });
 
-  test.each(everywhereBut(/^store\/postgres\//, "store/open.ts"))("%s does not know PostgreSQL", (file) => {
+  test.each(everywhereBut(/^store\/(postgres|move)\//, "store/open.ts"))("%s does not know PostgreSQL", (file) => {
     expect(typesAndImportsOf(file).filter((path) => path.startsWith("store/postgres/"))).toEqual([]);
     expect(readFileSync(join(src, file), "utf8")).not.toMatch(/\bnew (Bun\.)?SQL\(|\bBun\.sql\b/);
   });

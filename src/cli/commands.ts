@@ -4,6 +4,7 @@ import { demoCommand } from "./demo/demo.ts";
 import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
+import { moveCommand } from "./move.ts";
 import { nodesCommand } from "./nodes.ts";
 import { rotateTokenCommand } from "./operator.ts";
 import { resumeCommand } from "./resume.ts";
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   nodesCommand,
   rotateTokenCommand,
   resumeCommand,
+  moveCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,

@@ -36,6 +36,7 @@ import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
+import { heedMoveMark } from "./move-mark.ts";
 import { listNodes } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { makePartitions } from "./partitions.ts";
@@ -116,6 +117,7 @@ export async function openPostgresStore({
   const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
   const masterKey = vault && createMasterKeyCheck(vault);
   try {
+    await heedMoveMark(pool);
     await masterKey?.verify(pool);
     await migrate({ url, clock: machineClock });
     await masterKey?.remember(pool);

@@ -9,6 +9,7 @@ import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { migrate, migrations } from "./migrations.ts";
+import { heedMoveMark } from "./move-mark.ts";
 import { findDamage } from "./start-check.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -51,6 +52,8 @@ export interface OpenOptions {
   vault?: Vault;
   /** Watches an upgrade, which then takes little memory. It may leave the database half way. */
   watch?: MigrationWatch;
+  /** Whoever moves it may open it whatever the mark of a move says. */
+  forMove?: boolean;
 }
 
 export const databaseFile = "postrider.db";
@@ -66,7 +69,7 @@ export function databaseSizes(dataDir: string): StorageSizes {
  * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be written, or
  * SQLite is too old.
  */
-export function openDatabase({ dataDir, warn, maxPageCount, vault, watch }: OpenOptions): Database {
+export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMove = false }: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
@@ -89,6 +92,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch }: Open
     if (maxPageCount !== undefined) client.run(`pragma max_page_count = ${maxPageCount}`);
     const damage = findDamage(client, warn ?? (() => {}));
     if (damage !== null) throw damaged(path, damage);
+    if (!forMove) heedMoveMark(client, path);
     const masterKey = vault && createMasterKeyCheck(client, vault);
     masterKey?.verify();
     if (watch) keepTemporaryFilesIn(client, dataDir);

@@ -1,0 +1,109 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { loadConfig } from "../config.ts";
+import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
+import { StartupError } from "../domain/errors.ts";
+import { systemClock } from "../lib/clock.ts";
+import { formatDuration } from "../lib/duration.ts";
+import { type MoveProgress, type MoveSummary, moveToPostgres, moveToSqlite } from "../store/move/move.ts";
+import { type Flag, UsageError } from "./arguments.ts";
+import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
+
+const toFlag: Flag = {
+  name: "--to",
+  value: "PLACE",
+  doc: "postgres://USER:PASSWORD@HOST/DATABASE, or sqlite:DIR for the way back.",
+};
+
+export const moveCommand: Command = {
+  words: ["move"],
+  operands: [],
+  flags: [toFlag, dataDirFlag, jsonFlag],
+  summary: "Move all data to a PostgreSQL database, or back to a data directory",
+  details: `Stop every server first. The place that is moved to must be empty; what is moved from
+stays as it is, but no server starts on it any more. A move that was interrupted goes
+on where it was when the same command is given again. At the end the copy is compared
+with its source. To go back, POSTRIDER_DATABASE_URL names the database that is moved from,
+and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
+  async run({ flags }, io) {
+    const to = placeFrom(flags.get("--to"));
+    const { dataDir: ownDir, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
+    const isBack = "dir" in to;
+    const folder = isBack ? to.dir : ownDir;
+    const url = isBack ? databaseUrl : to.url;
+    if (url === null)
+      throw new UsageError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
+    if (!isBack && !existsSync(folder)) {
+      throw new StartupError(`There is no ${resolve(folder)}. Try: name the server's data directory with --data-dir.`);
+    }
+    if (isBack && masterKeyFile === null && !masterKeyIsIn(folder)) {
+      throw new StartupError(
+        `There is no master-key in ${resolve(folder)}, and nothing else can decrypt what is moved. Try: mkdir -p ${folder} && ` +
+          `cp ${join(ownDir, "master-key")} ${join(ownDir, "session-secret")} ${join(ownDir, "operator-token")} ${folder}`,
+      );
+    }
+    const ended = new AbortController();
+    let signal: EndSignal = "SIGTERM";
+    void io.nextSignal().then((given) => {
+      signal = given;
+      ended.abort();
+    });
+    // With its lock: no server runs on it, and no other move.
+    const dataDir = openDataDir(folder, isBack ? () => {} : io.err, { masterKeyFile, isShared: false });
+    try {
+      const summary = await (isBack ? moveToSqlite : moveToPostgres)({
+        dataDir: dataDir.path,
+        url,
+        masterKey: dataDir.secrets.masterKey,
+        clock: systemClock,
+        signal: ended.signal,
+        onProgress: (progress) => io.progress(describeMove(progress)),
+      });
+      io.progress("");
+      if (summary === null) {
+        io.err("The move was stopped. Try: give the same command again, which goes on with it.");
+        return signalExitCode[signal];
+      }
+      io.out(flags.has("--json") ? JSON.stringify({ moved: true, ...summary }) : report(summary, isBack, dataDir.path));
+      return exitCode.ok;
+    } finally {
+      io.progress("");
+      dataDir.release();
+    }
+  },
+};
+
+function placeFrom(text: string | undefined): { url: string } | { dir: string } {
+  if (text !== undefined && /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { url: text };
+  const dir = text?.startsWith("sqlite:") ? text.slice("sqlite:".length) : "";
+  if (dir !== "") return { dir };
+  throw new UsageError(
+    `--to needs the URL of a PostgreSQL database or sqlite:DIR. Try: postrider move --to postgres://user:password@host/postrider`,
+  );
+}
+
+function report({ rows, events, compared, miscounted }: MoveSummary, isBack: boolean, folder: string): string {
+  const next = isBack
+    ? `Start the server without POSTRIDER_DATABASE_URL and with POSTRIDER_DATA_DIR=${folder}.`
+    : "Start the servers with POSTRIDER_DATABASE_URL set to it, and keep the secrets in the data directory.";
+  const counted =
+    miscounted.length === 0
+      ? []
+      : [`Counters of ${miscounted.join(", ")} were not what their records say, and were moved as they were.`];
+  return [
+    `${grouped(events)} events were moved, ${grouped(rows)} rows in all; counts and checksums agree, and so do ` +
+      `${grouped(compared)} rows that were compared in full.`,
+    ...counted,
+    next,
+  ].join("\n");
+}
+
+/** `Copying event: 1,200,000 of 3,000,000 rows, about 40 s left`. */
+export function describeMove({ step, what, done, total, secondsLeft }: MoveProgress): string {
+  if (step === "checking") return `Checking ${what}`;
+  const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
+  return `Copying ${what}: ${grouped(done)} of ${grouped(total)} rows${left}`;
+}
+
+const grouped = (count: number) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

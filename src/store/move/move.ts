@@ -1,0 +1,191 @@
+import type { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { DomainError, StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { isDiskFull } from "../../lib/disk-full.ts";
+import { newId } from "../../lib/id.ts";
+import { createVault } from "../../lib/vault.ts";
+import { OutcomeUnknown, sqlStateOf } from "../postgres/faults.ts";
+import { createMasterKeyCheck } from "../postgres/master-key.ts";
+import { migrate } from "../postgres/migrations.ts";
+import { createPool, type Pool } from "../postgres/pool.ts";
+import { checkServer, type StartCheckOptions } from "../postgres/start-check.ts";
+import { databaseFile, openDatabase } from "../sqlite/open.ts";
+import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
+import { createPostgresSource, createPostgresTarget, refuseLivingNodes } from "./postgres-side.ts";
+import { createSqliteSource, createSqliteTarget } from "./sqlite-side.ts";
+import { type Column, type ColumnType, ownColumns, type Table, tableNames } from "./tables.ts";
+
+export type { MoveProgress, MoveSummary };
+
+export interface MoveOptions {
+  /** Folder of the SQLite database, whose lock the caller has. */
+  dataDir: string;
+  /** Of the PostgreSQL database. */
+  url: string;
+  masterKey: Uint8Array;
+  clock: Clock;
+  signal?: AbortSignal;
+  onProgress?(progress: MoveProgress): void;
+  durability?: StartCheckOptions["durability"];
+}
+
+/** Tables of 10 million rows are read from one end to the other in it. */
+const statementTimeoutMs = 10 * 60_000;
+/** One for each table that is copied at once. */
+const poolSize = 3;
+
+/**
+ * Moves a data directory to an empty PostgreSQL database. One that was interrupted goes on.
+ * @returns null when it was stopped
+ * @throws StartupError with what to do
+ */
+export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null> =>
+  explained(async () => {
+    const { dataDir, url, masterKey, clock } = options;
+    const path = join(resolve(dataDir), databaseFile);
+    if (!existsSync(path)) {
+      throw new StartupError(
+        `There is no database in ${resolve(dataDir)}. Try: name the server's folder with --data-dir.`,
+      );
+    }
+    const place = placeOf(url);
+    const pool = await openPool(options, { synchronous_commit: "off" });
+    try {
+      if (!(await hasSchema(pool))) await refuseOthersTables(pool, place);
+      await masterKeyOf(masterKey).verify(pool);
+      await migrate({ url, clock });
+      await masterKeyOf(masterKey).remember(pool);
+      await refuseLivingNodes(pool, place);
+      const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
+      try {
+        return await copyStore({
+          ...options,
+          tables: await tablesOf(client, pool),
+          source: createSqliteSource(client, path, newMove),
+          target: createPostgresTarget(pool, place, path),
+        });
+      } finally {
+        client.close();
+      }
+    } finally {
+      await pool.close();
+    }
+  });
+
+/**
+ * Moves a PostgreSQL database that no server uses to an empty data directory. One that was interrupted goes on.
+ * @returns null when it was stopped
+ * @throws StartupError with what to do
+ */
+export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> =>
+  explained(async () => {
+    const { dataDir, url, masterKey } = options;
+    const folder = resolve(dataDir);
+    const place = placeOf(url);
+    const pool = await openPool(options, {});
+    try {
+      if (!(await hasSchema(pool))) {
+        throw new StartupError(`${place} has nothing of Postrider. Try: correct POSTRIDER_DATABASE_URL.`);
+      }
+      await migrate({ url, clock: options.clock });
+      await masterKeyOf(masterKey).verify(pool);
+      const [vaultRow] = await pool.read("select 1 from vault_check");
+      if (!vaultRow) throw new StartupError(`${place} is empty. Try: correct POSTRIDER_DATABASE_URL.`);
+      await refuseLivingNodes(pool, place);
+      const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
+      try {
+        return await copyStore({
+          ...options,
+          tables: await tablesOf(client, pool),
+          source: createPostgresSource(pool, place, newMove),
+          target: createSqliteTarget(client, folder, place),
+        });
+      } finally {
+        client.close();
+      }
+    } finally {
+      await pool.close();
+    }
+  });
+
+const newMove = () => newId("move");
+const masterKeyOf = (masterKey: Uint8Array) => createMasterKeyCheck(createVault(masterKey));
+
+/** Host, port and database; never the password. */
+function placeOf(url: string): string {
+  const { host, pathname, searchParams } = new URL(url);
+  return `PostgreSQL ${searchParams.get("path") ?? host}${pathname}`;
+}
+
+async function openPool(options: MoveOptions, settings: Readonly<Record<string, string>>): Promise<Pool> {
+  const { url, clock, durability } = options;
+  await checkServer({ url, clock, ...(durability && { durability }) });
+  return createPool({ url, size: poolSize, clock, statementTimeoutMs, settings });
+}
+
+async function hasSchema(pool: Pool): Promise<boolean> {
+  const [row] = await pool.read<{ isThere: boolean }>(`select to_regclass('migration') is not null as "isThere"`);
+  return row?.isThere === true;
+}
+
+async function refuseOthersTables(pool: Pool, place: string): Promise<void> {
+  const others = await pool.read<{ name: string }>(
+    `select relname::text as name from pg_class
+      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f') limit 1`,
+  );
+  if (others.length === 0) return;
+  throw new StartupError(
+    `${place} has tables of another program (${others[0]?.name}). Try: create database postrider encoding 'UTF8' template template0.`,
+  );
+}
+
+/** What both have, in SQLite's order of columns, with the types of PostgreSQL. */
+async function tablesOf(client: Database, pool: Pool): Promise<Table[]> {
+  const rows = await pool.read<{ table: string; name: string; type: ColumnType }>(
+    `select relname::text as "table", attname::text as name, format_type(atttypid, null) as type
+      from pg_attribute join pg_class on pg_class.oid = attrelid
+      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and not relispartition
+        and attnum > 0 and not attisdropped`,
+  );
+  const types = new Map(rows.map(({ table, name, type }) => [`${table}.${name}`, type]));
+  return tableNames.map((name): Table => {
+    const columns = client.query<{ name: string }, []>(`pragma table_info(${name})`).all();
+    return {
+      name,
+      columns: columns
+        .filter((column) => !ownColumns[name]?.includes(column.name))
+        .map((column): Column => {
+          const inOther = name === "delivery" ? "pending" : name === "tenant_usage" ? "usage" : name;
+          const type = types.get(`${name}.${column.name}`) ?? types.get(`${inOther}.${column.name}`);
+          return { name: column.name, type: type ?? "bigint" };
+        }),
+    };
+  });
+}
+
+/** What ends it for good is said in words; what was copied stays, and the next one goes on. */
+async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const goesOn =
+      "Nothing is lost: the source is unchanged, and the next postrider move goes on where this one ended.";
+    if (error instanceof OutcomeUnknown || (error instanceof DomainError && error.code.startsWith("storage_"))) {
+      throw new StartupError(`${error.message} ${goesOn} Try: see that the database runs and has room.`);
+    }
+    if (isDiskFull(error))
+      throw new StartupError(`The disk of the data directory is full. ${goesOn} Try: free some space.`);
+    if (sqlStateOf(error) === "42P07") {
+      throw new StartupError("Another postrider move writes to this database. Try: wait until it has ended.");
+    }
+    if (sqlStateOf(error) !== undefined) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new StartupError(
+        `The database refuses what is to be copied (${reason}). ${goesOn} Try: report this message.`,
+      );
+    }
+    throw error;
+  }
+}

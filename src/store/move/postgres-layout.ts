@@ -1,0 +1,100 @@
+import { type Cell, type Column, keyColumns, type Row, type Table, type TableName } from "./tables.ts";
+
+/** How a table of the common form lies in PostgreSQL: what it is written to, and what it is read from. */
+
+export interface Part {
+  readonly into: string;
+  /** Of all columns of the table, those that go there, with what is made of them. */
+  readonly columns: readonly { readonly name: string; readonly from: string }[];
+  /** Which rows go there; all by default. */
+  takes?(row: Row): boolean;
+}
+
+const statePending = 0;
+
+export function partsOf(table: Table): Part[] {
+  const same = (names: readonly string[]) => names.map((name) => ({ name, from: name }));
+  const names = table.columns.map(({ name }) => name);
+  const without = (...others: string[]) => same(names.filter((name) => !others.includes(name)));
+  switch (table.name) {
+    case "tenant_usage":
+      return [
+        {
+          into: "usage",
+          columns: [
+            { name: "slot", from: "0" },
+            { name: "used", from: "events_in_month" },
+            { name: "granted", from: "events_in_month" },
+            ...without("events_in_month"),
+          ],
+        },
+      ];
+    case "stat":
+      return [{ into: "stat", columns: [{ name: "slot", from: "0" }, ...same(names)] }];
+    case "delivery": {
+      const state = names.indexOf("state");
+      return [
+        { into: "pending", columns: without("state", "finished_at"), takes: (row) => row[state] === statePending },
+        { into: "delivery", columns: without("next_attempt_at"), takes: (row) => row[state] !== statePending },
+      ];
+    }
+    default:
+      return [{ into: table.name, columns: same(names) }];
+  }
+}
+
+/** Selects the rows of a table as they are in the common form, in no order. Of a chart's minute the parts are still apart. */
+export function viewOf({ name, columns }: Table): string {
+  const names = columns.map((column) => column.name);
+  switch (name) {
+    case "tenant_usage":
+      return `select tenant_key, month, (sum(used) filter (where u.used_in = month))::bigint as events_in_month,
+          sum(events)::bigint as events, sum(pending)::bigint as pending, sum(delivered)::bigint as delivered,
+          sum(failed)::bigint as failed
+        from (select tenant_key, max(month) over (partition by tenant_key) as month, month as used_in, used, events, pending,
+          delivered, failed from usage) u group by tenant_key, month`;
+    case "stat":
+      return `select tenant_key, minute, sum(accepted)::int as accepted, sum(delivered)::int as delivered,
+          sum(failed)::int as failed, sum(attempts)::int as attempts, string_agg(latency, chr(10)) as latency
+        from stat group by tenant_key, minute`;
+    case "replay": {
+      const counted = ["delivered", "failed", "superseded"];
+      const picked = names.map((column) =>
+        counted.includes(column) ? `(r.${column} + coalesce(c.${column}, 0))::bigint as ${column}` : `r.${column}`,
+      );
+      return `select ${picked.join(", ")} from replay r left join lateral (select sum(delivered) as delivered,
+          sum(failed) as failed, sum(superseded) as superseded from replay_count c
+          where c.tenant_key = r.tenant_key and c.replay_key = r.key) c on true`;
+    }
+    case "delivery":
+      return `${recordsText(names, "pending")} union all ${recordsText(names, "delivery")}`;
+    default:
+      return `select ${names.join(", ")} from ${name}`;
+  }
+}
+
+/** Of one of the two tables in which records are. */
+export function recordsText(names: readonly string[], from: "pending" | "delivery"): string {
+  const absent: Record<string, string> =
+    from === "pending"
+      ? { state: `${statePending}::smallint as state`, finished_at: "null::bigint as finished_at" }
+      : { next_attempt_at: "null::bigint as next_attempt_at" };
+  return `select ${names.map((name) => absent[name] ?? name).join(", ")} from ${from}`;
+}
+
+/** As the client gives them quickly: `bigint` would be a text. */
+export const selected = ({ columns }: Table): string =>
+  columns.map(({ name, type }) => (type === "bigint" ? `${name}::float8 as ${name}` : name)).join(", ");
+
+export const rowOf = ({ columns }: Table, found: Readonly<Record<string, Cell>>): Row =>
+  columns.map(({ name }) => found[name] ?? null);
+
+/** `(a, b)`, and `($1::bigint, $2::text)`. */
+export const keyText = (name: TableName): string => `(${keyColumns(name).join(", ")})`;
+export const keyValues = (table: Table): string =>
+  `(${keyColumns(table.name)
+    .map((key, i) => `$${i + 1}::${typeOf(table.columns, key)}`)
+    .join(", ")})`;
+
+export const typeOf = (columns: readonly Column[], name: string) =>
+  columns.find((column) => column.name === name)?.type ?? "bigint";

@@ -1,0 +1,14 @@
+import { addStored, type Histogram, writeHistogram } from "../latency.ts";
+import type { Row, Table } from "./tables.ts";
+
+/** Several nodes count the same minute; here they are one. Their histograms come as lines. */
+export function mergeLatencies({ columns }: Table, rows: readonly Row[]): Row[] {
+  const place = columns.findIndex(({ name }) => name === "latency");
+  return rows.map((row) => {
+    const stored = String(row[place]);
+    if (!stored.includes("\n")) return row;
+    const sum: Histogram = [];
+    for (const line of stored.split("\n")) addStored(line, sum);
+    return row.with(place, writeHistogram(sum));
+  });
+}

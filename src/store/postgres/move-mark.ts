@@ -1,0 +1,52 @@
+import { StartupError } from "../../domain/errors.ts";
+import type { Pool, Transaction } from "./pool.ts";
+
+/**
+ * What a move to another place leaves in the database. The table is there only then, so it is in no migration.
+ *
+ *   leaving   it is being copied, or was until somebody stopped that
+ *   left      the copy is complete: what is here is of the past
+ *   arriving  it is the copy, and not yet complete
+ */
+export interface MoveMark {
+  readonly move: string;
+  readonly role: "leaving" | "left" | "arriving";
+  /** The other place. */
+  readonly place: string;
+}
+
+export async function readMoveMark({ read }: Pick<Pool, "read">): Promise<MoveMark | null> {
+  const [found] = await read<{ isThere: boolean }>(`select to_regclass('move_mark') is not null as "isThere"`);
+  if (!found?.isThere) return null;
+  const [mark] = await read<MoveMark>("select move, role, place from move_mark where id = 1");
+  return mark ?? null;
+}
+
+export async function writeMoveMark(tx: Transaction, { move, role, place }: MoveMark): Promise<void> {
+  await tx.run("create table if not exists move_mark (id int primary key, move text, role text, place text)");
+  await tx.run(
+    `insert into move_mark (id, move, role, place) values (1, $1::text, $2::text, $3::text)
+      on conflict (id) do update set move = excluded.move, role = excluded.role, place = excluded.place`,
+    [move, role, place],
+  );
+}
+
+/**
+ * Whether a node may use what is there. A move that did not end is given up by it, as what is here will differ from what
+ * was copied.
+ * @throws StartupError with what to do
+ */
+export async function heedMoveMark(pool: Pool): Promise<void> {
+  const mark = await readMoveMark(pool);
+  if (mark === null) return;
+  if (mark.role === "leaving") {
+    await pool.write("drop table if exists move_mark");
+    return;
+  }
+  throw new StartupError(
+    mark.role === "left"
+      ? `The data of this database was moved to ${mark.place}, and nothing here is of use any more. Try: start without ` +
+          `POSTRIDER_DATABASE_URL, and with POSTRIDER_DATA_DIR=${mark.place}.`
+      : `The move from ${mark.place} to this database has not ended. Try: run postrider move again, which goes on with it.`,
+  );
+}

@@ -1,0 +1,48 @@
+import type { Database } from "bun:sqlite";
+import { StartupError } from "../../domain/errors.ts";
+
+/**
+ * What a move to another place leaves in the database. The table is there only then, so it is in no migration.
+ *
+ *   leaving   it is being copied, or was until somebody stopped that
+ *   left      the copy is complete: what is here is of the past
+ *   arriving  it is the copy, and not yet complete
+ */
+export interface MoveMark {
+  readonly move: string;
+  readonly role: "leaving" | "left" | "arriving";
+  /** The other place. */
+  readonly place: string;
+}
+
+export function readMoveMark(client: Database): MoveMark | null {
+  const hasTable = client.query("select 1 from sqlite_schema where type = 'table' and name = 'move_mark'").get();
+  return hasTable ? client.query<MoveMark, []>("select move, role, place from move_mark").get() : null;
+}
+
+export function writeMoveMark(client: Database, { move, role, place }: MoveMark): void {
+  client.transaction(() => {
+    client.run("create table if not exists move_mark (id integer primary key, move text, role text, place text)");
+    client.run("insert or replace into move_mark (id, move, role, place) values (1, ?1, ?2, ?3)", [move, role, place]);
+  })();
+}
+
+/**
+ * Whether a server may use what is there. A move that did not end is given up by it, as what is here will differ from what
+ * was copied.
+ * @throws StartupError with what to do
+ */
+export function heedMoveMark(client: Database, path: string): void {
+  const mark = readMoveMark(client);
+  if (mark === null) return;
+  if (mark.role === "leaving") {
+    client.run("drop table move_mark");
+    return;
+  }
+  throw new StartupError(
+    mark.role === "left"
+      ? `The data of ${path} was moved to ${mark.place}, and nothing here is of use any more. Try: set POSTRIDER_DATABASE_URL ` +
+          "to that database; to go back with all that it has by now, run postrider move --to sqlite:DIR."
+      : `The move to ${path} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`,
+  );
+}
