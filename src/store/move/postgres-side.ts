@@ -271,6 +271,7 @@ async function readRecords(pool: Pool, table: Table, position: string | null, li
   const top = Number.MAX_SAFE_INTEGER;
   let at: At = position === null ? [-1, "delivery", -1, 0] : JSON.parse(position);
   const rows: Row[] = [];
+  const [, seqPlace = 0, keyPlace = 0] = keyPlaces(table);
   while (rows.length < limit) {
     const [tenantKey, from, seq, key] = at;
     const found = await pool.read<Found>(
@@ -279,9 +280,9 @@ async function readRecords(pool: Pool, table: Table, position: string | null, li
         order by v.event_seq desc, v.key`,
       [tenantKey, seq, key, limit - rows.length],
     );
-    const last = found.at(-1);
     for (const one of found) rows.push(rowOf(table, one));
-    if (last) at = [tenantKey, from, Number(last["event_seq"]), Number(last["key"])];
+    const last = found.length > 0 ? rows.at(-1) : undefined;
+    if (last) at = [tenantKey, from, Number(last[seqPlace]), Number(last[keyPlace])];
     if (rows.length >= limit) break;
     if (from === "pending") at = [tenantKey, "delivery", top, 0];
     else {
