@@ -45,7 +45,7 @@ export interface NodeLeaseListener {
   lost(): void;
   /** The lease goes on, so what had to wait for that may start. */
   confirmed(): void;
-  /** What was owned is nobody's: that of a node that died, or its own from before. */
+  /** What was owned is nobody's: that of a node that died or left, or its own from before. */
   unowned(): void;
 }
 

@@ -150,9 +150,13 @@ export async function openPostgresStore({
     heed: () => changes.catchUp(),
     onBeat(beat, sentAt, heardAt) {
       onTime?.({ now: beat.now, sentAt, heardAt });
+      const hasLeft = ({ incarnation }: LivingNode) => !beat.living.some((node) => node.incarnation === incarnation);
+      const anyHasLeft = living.some(hasLeft);
       living = beat.living;
       void jobs.seek();
       leaseListener.confirmed();
+      // What it gave back may have been due for long, and is nowhere else looked for.
+      if (anyHasLeft) leaseListener.unowned();
     },
     onRescued: () => leaseListener.unowned(),
     onFailure: failed("heartbeat"),

@@ -110,6 +110,23 @@ describeWithPostgres("two nodes on one database", () => {
     expect(await claim(one)).toEqual([]);
   });
 
+  test("are told when one has left, as what it gave back may have been due for long", async () => {
+    const url = await postgres.migrated();
+    const open = async () => {
+      const opened = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
+      postgres.cleanUpFirst(() => opened.store.close());
+      return opened;
+    };
+    const [one, other] = [await open(), await open()];
+    const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+    await one.lease.announce("127.0.0.1:8080");
+    expect(one.lease.living()).toHaveLength(2);
+    one.lease.onChange({ lost() {}, confirmed() {}, unowned: tell });
+    await other.store.close();
+    await told;
+    expect(one.lease.living()).toHaveLength(1);
+  });
+
   test("answer no accept that names a webhook after its removal was told", async () => {
     const { stores, tenant, accept } = await twoNodes();
     const [one, two] = stores;
