@@ -13,7 +13,7 @@ import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
 const toFlag: Flag = {
   name: "--to",
   value: "PLACE",
-  doc: "postgres://USER:PASSWORD@HOST/DATABASE, or sqlite:DIR for the way back.",
+  doc: "A postgres:// URL, postgres for that of POSTRIDER_DATABASE_URL, or sqlite:DIR.",
 };
 
 export const moveCommand: Command = {
@@ -27,15 +27,16 @@ on where it was when the same command is given again. At the end the copy is com
 with its source. To go back, POSTRIDER_DATABASE_URL names the database that is moved from,
 and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
   async run({ flags }, io) {
-    const to = placeFrom(flags.get("--to"));
     const { dataDir: ownDir, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
+    const to = placeFrom(flags.get("--to"), databaseUrl);
     const isBack = "dir" in to;
     const folder = isBack ? to.dir : ownDir;
     const url = isBack ? databaseUrl : to.url;
     if (url === null)
       throw new UsageError("The way back needs POSTRIDER_DATABASE_URL. Try: set it to the database to leave");
-    if (!isBack && !existsSync(folder)) {
-      throw new StartupError(`There is no ${resolve(folder)}. Try: name the server's data directory with --data-dir.`);
+    // Nothing is made where there is nothing: it would be the wrong folder.
+    if (!isBack && !(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
+      throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
     }
     if (isBack && masterKeyFile === null && !masterKeyIsIn(folder)) {
       throw new StartupError(
@@ -74,12 +75,14 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
   },
 };
 
-function placeFrom(text: string | undefined): { url: string } | { dir: string } {
+function placeFrom(text: string | undefined, databaseUrl: string | null): { url: string } | { dir: string } {
+  if (text === "postgres" && databaseUrl !== null) return { url: databaseUrl };
   if (text !== undefined && /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)) return { url: text };
   const dir = text?.startsWith("sqlite:") ? text.slice("sqlite:".length) : "";
   if (dir !== "") return { dir };
   throw new UsageError(
-    `--to needs the URL of a PostgreSQL database or sqlite:DIR. Try: postrider move --to postgres://user:password@host/postrider`,
+    "--to needs the URL of a PostgreSQL database, postgres for that of POSTRIDER_DATABASE_URL, or sqlite:DIR. " +
+      "Try: postrider move --to postgres://user:password@host/postrider",
   );
 }
 
