@@ -59,7 +59,8 @@ describeWithPostgres("maintenance, with several nodes", () => {
     const last = await count("change");
     expect(last).toBeGreaterThan(0);
     await pool.write(
-      "insert into node (slot, incarnation, lease_until, name, listener, schema, heeded) values (31, 0, 'infinity', '', '', 1, 1)",
+      `insert into node (slot, incarnation, lease_until, name, listener, schema, heeded, joined_at)
+        values (31, 0, 'infinity', '', '', 1, 1, clock_timestamp())`,
     );
     while (await here.store.prune(here.clock.now(), 2));
     expect(await count("change")).toBe(last - 1);
