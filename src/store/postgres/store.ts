@@ -1,5 +1,4 @@
 import { hostname } from "node:os";
-import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { DatabaseTime } from "../../lib/database-clock.ts";
@@ -7,14 +6,12 @@ import type { Vault } from "../../lib/vault.ts";
 import { createChangeFeed } from "../change-feed.ts";
 import type { Growth } from "../growth.ts";
 import { createKeyCache } from "../key-cache.ts";
-import type { LivingNode, NodeLeaseListener } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
 import { askTime } from "./ask-time.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingLock } from "./billing-lock.ts";
-import { changeChannel, createChanges } from "./changes.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
@@ -27,21 +24,19 @@ import { createGate } from "./gate.ts";
 import { createHoldings } from "./holdings.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
-import { createJobs, wakeChannel } from "./jobs.ts";
 import { createKeptTenants } from "./kept-tenants.ts";
 import { createLanes } from "./lanes.ts";
 import { createLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
-import { createMembership } from "./membership.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { heedMoveMark } from "./move-mark.ts";
-import { listNodes } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
+import { createOwnNode } from "./own-node.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
-import { createPool } from "./pool.ts";
+import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { completeReplays } from "./replay-counts.ts";
@@ -51,12 +46,10 @@ import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
 import { statVerbs } from "./stats.ts";
 import { createStreamLog, streamChannel } from "./stream-log.ts";
-import { createStreamWatchers } from "./stream-watchers.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
-import { createWrites } from "./writes.ts";
 
 export interface PostgresOptions {
   url: string;
@@ -112,9 +105,11 @@ export async function openPostgresStore({
   onDefect,
   durability,
 }: PostgresOptions): Promise<OpenedStore> {
-  await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
   const failed = (operation: string) => (error: unknown) => onFailure?.({ operation, error });
-  const pool = createPool({ url, size: poolSize, clock: machineClock, onFailure: failed("statement") });
+  const poolOf = (options: Pick<PoolOptions, "size" | "settings" | "statementTimeoutMs">, operation = "statement") =>
+    createPool({ url, clock: machineClock, onFailure: failed(operation), ...options });
+  await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
+  const pool = poolOf({ size: poolSize });
   const masterKey = vault && createMasterKeyCheck(vault);
   try {
     await heedMoveMark(pool);
@@ -128,88 +123,39 @@ export async function openPostgresStore({
   // The first answer waits for the connection.
   for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
   await makePartitions(pool, "month", clock.now());
+
   const feed = createChangeFeed(onDefect);
+  const moment = createMoments(clock);
+  const kept = createKeptTenants(pool, clock.now);
   const keys = createKeyCache((hash) => credentials.findApiKey(hash));
-  let living: readonly LivingNode[] = [];
-  let leaseListener: NodeLeaseListener = { lost() {}, confirmed() {}, unowned() {} };
-  const membership = createMembership({
+  const underWay = createUnderWay();
+  const node = createOwnNode({
     pool,
-    clock: machineClock,
+    clock,
+    machineClock,
+    moment,
     description: { name: nodeName, schema: migrations.length, lanes: laneCount },
+    writesAtOnce: transactionsAtOnce,
     onLost() {
       keys.forgetAll();
       holdings.forgetAll();
-      watchers.doubt();
-      leaseListener.lost();
     },
-    onJoined(node) {
-      lanes.beginAt(node);
-      void watchers.look();
-      leaseListener.unowned();
-    },
-    heed: () => changes.catchUp(),
-    onBeat(beat, sentAt, heardAt) {
-      onTime?.({ now: beat.now, sentAt, heardAt });
-      const hasLeft = ({ incarnation }: LivingNode) => !beat.living.some((node) => node.incarnation === incarnation);
-      const anyHasLeft = living.some(hasLeft);
-      living = beat.living;
-      void jobs.seek();
-      leaseListener.confirmed();
-      // What it gave back may have been due for long, and is nowhere else looked for.
-      if (anyHasLeft) leaseListener.unowned();
-    },
-    onRescued: () => leaseListener.unowned(),
-    onFailure: failed("heartbeat"),
-  });
-  const changes = createChanges({
-    pool,
-    clock: machineClock,
-    node: membership.current,
-    async heed(made) {
-      const news: Change[] = [];
-      for (const change of made) {
-        if (change.kind === "stream_watched") {
-          watchers.heed(change);
-          continue;
-        }
+    onJoined: (joined) => lanes.beginAt(joined),
+    async heed(changes) {
+      for (const change of changes) {
         if ("tenantKey" in change) kept.forget(change.tenantKey);
         keys.heed(change);
-        news.push(change);
       }
-      if (news.length === 0) return;
       // What was decided on the state before, and is on its way to whoever starts attempts, comes before the changes.
       await Promise.all([lanes.underWay(), underWay.ended()]);
       await new Promise<void>((resolve) => setImmediate(resolve));
-      for (const change of news) feed.tell(change);
+      for (const change of changes) feed.tell(change);
     },
-    onFailure: failed("change"),
+    ...(onTime && { onTime }),
+    onFailure: (failure) => onFailure?.(failure),
   });
-  const moment = createMoments(clock);
-  const writes = createWrites({ pool, clock, atOnce: transactionsAtOnce, moment, changes });
-  const watchers = createStreamWatchers({
-    pool,
-    writes,
-    node: membership.current,
-    mayTrust: membership.mayTrust,
-    onFailure: failed("stream"),
-  });
-  const jobs = createJobs({
-    pool,
-    clock: machineClock,
-    node: membership.current,
-    mayStart: membership.mayStart,
-    onFailure: failed("job"),
-  });
-  const kept = createKeptTenants(pool, clock.now);
-  const underWay = createUnderWay();
-  const numbers = createNumbers({ lastSeq: await lastSeqOf(), now: clock.now, slot: () => ownNode().slot });
-  const hotPool = createPool({
-    url,
-    size: hotPoolSize,
-    clock: machineClock,
-    settings: byKeys,
-    onFailure: failed("statement"),
-  });
+  const numbers = createNumbers({ lastSeq: await lastSeqOf(pool), now: clock.now, slot: () => ownNode().slot });
+  const hotPool = poolOf({ size: hotPoolSize, settings: byKeys });
   const lanes = createLanes({
     url,
     clock: machineClock,
@@ -227,26 +173,28 @@ export async function openPostgresStore({
   const holdings = createHoldings({
     pool,
     clock: machineClock,
-    node: membership.current,
+    node: node.current,
     underWay,
     lanes,
     onFailure: failed("comparison"),
   });
-  lanes.beginAt(await membership.start());
-  await Promise.all([jobs.seek(), watchers.look()]);
+  await node.join();
   const size = createDatabaseSize({ pool, clock: machineClock, onFailure: failed("size") });
   // So that there is an answer when it is asked for.
   size.bytes();
-  const streamLog = createStreamLog({ pool, watchers, clock: machineClock, onFailure: failed("stream") });
+  const streamLog = createStreamLog({
+    pool,
+    watchers: node.watchers,
+    clock: machineClock,
+    onFailure: failed("stream"),
+  });
   const listener = createListener(url);
-  const hearChanges = () => void changes.catchUp().catch(failed("change"));
-  await listener.listen(changeChannel, hearChanges, hearChanges);
-  await listener.listen(wakeChannel, jobs.hear, () => {});
+  await node.listen(listener);
   await listener.listen(streamChannel, streamLog.hear, () => {});
 
   const connection: Connection = {
     pool,
-    writes,
+    writes: node.writes,
     numbers,
     clock,
     node: ownNode,
@@ -261,7 +209,7 @@ export async function openPostgresStore({
     ...deliveryVerbs(connection, { mayGrow }, hot),
     ...removalVerbs(connection),
     ...credentials,
-    findApiKey: (hash: Uint8Array) => (membership.mayTrust() ? keys : credentials).findApiKey(hash),
+    findApiKey: (hash: Uint8Array) => (node.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
     ...eventVerbs(connection),
     ...statVerbs(connection),
@@ -272,13 +220,17 @@ export async function openPostgresStore({
     ...replayVerbs(connection, { mayGrow }),
     ...webhookUseVerbs(connection),
     ...erasureVerbs(connection),
-    ...maintenanceVerbs(connection, { clock: machineClock, openPool: openPatientPool }, masterKey),
+    ...maintenanceVerbs(
+      connection,
+      { clock: machineClock, openPool: () => poolOf({ size: 1, statementTimeoutMs: upkeepTimeoutMs }, "upkeep") },
+      masterKey,
+    ),
   });
   let closing: Promise<void> | null = null;
   const store: Store = {
     ...verbs,
     onChange: feed.onChange,
-    oldestWaitingWriteMs: () => Math.max(writes.lagMs(), lanes.lagMs()),
+    oldestWaitingWriteMs: () => Math.max(node.writes.lagMs(), lanes.lagMs()),
     close() {
       closing ??= end();
       return closing;
@@ -289,18 +241,9 @@ export async function openPostgresStore({
     store,
     sandboxBooks: createSandboxBooks(connection),
     limits: createLimits({ pool, clock }),
-    jobs,
+    jobs: node.jobs,
     streamLog,
-    lease: {
-      mayStart: membership.mayStart,
-      sinceBeatMs: membership.sinceBeatMs,
-      living: () => living,
-      nodes: () => listNodes(pool, membership.current()?.incarnation),
-      announce: membership.announce,
-      onChange(listener) {
-        leaseListener = listener;
-      },
-    },
+    lease: node.lease,
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     // The log is all databases' of the server, and only its administrators may see how long it is.
     sizes: () => ({ databaseBytes: size.bytes(), logBytes: 0 }),
@@ -309,35 +252,25 @@ export async function openPostgresStore({
   async function end(): Promise<void> {
     await gate.close();
     await holdings.close();
-    await writes.close();
+    await node.writes.close();
     await lanes.close();
-    await membership.stop();
-    await Promise.all([jobs.close(), size.close()]);
+    await node.leave();
+    await size.close();
     await streamLog.close();
     await listener.close();
     await Promise.all([pool.close(), hotPool.close()]);
   }
 
-  function openPatientPool() {
-    return createPool({
-      url,
-      size: 1,
-      clock: machineClock,
-      onFailure: failed("upkeep"),
-      statementTimeoutMs: upkeepTimeoutMs,
-    });
-  }
-
   function ownNode() {
-    const node = membership.current();
-    if (node === null) throw storageUnavailable("passing");
-    return node;
+    const current = node.current();
+    if (current === null) throw storageUnavailable("passing");
+    return current;
   }
+}
 
-  async function lastSeqOf(): Promise<number> {
-    const [row] = await pool.read<{ last: number | null }>("select max(seq)::float8 as last from event");
-    return row?.last ?? 0;
-  }
+async function lastSeqOf(pool: Pool): Promise<number> {
+  const [row] = await pool.read<{ last: number | null }>("select max(seq)::float8 as last from event");
+  return row?.last ?? 0;
 }
 
 /** The moments of this process: in order also when its clock steps back. */

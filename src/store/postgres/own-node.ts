@@ -1,0 +1,144 @@
+import type { Change } from "../../domain/change.ts";
+import type { Moment } from "../../domain/moment.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { DatabaseTime } from "../../lib/database-clock.ts";
+import type { LivingNode, NodeLease, NodeLeaseListener } from "../node-lease.ts";
+import { changeChannel, createChanges } from "./changes.ts";
+import { createJobs, type SharedJobs, wakeChannel } from "./jobs.ts";
+import type { Listener } from "./listener.ts";
+import { createMembership } from "./membership.ts";
+import { listNodes, type Node } from "./nodes.ts";
+import type { Pool } from "./pool.ts";
+import { createStreamWatchers, type StreamWatchers } from "./stream-watchers.ts";
+import { createWrites, type Writes } from "./writes.ts";
+
+/** This process as one of several on a database: its place, what it hears of the others, and what it tells them. */
+export interface OwnNode {
+  readonly writes: Writes;
+  readonly jobs: SharedJobs;
+  readonly watchers: StreamWatchers;
+  readonly lease: NodeLease;
+  /** Null while it has no place. */
+  current(): Node | null;
+  /** Whether it has heard of all that others rest on. See `Membership`. */
+  mayTrust(): boolean;
+  /** Takes a place. */
+  join(): Promise<void>;
+  /** From now on it is told at once what it would find out at its next heartbeat. */
+  listen(listener: Pick<Listener, "listen">): Promise<void>;
+  /** Gives back the place and all that it owned. */
+  leave(): Promise<void>;
+}
+
+export interface OwnNodeOptions {
+  pool: Pool;
+  clock: Clock;
+  machineClock: Clock;
+  moment(): Moment;
+  description: { readonly name: string; readonly schema: number; readonly lanes: number };
+  /** Rare transactions under way at once. */
+  writesAtOnce: number;
+  /** What it keeps in memory may be older than what others were told, and what it owned is others'. */
+  onLost(): void;
+  onJoined(node: Node): void;
+  /** What has to end, and be forgotten, before whoever made these changes is answered. */
+  heed(changes: readonly Change[]): Promise<void>;
+  /** Told at each heartbeat what time the database has. */
+  onTime?(time: DatabaseTime): void;
+  onFailure(failure: { operation: string; error: unknown }): void;
+}
+
+export function createOwnNode(options: OwnNodeOptions): OwnNode {
+  const { pool, clock, machineClock, onTime } = options;
+  const failed = (operation: string) => (error: unknown) => options.onFailure({ operation, error });
+  let living: readonly LivingNode[] = [];
+  let listener: NodeLeaseListener = { lost() {}, confirmed() {}, unowned() {} };
+  const membership = createMembership({
+    pool,
+    clock: machineClock,
+    description: options.description,
+    onLost() {
+      options.onLost();
+      watchers.doubt();
+      listener.lost();
+    },
+    onJoined(node) {
+      options.onJoined(node);
+      void watchers.look();
+      listener.unowned();
+    },
+    heed: () => changes.catchUp(),
+    onBeat(beat, sentAt, heardAt) {
+      onTime?.({ now: beat.now, sentAt, heardAt });
+      const hasLeft = ({ incarnation }: LivingNode) => !beat.living.some((node) => node.incarnation === incarnation);
+      const anyHasLeft = living.some(hasLeft);
+      living = beat.living;
+      void jobs.seek();
+      listener.confirmed();
+      // What it gave back may have been due for long, and is nowhere else looked for.
+      if (anyHasLeft) listener.unowned();
+    },
+    onRescued: () => listener.unowned(),
+    onFailure: failed("heartbeat"),
+  });
+  const changes = createChanges({
+    pool,
+    clock: machineClock,
+    node: membership.current,
+    async heed(made) {
+      const news: Change[] = [];
+      for (const change of made) {
+        if (change.kind === "stream_watched") watchers.heed(change);
+        else news.push(change);
+      }
+      if (news.length > 0) await options.heed(news);
+    },
+    onFailure: failed("change"),
+  });
+  const writes = createWrites({ pool, clock, atOnce: options.writesAtOnce, moment: options.moment, changes });
+  const watchers = createStreamWatchers({
+    pool,
+    writes,
+    node: membership.current,
+    mayTrust: membership.mayTrust,
+    onFailure: failed("stream"),
+  });
+  const jobs = createJobs({
+    pool,
+    clock: machineClock,
+    node: membership.current,
+    mayStart: membership.mayStart,
+    onFailure: failed("job"),
+  });
+
+  return {
+    writes,
+    jobs,
+    watchers,
+    lease: {
+      mayStart: membership.mayStart,
+      sinceBeatMs: membership.sinceBeatMs,
+      living: () => living,
+      nodes: () => listNodes(pool, membership.current()?.incarnation),
+      announce: membership.announce,
+      onChange(next) {
+        listener = next;
+      },
+    },
+    current: membership.current,
+    mayTrust: membership.mayTrust,
+    async join() {
+      options.onJoined(await membership.start());
+      await Promise.all([jobs.seek(), watchers.look()]);
+    },
+    async listen(notifications) {
+      const hearChanges = () => void changes.catchUp().catch(failed("change"));
+      await notifications.listen(changeChannel, hearChanges, hearChanges);
+      await notifications.listen(wakeChannel, jobs.hear, () => {});
+    },
+    async leave() {
+      await membership.stop();
+      await jobs.close();
+    },
+  };
+}
