@@ -48,7 +48,7 @@ export function createSteadyClock({ source, uptimeMs, tell }: SteadyClockOptions
     } else {
       const sleptNow = uptimeMs() - monotonic;
       const hasSlept = Math.abs(byMs - (sleptNow - slept)) <= jumpMs;
-      if (!hasSlept && !isBelieved(byMs, monotonic)) return monotonic + offset;
+      if (!hasSlept && !isBelieved(byMs, monotonic)) return Math.floor(monotonic + offset);
       slept = sleptNow;
     }
     disbelief = null;

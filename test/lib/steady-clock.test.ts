@@ -44,6 +44,14 @@ describe("a clock that jumps 40 days ahead", () => {
     expect(news).toEqual([{ kind: "ahead", byMs: 40 * dayMs }, { kind: "ahead_over" }]);
   });
 
+  test("is held back in whole milliseconds", () => {
+    const { step, advance, sinceStart } = setUp();
+    advance(0.4);
+    step(40 * dayMs);
+    advance(0.3);
+    expect(sinceStart()).toBe(0);
+  });
+
   test("is followed when it stays so for ten minutes, and told of once", () => {
     const { step, advance, sinceStart, news } = setUp();
     step(40 * dayMs);
