@@ -1,9 +1,6 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { until } from "../support/api-server.ts";
+import { keptTexts, look } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   cards,
@@ -30,23 +27,14 @@ async function start() {
   return { clock, server, [Symbol.asyncDispose]: () => server.stop() };
 }
 
-/** What is in the file: of a deleted account the interface shows nothing. */
-function look<Row>(server: TestApp, query: string): Row[] {
-  const file = new Database(join(server.dataDir, databaseFile), { readonly: true });
-  try {
-    return file.query<Row, []>(query).all();
-  } finally {
-    file.close();
-  }
-}
-
 interface Kept {
   kind: string;
   state: string;
   amount: number;
 }
+/** Looked up where they are kept: of a deleted account the interface shows nothing. */
 const charges = (server: TestApp) =>
-  look<Kept>(server, "select kind, state, amount_kobo as amount from charge order by key");
+  look<Kept>(server, "select kind, state, cast(amount_kobo as int) as amount from charge order by key");
 
 const closed = (server: TestApp) =>
   until(
@@ -62,15 +50,17 @@ describe("the deletion of an account that pays", () => {
     await customer.logIn();
     expect((await customer.delete("/v1/tenants")).status).toBe(204);
     await closed(at.server);
-    expect(charges(at.server)).toEqual([
+    expect(await charges(at.server)).toEqual([
       { kind: "verification", state: "succeeded", amount: 10_000 },
       { kind: "closing", state: "succeeded", amount: Math.floor((proKobo * 5) / 31) },
     ]);
-    expect(look(at.server, "select * from saved_card")).toEqual([]);
-    expect(look(at.server, "select forgotten from sandbox_card")).toEqual([{ forgotten: 1 }]);
+    expect(await look(at.server, "select * from saved_card")).toEqual([]);
+    expect(await look(at.server, "select cast(forgotten as int) as forgotten from sandbox_card")).toEqual([
+      { forgotten: 1 },
+    ]);
     at.clock.travel(60 * dayMs);
     await subscribe(at.server, cards.good);
-    expect(charges(at.server).filter(({ kind }) => kind === "closing")).toHaveLength(1);
+    expect((await charges(at.server)).filter(({ kind }) => kind === "closing")).toHaveLength(1);
   });
 
   test("is not tried again when it is declined", async () => {
@@ -82,9 +72,11 @@ describe("the deletion of an account that pays", () => {
     await closed(at.server);
     at.clock.travel(60 * dayMs);
     await subscribe(at.server, cards.good);
-    const closing = charges(at.server).filter(({ kind }) => kind === "closing");
+    const closing = (await charges(at.server)).filter(({ kind }) => kind === "closing");
     expect(closing).toMatchObject([{ state: "failed" }]);
-    expect(look(at.server, "select forgotten from sandbox_card where later = 'declines'")).toEqual([{ forgotten: 1 }]);
+    expect(
+      await look(at.server, "select cast(forgotten as int) as forgotten from sandbox_card where later = 'declines'"),
+    ).toEqual([{ forgotten: 1 }]);
   });
 
   test("does not wait for a bank that wants a confirmation: there is nobody left to give it", async () => {
@@ -94,7 +86,7 @@ describe("the deletion of an account that pays", () => {
     await customer.logIn();
     await customer.delete("/v1/tenants");
     await closed(at.server);
-    expect(charges(at.server).at(-1)).toMatchObject({ kind: "closing", state: "failed" });
+    expect((await charges(at.server)).at(-1)).toMatchObject({ kind: "closing", state: "failed" });
   });
 
   test("also charges what is past due, in the one charge", async () => {
@@ -107,7 +99,7 @@ describe("the deletion of an account that pays", () => {
     await customer.logIn();
     await customer.delete("/v1/tenants");
     await closed(at.server);
-    expect(charges(at.server).at(-1)).toMatchObject({
+    expect((await charges(at.server)).at(-1)).toMatchObject({
       kind: "closing",
       amount: 1_064_516 + Math.floor(proKobo / 30),
       state: "failed",
@@ -120,7 +112,7 @@ describe("the deletion of an account that pays", () => {
     await customer.upgrade({ tier: "business" });
     await customer.delete("/v1/tenants");
     await closed(at.server);
-    expect(charges(at.server).at(-1)?.amount).toBe(Math.floor(6_000_000 / 31) - 10_000);
+    expect((await charges(at.server)).at(-1)?.amount).toBe(Math.floor(6_000_000 / 31) - 10_000);
   });
 
   test("goes on after a restart", async () => {
@@ -132,7 +124,7 @@ describe("the deletion of an account that pays", () => {
     await at.server.stop({ keepData: true });
     const second = await startTestApp({ clock: at.clock, env: withSandbox, dataDir: at.server.dataDir });
     await closed(second);
-    expect(charges(second).filter(({ kind }) => kind === "closing")).toMatchObject([{ state: "succeeded" }]);
+    expect((await charges(second)).filter(({ kind }) => kind === "closing")).toMatchObject([{ state: "succeeded" }]);
     await second.stop();
   });
 
@@ -147,13 +139,13 @@ describe("the deletion of an account that pays", () => {
     await customer.delete("/v1/tenants");
     await closed(server);
     await until(
-      () => look<{ n: number }>(server, "select count(*) as n from tenant"),
+      () => look<{ n: number }>(server, "select cast(count(*) as int) as n from tenant"),
       ([row]) => row?.n === 0,
     );
     for (const table of ["card_verification", "plan_period", "invoice", "invoice_day", "saved_card"]) {
-      expect([table, look(server, `select * from ${table}`)]).toEqual([table, []]);
+      expect([table, await look(server, `select * from ${table}`)]).toEqual([table, []]);
     }
-    const rows = look<Record<string, unknown>>(server, "select * from charge order by key");
+    const rows = await look<Record<string, unknown>>(server, "select * from charge order by key");
     expect(rows.map(({ amount_kobo }) => amount_kobo)).toHaveLength(3);
     for (const row of rows) {
       const empty = { invoice_key: null, card_key: null, reason: null, page_url: null };
@@ -161,12 +153,10 @@ describe("the deletion of an account that pays", () => {
     }
     expect(rows[1]?.reference).toBe(reference ?? "");
     await server.stop({ keepData: true });
-    // Erased from the file, too: there is one left, and no copy of what was in it.
-    const folder = readdirSync(at.server.dataDir).filter((name) => name.startsWith(databaseFile));
-    for (const name of folder) {
-      const bytes = readFileSync(join(at.server.dataDir, name)).toString("latin1");
+    // A file holds no copy of what was in it, either.
+    for (const { name, text } of await keptTexts(server)) {
       for (const secret of [customer.email, customer.id, "Customer ", customer.paymentUrl.split("/").at(-1) ?? ""]) {
-        expect([name, secret, bytes.includes(secret)]).toEqual([name, secret, false]);
+        expect([name, secret, text.includes(secret)]).toEqual([name, secret, false]);
       }
     }
     const again = await startTestApp({ clock, env: withSandbox, dataDir: server.dataDir });
@@ -181,7 +171,7 @@ describe("the deletion of an account that never verified a card", () => {
     await pageBehind(at.server, customer.paymentUrl);
     await customer.delete("/v1/tenants");
     await closed(at.server);
-    expect(charges(at.server)).toMatchObject([{ kind: "verification", state: "superseded" }]);
+    expect(await charges(at.server)).toMatchObject([{ kind: "verification", state: "superseded" }]);
     const again = await signUp(at.server, { email: customer.email });
     expect(again.created.status).toBe(201);
   });
@@ -201,6 +191,8 @@ describe("the deletion of an account that never verified a card", () => {
       () => look(at.server, "select * from saved_card"),
       (cards) => cards.length === 0,
     );
-    expect(look(at.server, "select forgotten from sandbox_card")).toEqual([{ forgotten: 1 }]);
+    expect(await look(at.server, "select cast(forgotten as int) as forgotten from sandbox_card")).toEqual([
+      { forgotten: 1 },
+    ]);
   });
 });

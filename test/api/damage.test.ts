@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { until } from "../support/api-server.ts";
 import { overwritePages, type PageType, pagesOf } from "../support/damaged-database.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { testOnSqlite as test } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
 /** A page of the database that the disk has lost spoils what it holds and nothing else. */

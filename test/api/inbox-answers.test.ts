@@ -1,7 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { join } from "node:path";
-import { databaseFile } from "../../src/store/sqlite/open.ts";
 import {
   batchOf,
   closedPort,
@@ -16,6 +13,7 @@ import {
   until,
 } from "../support/api-server.ts";
 import { startNameServer } from "../support/name-server.ts";
+import { look, testOnSqlite } from "../support/server-data.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
@@ -40,6 +38,13 @@ const whenInboxHas = (account: Pick<TestAccount, "get">, total: number) =>
     (inbox) => inbox.total === total,
   );
 
+/** For what may come faster than one can look. */
+const whenInboxHasAtLeast = (account: Pick<TestAccount, "get">, total: number) =>
+  until(
+    () => inboxOf(account),
+    (inbox) => inbox.total >= total,
+  );
+
 interface Told {
   status?: number;
   delay_ms?: number;
@@ -55,21 +60,33 @@ async function withInbox(app: TestApp, answer: Told = {}) {
   return { account, url };
 }
 
-/** The streams of an account until they say something. */
-async function readStream(app: TestApp, token: string, until: (text: string) => boolean): Promise<string> {
+/** Opens a stream: what happens from now on is in it. @returns what it has said when that is enough */
+async function openStream(
+  app: TestApp,
+  token: string,
+): Promise<(isEnough: (text: string) => boolean) => Promise<string>> {
   const abort = new AbortController();
   const { body } = await fetch(`${app.url}/v1/stream`, {
     headers: { Authorization: `Bearer ${token}` },
     signal: abort.signal,
   });
-  const decoder = new TextDecoder();
+  if (!body) throw new Error("The stream has no body");
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
-  for await (const chunk of body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (until(text)) break;
+  async function readUntil(isEnough: (text: string) => boolean): Promise<string> {
+    while (!isEnough(text)) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      text += value;
+    }
+    return text;
   }
-  abort.abort();
-  return text;
+  await readUntil((said) => said.includes(": open\n"));
+  return async (isEnough) => {
+    const said = await readUntil(isEnough);
+    abort.abort();
+    return said;
+  };
 }
 
 // ---------------------------------------------------------------- the same as elsewhere
@@ -115,7 +132,7 @@ test.each<[Told, travelMs: number]>([
   const eventId = await ingestOne(account);
   const isRepeated = (answer.status ?? 204) >= 429 || travelMs === 10_000 || String(answer.status).startsWith("3");
   for (let attempt = 1; attempt <= (isRepeated ? 2 : 1); attempt++) {
-    await Promise.all([hook.whenReceived(attempt), whenInboxHas(account, attempt)]);
+    await Promise.all([hook.whenReceived(attempt), whenInboxHasAtLeast(account, attempt)]);
     clock.travel(travelMs);
   }
   await until(
@@ -175,15 +192,11 @@ describe("its account's streams are told", () => {
 
   test("when it was told another answer, and when it was emptied", async () => {
     const { account } = await withInbox(server());
-    const stream = readStream(server(), account.jwt, (text) => changed(text).length >= 2);
-    await until(
-      () => server().request("GET", "/metrics"),
-      ({ text }) => text.includes("postrider_open_streams 1"),
-    );
+    const readStream = await openStream(server(), account.jwt);
     await account.put("/v1/inbox/answer", { status: 500 });
     await account.delete("/v1/inbox/deliveries");
     const message = { tenant_id: account.id, tier: "free", status: "active", changed: "inbox" };
-    expect(changed(await stream)).toEqual([message, message]);
+    expect(changed(await readStream((text) => changed(text).length >= 2))).toEqual([message, message]);
   });
 
   test.each<[string, Told, (account: TestAccount) => Promise<unknown>]>([
@@ -199,13 +212,9 @@ describe("its account's streams are told", () => {
     ],
   ])("of a delivery that nothing else announces (%s)", async (_, answer, send) => {
     const { account } = await withInbox(server(), answer);
-    const stream = readStream(server(), account.jwt, (text) => changed(text).length >= 1);
-    await until(
-      () => server().request("GET", "/metrics"),
-      ({ text }) => text.includes("postrider_open_streams 1"),
-    );
+    const readStream = await openStream(server(), account.jwt);
     await send(account);
-    const text = await stream;
+    const text = await readStream((said) => changed(said).length >= 1);
     expect(changed(text)).toEqual([{ tenant_id: account.id, tier: "free", status: "active", changed: "inbox" }]);
     expect(text).not.toContain("event: delivery.attempted");
     expect((await inboxOf(account)).total).toBe(1);
@@ -261,7 +270,11 @@ test("a deletion breaks off what it was to answer, and leaves nothing of it", as
   expect((await account.get("/v1/inbox")).status).toBe(401);
   await at.app.app.whenIdle();
   await until(
-    () => rows(at.app, "select (select count(*) from inbox_delivery) d, (select count(*) from inbox_setting) s"),
+    () =>
+      look<{ d: number; s: number }>(
+        at.app,
+        "select cast((select count(*) from inbox_delivery) as int) d, cast((select count(*) from inbox_setting) as int) s",
+      ),
     ([counts]) => counts?.d === 1 && counts.s === 1,
   );
   expect((await inboxOf(neighbour.account)).total).toBe(1);
@@ -281,7 +294,7 @@ test("while the operator suspends the account, nothing goes to it", async () => 
   expect(await outcome(account, eventId)).toMatchObject({ state: "DELIVERED", attempts: total + 1 });
 });
 
-test("on a full disk it answers 503 and keeps nothing", async () => {
+testOnSqlite("on a full disk it answers 503 and keeps nothing", async () => {
   await using at = await start({ maxPageCount: 500 });
   const { account } = await withInbox(at.app);
   const big = await at.app.account();
@@ -321,15 +334,6 @@ test.each([
   expect([await opensConnections(), names.questions.length > 0]).toEqual([true, mode === "public"]);
   names.close();
 });
-
-function rows(app: TestApp, query: string): { d: number; s: number }[] {
-  const file = new Database(join(app.dataDir, databaseFile), { readonly: true });
-  try {
-    return file.query<{ d: number; s: number }, []>(query).all();
-  } finally {
-    file.close();
-  }
-}
 
 async function start(options: Parameters<typeof startTestApp>[0]) {
   const app = await startTestApp(options);

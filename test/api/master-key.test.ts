@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect } from "bun:test";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { createMasterKeyCheck } from "../../src/store/sqlite/master-key.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { ingestOne } from "../support/api-server.ts";
+import { testOnSqlite as test } from "../support/server-data.ts";
 import { startTestApp } from "../support/test-app.ts";
 
 const folders: string[] = [];

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { runCommand } from "../../src/cli/run.ts";
-import { register } from "../support/api-server.ts";
+import { register, until } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
@@ -46,8 +46,12 @@ describe("while deliveries are paused", () => {
     const [webhook] = (await tenant.get("/v1/tenants/webhooks")).body;
     const tried = await tenant.post(`/v1/tenants/webhooks/${webhook.id}/test`);
     expect([tried.status, tried.body.code]).toEqual([503, "deliveries_paused"]);
-    await tenant.post("/v1/events/replays/all", { replayGroupId: "again" });
-    expect(receiver.requests).toEqual([]);
+    const replay = await tenant.post("/v1/events/replays/all", { replayGroupId: "again" });
+    const { body: queued } = await until(
+      () => tenant.get(replay.headers.get("location") ?? ""),
+      ({ body }) => body.queued >= 5,
+    );
+    expect([queued.queued, receiver.requests]).toEqual([5, []]);
 
     expect(await resume(server, "deliveries")).toMatchObject({ code: 0, out: ["Deliveries have resumed."] });
     const arrived = await receiver.waitFor(5);

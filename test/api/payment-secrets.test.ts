@@ -1,7 +1,5 @@
-import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { join } from "node:path";
-import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { look } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import {
   answerBank,
@@ -101,10 +99,8 @@ test("no token of a card, no number, no address of a page and no e-mail gets whe
   const told = (await Promise.all(streams)).join("\n");
   expect(told).toContain("account.changed");
 
-  // What the file knows of the cards, to look for it elsewhere.
-  const file = new Database(join(server.dataDir, databaseFile), { readonly: true });
-  const known = file.query<{ token: string; signature: string }, []>("select token, signature from sandbox_card").all();
-  file.close();
+  // What the store knows of the cards, to look for it elsewhere.
+  const known = await look<{ token: string; signature: string }>(server, "select token, signature from sandbox_card");
   expect(known).toHaveLength(4);
 
   const numbers = Object.values(cards).flatMap((number) => [number, number.replaceAll(" ", "")]);
@@ -134,12 +130,11 @@ test("what a card is charged with rests encrypted, but on the sandbox's own side
   const customer = await signUp(server);
   await pay(server, customer.paymentUrl, cards.good);
   await customer.whenBilling(({ status }) => status === "active");
-  const file = new Database(join(server.dataDir, databaseFile), { readonly: true });
-  const [row] = file.query<{ sealed: Uint8Array }, []>("select sealed from saved_card").all();
-  const rest = ["saved_card", "charge", "billing_account", "invoice", "card_verification"].map((table) =>
-    JSON.stringify(file.query(`select * from ${table}`).all()),
-  );
-  file.close();
+  const [row] = await look<{ sealed: Uint8Array }>(server, "select sealed from saved_card");
+  const rest: string[] = [];
+  for (const table of ["saved_card", "charge", "billing_account", "invoice", "card_verification"]) {
+    rest.push(JSON.stringify(await look(server, `select * from ${table}`)));
+  }
   const sealed = Buffer.from(row?.sealed ?? []).toString("latin1");
   expect(sealed.length).toBeGreaterThan(30);
   for (const text of [sealed, ...rest]) expect(text).not.toMatch(/SBX_AUTH_|@example\.com|4084084084084081/);

@@ -1,9 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { until } from "../support/api-server.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
+import { copyData } from "../support/server-data.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 import { cards, createClockAt, customerOf, goodPassword, signUp, subscribe, visit, withSandbox } from "./customers.ts";
 import {
@@ -27,9 +25,8 @@ const dayMs = 24 * 60 * 60 * 1000;
 
 /** A copy of what the server knows at this moment. It is down meanwhile, as the copy of a running one would be half a copy. */
 async function backUp(server: TestApp, goOn: (dataDir: string) => Promise<unknown>): Promise<string> {
-  const copy = mkdtempSync(join(tmpdir(), "postrider-backup-"));
   await server.stop({ keepData: true });
-  cpSync(server.dataDir, copy, { recursive: true });
+  const copy = await copyData(server.dataDir);
   await goOn(server.dataDir);
   return copy;
 }

@@ -1,7 +1,4 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { join } from "node:path";
-import { databaseFile } from "../../src/store/sqlite/open.ts";
 import {
   createTravelClock,
   gate,
@@ -14,6 +11,7 @@ import {
   startHooks,
   until,
 } from "../support/api-server.ts";
+import { edit } from "../support/server-data.ts";
 import type { Answer, TestAccount } from "../support/test-app.ts";
 import { useServer } from "./scenario.ts";
 
@@ -220,9 +218,7 @@ test("an account that upgrades never stops, and the old limits stay in force", a
 
 test("past due is shown to the account and not to the public, and stops upgrades alone", async () => {
   const { id, as, ingest } = await seedAccount({ tier: "pro" });
-  const database = new Database(join(server().dataDir, databaseFile));
-  database.run("update tenant set past_due_at = ? where id = ?", [clock.now(), id]);
-  database.close();
+  await edit(server(), `update tenant set past_due_at = ${clock.now()} where id = '${id}'`);
   expect((await server().request("GET", `/v1/tenants/${id}/status`)).body).toEqual({ status: "active" });
   expect((await as("GET", "/v1/tenants/me")).body.status).toBe("past_due");
   expect((await ingest()).status).toBe(202);

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, until } from "../support/api-server.ts";
+import { testOnSqlite as test } from "../support/server-data.ts";
 import type { TestAccount } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 

@@ -5,6 +5,7 @@ import { refusalCodes } from "../../src/http/refusal-codes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type ClockNews, createSteadyClock } from "../../src/lib/steady-clock.ts";
 import { batchOf, closedPort, ingestOne, outcome, type RecordBody, register, until } from "../support/api-server.ts";
+import { isOnPostgres, testOnSqlite } from "../support/server-data.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { provenSections, useServer } from "./scenario.ts";
 
@@ -213,20 +214,24 @@ test("what the operator does is logged with who did it and to whom", async () =>
 });
 
 describe("a storage that is full", () => {
-  test("is told of once, whatever it refuses, and counted", async () => {
-    const server = await startTestApp({ maxPageCount: 500 });
-    const tenant = await server.account();
-    for (let refused = 0; refused < 20; ) {
-      const { status } = await batchOf(server, tenant, 20, { text: "x".repeat(2000) });
-      if (status === 503) refused += 1;
-    }
-    const lines = linesOf(server, "storage.failed");
-    expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatchObject({ level: "warn", code: "SQLITE_FULL", operation: expect.any(String) });
-    expect(await metric(server, 'postrider_storage_errors_total{class="full"}')).toBeGreaterThanOrEqual(20);
-    expect(await metric(server, 'postrider_refusals_total{code="storage_full"}')).toBe(20);
-    await server.stop();
-  }, 120_000);
+  testOnSqlite(
+    "is told of once, whatever it refuses, and counted",
+    async () => {
+      const server = await startTestApp({ maxPageCount: 500 });
+      const tenant = await server.account();
+      for (let refused = 0; refused < 20; ) {
+        const { status } = await batchOf(server, tenant, 20, { text: "x".repeat(2000) });
+        if (status === 503) refused += 1;
+      }
+      const lines = linesOf(server, "storage.failed");
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ level: "warn", code: "SQLITE_FULL", operation: expect.any(String) });
+      expect(await metric(server, 'postrider_storage_errors_total{class="full"}')).toBeGreaterThanOrEqual(20);
+      expect(await metric(server, 'postrider_refusals_total{code="storage_full"}')).toBe(20);
+      await server.stop();
+    },
+    120_000,
+  );
 });
 
 describe("a clock that is 40 days ahead for a while", () => {
@@ -268,7 +273,10 @@ describe("a clock that is 40 days ahead for a while", () => {
     stepped = 0;
     await ingestOne(tenant);
     await ingestOne(tenant);
-    const [line, ...more] = linesOf(server, "clock.behind_ids");
+    const [line, ...more] = await until(
+      () => linesOf(server, "clock.behind_ids"),
+      (lines) => lines.length > 0,
+    );
     expect(more).toEqual([]);
     expect(Math.abs(Date.parse(String(line?.until)) - Date.now() - aheadMs)).toBeLessThan(60_000);
     await server.stop();
@@ -356,8 +364,10 @@ describe("the metrics", () => {
       /^postrider_build_info\{version="\d+\.\d+\.\d+",commit="[0-9a-f]{12}|unknown",bun="1\.4\.5"\} 1$/m,
     );
     expect(await metric(server, "postrider_disk_floor_bytes")).toBe(2 ** 20);
-    for (const name of ["postrider_disk_free_bytes", "postrider_database_bytes", "postrider_database_log_bytes"]) {
-      expect(await metric(server, name)).toBeGreaterThanOrEqual(4096);
+    expect(await metric(server, "postrider_disk_free_bytes")).toBeGreaterThanOrEqual(4096);
+    for (const name of ["postrider_database_bytes", "postrider_database_log_bytes"]) {
+      // A server of PostgreSQL tells its own.
+      expect(await metric(server, name)).toBeGreaterThanOrEqual(isOnPostgres ? 0 : 4096);
     }
     if (process.platform === "linux") {
       const open = await metric(server, "process_open_fds");

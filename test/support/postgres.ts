@@ -57,6 +57,10 @@ export async function createMigratedDatabase(): Promise<TestDatabase> {
   return createDatabase(await template);
 }
 
+/** One with all that another has, to which nobody is connected. */
+export const copyDatabase = ({ url }: TestDatabase): Promise<TestDatabase> =>
+  createDatabase(new URL(url).pathname.slice(1));
+
 /** Databases of a test's own, which are gone after it. */
 export function usePostgres() {
   const cleanUps: (() => Promise<void> | void)[] = [];

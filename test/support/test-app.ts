@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type App, type AppDeps, createApp } from "../../src/app.ts";
@@ -6,8 +6,9 @@ import { loadConfig } from "../../src/config.ts";
 import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
+import { dataOf, removeData } from "./server-data.ts";
 
-/** A whole server on a free port and a temporary folder, with real HTTP and real SQLite. */
+/** A whole server on a free port and a temporary folder, with real HTTP and a real database (see `server-data.ts`). */
 export interface TestApp {
   readonly app: App;
   readonly url: string;
@@ -20,7 +21,7 @@ export interface TestApp {
   account(body?: Record<string, unknown>): Promise<TestAccount>;
   /** Logs an account in that is there already. */
   signIn(id: string, password: string): Promise<TestAccount>;
-  /** Stops the server; `keepData` leaves the folder for another one. */
+  /** Stops the server; `keepData` leaves its data for another one. */
   stop(options?: { keepData?: boolean }): Promise<void>;
 }
 
@@ -77,9 +78,11 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     now: () => clock.now(),
     out: (line) => void lines.push(line),
   });
+  const data = await dataOf(folder);
   const config = loadConfig(
     {
       POSTRIDER_DATA_DIR: folder,
+      ...data.env,
       POSTRIDER_PORT: "0",
       POSTRIDER_MIN_FREE_DISK: "0",
       POSTRIDER_RETRY_SCHEDULE: "50ms,50ms",
@@ -89,7 +92,8 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     new Map(),
   );
   const entered = enterFolder(folder, (message) => log.write("warn", "storage.warning", { message }));
-  const app = await createApp(config, { senderThread: clock === systemClock, ...entered, ...deps, clock, log });
+  const given = { senderThread: clock === systemClock, ...entered, ...data.deps, ...deps };
+  const app = await createApp(config, { ...given, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;
   const operatorToken = (await Bun.file(join(folder, operatorTokenFile)).text()).trim();
@@ -153,7 +157,7 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     signIn,
     async stop({ keepData = false } = {}) {
       await app.stop();
-      if (!keepData) rmSync(folder, { recursive: true, force: true });
+      if (!keepData) await removeData(folder);
     },
   };
 }

@@ -1,0 +1,113 @@
+import { Database } from "bun:sqlite";
+import { test } from "bun:test";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SQL } from "bun";
+import type { AppDeps } from "../../src/app.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { copyDatabase, createMigratedDatabase, type TestDatabase } from "./postgres.ts";
+
+/**
+ * What test servers keep, by their folder: with `BACKEND_UNDER_TEST=postgres` it is in a database of PostgreSQL that belongs
+ * to the folder, else in the folder. Without the prefix of settings, which programs refuse when they do not know them.
+ */
+export const backendVariable = "BACKEND_UNDER_TEST";
+
+const backend = process.env[backendVariable] ?? "sqlite";
+if (backend !== "sqlite" && backend !== "postgres") throw new Error(`${backendVariable} is sqlite or postgres`);
+
+export const isOnPostgres = backend === "postgres";
+
+/** For what is in the nature of a file: its bytes, its pages, and the disk that it fills. */
+export const testOnSqlite = isOnPostgres ? test.skip : test;
+
+const databases = new Map<string, TestDatabase>();
+
+export interface ServerData {
+  env: Record<string, string>;
+  deps: Pick<AppDeps, "durability">;
+}
+
+/** What a server is told, so that it finds what the last one of this folder has left. */
+export async function dataOf(folder: string): Promise<ServerData> {
+  if (!isOnPostgres) return { env: {}, deps: {} };
+  const database = databases.get(folder) ?? (await createMigratedDatabase());
+  databases.set(folder, database);
+  return { env: { POSTRIDER_DATABASE_URL: database.url }, deps: { durability: "waived" } };
+}
+
+/** A folder with all that the server of this one has left, which does not run. */
+export async function copyData(folder: string): Promise<string> {
+  const copy = mkdtempSync(join(tmpdir(), "postrider-copy-"));
+  cpSync(folder, copy, { recursive: true });
+  const database = databases.get(folder);
+  if (database) databases.set(copy, await copyDatabase(database));
+  return copy;
+}
+
+export async function removeData(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  const database = databases.get(folder);
+  databases.delete(folder);
+  await database?.remove();
+}
+
+type Folder = { readonly dataDir: string };
+
+/**
+ * What a server keeps, for what no interface shows. Numbers that are to be compared are cast to `int`: PostgreSQL gives larger
+ * ones as text.
+ */
+export async function look<Row>({ dataDir }: Folder, query: string): Promise<Row[]> {
+  const database = databases.get(dataDir);
+  if (database) return askDatabase<Row>(database.url, query);
+  const file = new Database(join(dataDir, databaseFile), { readonly: true });
+  try {
+    return file.query<Row, []>(query).all();
+  } finally {
+    file.close();
+  }
+}
+
+/** Changes what a server keeps, for what it takes years or money to get there. */
+export async function edit({ dataDir }: Folder, statement: string): Promise<void> {
+  const database = databases.get(dataDir);
+  if (database) return void (await askDatabase(database.url, statement));
+  const file = new Database(join(dataDir, databaseFile));
+  file.run(statement);
+  file.close();
+}
+
+/** What other nodes have to hear. The janitor removes it when they all have. */
+const newsTable = "change";
+
+/** Everything that is kept there, to look for what must not be. */
+export async function keptTexts({ dataDir }: Folder): Promise<{ name: string; text: string }[]> {
+  if (!isOnPostgres) {
+    const files = readdirSync(dataDir).filter((name) => name.startsWith(databaseFile));
+    return files.map((name) => ({ name, text: readFileSync(join(dataDir, name)).toString("latin1") }));
+  }
+  const tables = await look<{ name: string }>(
+    { dataDir },
+    `select tablename as name from pg_tables where schemaname = 'public' and tablename <> '${newsTable}'`,
+  );
+  return Promise.all(
+    tables.map(async ({ name }) => {
+      const rows = await look<{ text: string }>(
+        { dataDir },
+        `select encode(convert_to(t::text, 'UTF8'), 'escape') as text from "${name}" t`,
+      );
+      return { name, text: rows.map(({ text }) => text).join("\n") };
+    }),
+  );
+}
+
+async function askDatabase<Row>(url: string, query: string): Promise<Row[]> {
+  const sql = new SQL(url, { max: 1 });
+  try {
+    return [...(await sql.unsafe<Row[]>(query))];
+  } finally {
+    await sql.close();
+  }
+}
