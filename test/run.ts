@@ -5,16 +5,16 @@ import { parseArgs } from "node:util";
 import { formatDuration } from "../src/lib/duration.ts";
 import { runSmoke } from "./binary/smoke.ts";
 import { executableVariable } from "./labs/crash/program.ts";
-import { databaseVariable, hasOwnServer, startFastServer } from "./support/postgres-server.ts";
+import { backendVariable, databaseVariable, hasOwnServer, startFastServer } from "./support/postgres-server.ts";
 
 /**
  * `npm test`: formatting and lint, types, the dashboard, all tests, the build, the executable that was built, its death and
  * resurrection, and its pages in a browser.
  * Every stage runs, also after one that failed, but for those of the executable when there is none. The last line counts
  * them all. `--seeds N` sets how many histories of deliveries are simulated, `--histories N` how many of payments at most:
- * those go on until the others have ended.
+ * those go on until the others have ended. `--postgres` runs all tests of the API over PostgreSQL, and nothing else.
  *
- *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ build ─▶ executable ─▶ crash ─▶ browser
+ *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ postgres ─▶ build ─▶ executable ─▶ crash ─▶ browser
  *   deliveries ─▶ payments      on the time that those leave over: most of them wait as long as they work
  */
 
@@ -32,6 +32,30 @@ const executable = join(root, "dist", process.platform === "win32" ? "postrider.
 /** They need the executable, so they are not among the other tests. */
 const browserTests = "test/browser";
 const crashTests = "test/labs/crash";
+const apiTests = "test/api";
+/**
+ * Tests of the API that are not run over PostgreSQL each time, as all of them take four minutes there, and the others half of
+ * one: what is decided before the store is asked, or beside it; what is in the nature of a file; payments; and the longest. The
+ * verbs that those rest on are held by the suites of the store, over both backends.
+ */
+const besidePostgres = [
+  ...["about", "auth-matrix", "cross-site", "errors", "log", "malformed", "modes", "sections", "tls", "watch"],
+  ...["damage", "master-key", "storage-full"],
+  ...["billing", "closing", "dunning", "month-end", "month-end-confirmed", "payment-page", "payment-restart"],
+  ...["payment-secrets", "payment-visitors", "payments", "paystack", "paystack-month", "paystack-upgrade"],
+  ...["refused-email", "restored", "upgrade", "upgrade-confirmed", "upgrade-paid"],
+  ...[
+    "fairness",
+    "inbox",
+    "inbox-answers",
+    "login-emails",
+    "paused",
+    "replay-progress",
+    "replays",
+    "restart",
+    "sessions",
+  ],
+];
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
 /** Together a minute and a half of one core, on a machine that does nothing else. */
@@ -40,6 +64,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "1000" },
     histories: { type: "string", default: String(leastHistories) },
+    postgres: { type: "boolean", default: false },
   },
 });
 /** Processes side by side. */
@@ -51,8 +76,7 @@ const clean: Outcome = { told: [], passed: 0, failed: 0, skipped: [] };
 const failure = (...told: string[]): Outcome => ({ ...clean, told, failed: 1 });
 
 async function main(): Promise<void> {
-  const inTurn = runInTurn();
-  const outcomes = (await Promise.all([inTurn, runSimulations(inTurn)])).flat();
+  const outcomes = values.postgres ? [await testOverPostgres([])] : await runAll();
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
   const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
   const skipped = outcomes.flatMap((outcome) => outcome.skipped);
@@ -60,6 +84,22 @@ async function main(): Promise<void> {
   say(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ""}`);
   process.exitCode = failed === 0 ? 0 : 1;
 }
+
+async function runAll(): Promise<Outcome[]> {
+  const inTurn = runInTurn();
+  return (await Promise.all([inTurn, runSimulations(inTurn)])).flat();
+}
+
+/** @param leftOut names of files */
+const testOverPostgres = (leftOut: readonly string[]) =>
+  stage("postgres", () =>
+    withDatabase((env) =>
+      runTests([apiTests, ...leftOut.map((name) => `--path-ignore-patterns=${apiTests}/${name}.test.ts`)], {
+        env: { ...env, [backendVariable]: "postgres" },
+        options: [`--parallel=${workers}`],
+      }),
+    ),
+  );
 
 async function runInTurn(): Promise<Outcome[]> {
   const outcomes = [
@@ -76,6 +116,8 @@ async function runInTurn(): Promise<Outcome[]> {
       ),
     ),
   ];
+  // As everywhere: what needs a PostgreSQL is left out only where there is none to be had.
+  if (givenDatabase || hasOwnServer) outcomes.push(await testOverPostgres(besidePostgres));
   const build = await stage("build", () => succeeds("bun", "build.ts"));
   outcomes.push(build);
   if (build.failed > 0) return [...outcomes, failure(), failure(), failure()];

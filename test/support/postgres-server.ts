@@ -27,6 +27,9 @@ import { SQL } from "bun";
 /** Without the prefix of settings: the programs that tests start refuse a setting that they do not know. */
 export const databaseVariable = "DATABASE_UNDER_TEST";
 
+/** `postgres` or `sqlite`: what test servers keep their data in (`server-data.ts`). */
+export const backendVariable = "BACKEND_UNDER_TEST";
+
 /** Platforms for which package.json has a server. */
 const platforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 const platform = `${process.platform}-${process.arch}`;

@@ -7,13 +7,12 @@ import { SQL } from "bun";
 import type { AppDeps } from "../../src/app.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { copyDatabase, createMigratedDatabase, type TestDatabase } from "./postgres.ts";
+import { backendVariable } from "./postgres-server.ts";
 
 /**
  * What test servers keep, by their folder: with `BACKEND_UNDER_TEST=postgres` it is in a database of PostgreSQL that belongs
- * to the folder, else in the folder. Without the prefix of settings, which programs refuse when they do not know them.
+ * to the folder, else in the folder.
  */
-export const backendVariable = "BACKEND_UNDER_TEST";
-
 const backend = process.env[backendVariable] ?? "sqlite";
 if (backend !== "sqlite" && backend !== "postgres") throw new Error(`${backendVariable} is sqlite or postgres`);
 
