@@ -2,6 +2,7 @@ import { until } from "../support/api-server.ts";
 import type { StandInCard, StandInTransaction } from "../support/paystack-answers.ts";
 import { paystackCards } from "../support/paystack-answers.ts";
 import { type PaystackStandIn, startPaystackStandIn } from "../support/paystack-stand-in.ts";
+import { isOnPostgres } from "../support/server-data.ts";
 import { type Answer, startTestApp, type TestApp } from "../support/test-app.ts";
 import { type Customer, createClockAt, logged, pathOf, signUp, visit } from "./customers.ts";
 
@@ -114,6 +115,12 @@ export async function repeatUpgrade({ clock }: PaystackWorld, customer: Customer
 }
 
 /**
+ * So many looks in a row nothing is asked, until the server waits for time to pass. The first is where the last answer came; then
+ * the server has to have its turn to read it, and a database elsewhere takes several.
+ */
+const quietLooks = isOnPostgres ? 10 : 2;
+
+/**
  * Has time pass in steps until it holds; what the server waits for may begin between any two of them. It stands still while
  * the server asks one thing after the other: each would run into its time limit.
  */
@@ -128,8 +135,7 @@ export function travelUntil(
     if (holds()) return true;
     quiet = paystack.requests.length === asked && paystack.underWay === 0 ? quiet + 1 : 0;
     asked = paystack.requests.length;
-    // The second time: between the two the server has had a turn to read the last answer.
-    if (quiet < 2) return false;
+    if (quiet < quietLooks) return false;
     clock.travel(stepMs);
     quiet = 0;
     return false;
