@@ -4,8 +4,8 @@ import { parseArgs } from "node:util";
 import { formatDuration } from "../../../src/lib/duration.ts";
 import { makeEarlierDatabase } from "../../support/earlier-database.ts";
 import { endWithUs, installCleanup, removeAtEnd } from "./cleanup.ts";
+import { createControlGroup } from "./control-group.ts";
 import { describeSurroundings, folderOnDisk } from "./machine.ts";
-import { createMemoryGroup } from "./memory-group.ts";
 import { positive } from "./options.ts";
 import { say, showProgress } from "./output.ts";
 import { machineLines } from "./report.ts";
@@ -62,7 +62,7 @@ async function benchUpgrade(args: string[]): Promise<number> {
   showProgress(`Writing ${events} events …`);
   makeEarlierDatabase(folder, { schema: 5, events, payloadBytes: positive("payload", values.payload) });
   const before = sizeMib(folder);
-  const group = createMemoryGroup(memoryMib * 2 ** 20);
+  const group = createControlGroup({ memoryBytes: memoryMib * 2 ** 20 });
   say(`database  ${events} events, ${before} MiB`);
   say(`memory    ${group ? `a control group of ${memoryMib} MiB` : "no control group may be made here: peaks only"}`);
 
