@@ -105,6 +105,10 @@ function fastFolder(): string {
 export const startFastServer = (): Promise<OwnServer> =>
   startServer({ fsync: "off", full_page_writes: "off", max_connections: "200" }, fastFolder());
 
+/** One that syncs to disk, as in earnest. @param place where its folder is made */
+export const startDurableServer = (place: string, settings: Readonly<Record<string, string>>): Promise<OwnServer> =>
+  startServer(settings, place);
+
 const folderName = /^postrider-pg-(\d+)-/;
 
 /** A worker of `bun test --parallel` takes everything down with it, who would have cleaned up, too. */

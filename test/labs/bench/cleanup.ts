@@ -7,6 +7,7 @@ import type { Subprocess } from "bun";
  */
 const children = new Set<Subprocess>();
 const folders = new Set<string>();
+const others: (() => void)[] = [];
 
 export function endWithUs(child: Subprocess): void {
   children.add(child);
@@ -17,9 +18,15 @@ export function removeAtEnd(folder: string): void {
   folders.add(folder);
 }
 
+/** After the children were killed. */
+export function endAtExit(clean: () => void): void {
+  others.push(clean);
+}
+
 export function installCleanup(): void {
   process.on("exit", () => {
     for (const child of children) child.kill("SIGKILL");
+    for (const clean of others) clean();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
   for (const [signal, code] of [

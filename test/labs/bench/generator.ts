@@ -59,6 +59,8 @@ const statusAt = "HTTP/1.1 ".length;
 export interface GeneratorOptions {
   /** Whose events a connection sends, for the receiver's path. @default one tenant for each connection */
   tenantOf?(connection: number): number;
+  /** Which server a connection sends to. @default that of `port` */
+  portOf?(connection: number): number;
   /** Most events sent and not yet received. @default windowEvents */
   window?: number;
   /** Bytes of a payload. @default payloadBytes */
@@ -68,7 +70,7 @@ export interface GeneratorOptions {
 export async function connectGenerator(
   port: number,
   apiKeys: readonly string[],
-  { tenantOf = (connection) => connection, window = windowEvents, size }: GeneratorOptions = {},
+  { tenantOf = (connection) => connection, portOf = () => port, window = windowEvents, size }: GeneratorOptions = {},
 ): Promise<Generator> {
   /** Oldest first, so that all tenants send in turn also when few connections would do. */
   const idle: Line[] = [];
@@ -135,9 +137,10 @@ export async function connectGenerator(
 
   const lines = await Promise.all(
     apiKeys.map(async (apiKey, connection) => {
-      const request = createIngestRequest(tenantOf(connection), port, apiKey, size);
+      const to = portOf(connection);
+      const request = createIngestRequest(tenantOf(connection), to, apiKey, size);
       const line: Line = { socket: undefined, request, seq: 0, dueUs: 0, unsent: undefined, pending: undefined };
-      line.socket = await Bun.connect<Line>({ hostname: "127.0.0.1", port, data: line, socket: handlers });
+      line.socket = await Bun.connect<Line>({ hostname: "127.0.0.1", port: to, data: line, socket: handlers });
       line.socket.setNoDelay(true);
       return line;
     }),

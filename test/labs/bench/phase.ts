@@ -52,8 +52,10 @@ export interface Phase {
 export interface Target extends GeneratorOptions {
   port: number;
   apiKeys: readonly string[];
-  meter: Meter;
+  meter: PhaseMeter;
 }
+
+export type PhaseMeter = Pick<Meter, "cpuSeconds" | "residentBytes" | "takePhasePeak">;
 
 const defaultDrainMs = 15_000;
 const drainPollMs = 20;
@@ -72,14 +74,14 @@ export async function runPhase(
   receiver.attach(ledger, generator.pump);
   meter.takePhasePeak();
   generator.start(ledger, phase.pace(nowUs()));
-  await Promise.race([wait(phase.warmupSeconds, `${phase.label}: warming up`, ledger), generator.broken]);
+  await Promise.race([wait(phase.warmupSeconds, `${phase.label}: warming up`, ledger, options), generator.broken]);
 
   ledger.ingestion.reset();
   ledger.endToEnd.reset();
   ledger.delay.reset();
   const before = takeSnapshot(ledger, meter);
   phase.atEdge?.();
-  await Promise.race([wait(phase.seconds, phase.label, ledger), generator.broken]);
+  await Promise.race([wait(phase.seconds, phase.label, ledger, options), generator.broken]);
   const measured = {
     ...since(before, takeSnapshot(ledger, meter)),
     ingestionP50Ms: ledger.ingestion.percentileMs(50),
@@ -105,7 +107,7 @@ export async function runPhase(
   return { ...measured, drainSeconds, accepted, lost: ledger.lost(), duplicates, wrong, refused };
 }
 
-const takeSnapshot = (ledger: Ledger, meter: Meter) => ({
+const takeSnapshot = (ledger: Ledger, meter: PhaseMeter) => ({
   atUs: nowUs(),
   received: ledger.received,
   server: meter.cpuSeconds(),
@@ -131,7 +133,12 @@ function since(before: Snapshot, after: Snapshot) {
   };
 }
 
-async function wait(seconds: number, label: string, ledger: Ledger): Promise<void> {
+async function wait(
+  seconds: number,
+  label: string,
+  ledger: Ledger,
+  { window = windowEvents }: GeneratorOptions,
+): Promise<void> {
   const endMs = performance.now() + seconds * 1000;
   let last = ledger.received;
   let lastMs = performance.now();
@@ -140,7 +147,7 @@ async function wait(seconds: number, label: string, ledger: Ledger): Promise<voi
     const rate = ((ledger.received - last) / (performance.now() - lastMs)) * 1000;
     last = ledger.received;
     lastMs = performance.now();
-    const waiting = `${ledger.inWindow()} of ${windowEvents} under way`;
+    const waiting = `${ledger.inWindow()} of ${window} under way`;
     showProgress(`${label}  ${Math.ceil(leftMs / 1000)} s  ${rate.toFixed(0)}/s  ${waiting}`);
   }
 }
