@@ -152,6 +152,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     inFlight: () => dispatcher.inFlight,
     disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: config.minFreeDiskBytes }),
     storage: () => storageSizes(),
+    oldestSnapshotSeconds: () => oldestSnapshotSeconds(),
     descriptors: machine.descriptors.count,
     nodeName,
     lease: () => lease,
@@ -165,6 +166,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     streamLog,
     billingLock,
     sizes: storageSizes,
+    oldestSnapshotSeconds,
   } = await openStoreHere();
   const hub = createHub({ clock, log, messages: streamLog });
   const answers = createAnswers({

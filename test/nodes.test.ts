@@ -41,6 +41,23 @@ describeWithPostgres("servers on one database", () => {
     while (!(valueIn(await metricsOf(first), "postrider_database_bytes") > 0)) await Bun.sleep(50);
   });
 
+  test("say how long a transaction has kept rows from being vacuumed", async () => {
+    const database = await postgres.migrated();
+    const server = await start(database, "first");
+    const age = async () => {
+      const { text } = await server.request("GET", "/metrics");
+      return Number(/^postrider_database_oldest_snapshot_seconds (.+)$/m.exec(text)?.[1]);
+    };
+    const holder = postgres.pool(database);
+    await holder.snapshot(async ({ run }) => {
+      await run("select count(*) from tenant");
+      await run("select pg_sleep(1.1)");
+      expect(await age()).toBeGreaterThan(1);
+    });
+    // It has let go by then, or is about to.
+    while ((await age()) > 1) await Bun.sleep(20);
+  });
+
   test("are listed to the operator, by each of them", async () => {
     const database = await postgres.migrated();
     const first = await start(database, "first");

@@ -16,6 +16,7 @@ export interface MetricSources {
   inFlight(): number;
   disk(): { freeBytes: number; floorBytes: number };
   storage(): { databaseBytes: number; logBytes: number };
+  oldestSnapshotSeconds(): Promise<number>;
   descriptors(): Descriptors | null;
   /** What people know this server by. */
   nodeName: string;
@@ -161,6 +162,10 @@ export function createMetrics(sources: MetricSources) {
   const diskFloor = gauge("postrider_disk_floor_bytes", "Free disk space below which no events are accepted.");
   const databaseSize = gauge("postrider_database_bytes", "Size of the database, excluding its write-ahead log.");
   const logSize = gauge("postrider_database_log_bytes", "Size of the database's write-ahead log.");
+  const oldestSnapshot = gauge(
+    "postrider_database_oldest_snapshot_seconds",
+    "Age of the oldest open transaction with a snapshot of a shared database; what changes meanwhile cannot be vacuumed.",
+  );
   const nodes = gauge("postrider_nodes", "Servers that share the database and are alive, this one included.");
   const sinceBeat = gauge(
     "postrider_node_lease_seconds",
@@ -232,6 +237,7 @@ export function createMetrics(sources: MetricSources) {
       const { databaseBytes, logBytes } = sources.storage();
       databaseSize.set(databaseBytes);
       logSize.set(logBytes);
+      oldestSnapshot.set(await sources.oldestSnapshotSeconds());
       const lease = sources.lease();
       nodes.set(Math.max(1, lease.living().length));
       sinceBeat.set(lease.sinceBeatMs() / 1000);

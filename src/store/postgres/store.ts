@@ -34,6 +34,7 @@ import { migrate, migrations } from "./migrations.ts";
 import { heedMoveMark } from "./move-mark.ts";
 import { createNumbers } from "./numbers.ts";
 import { createOwnNode } from "./own-node.ts";
+import { oldestSnapshotSeconds } from "./oldest-snapshot.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
 import { createPool, type Pool, type PoolOptions } from "./pool.ts";
@@ -247,6 +248,7 @@ export async function openPostgresStore({
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     // The log is all databases' of the server, and only its administrators may see how long it is.
     sizes: () => ({ databaseBytes: size.bytes(), logBytes: 0 }),
+    oldestSnapshotSeconds: () => oldestSnapshotSeconds(pool),
   };
 
   async function end(): Promise<void> {
