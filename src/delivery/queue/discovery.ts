@@ -43,7 +43,8 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
   }
 
   function logFailure(error: unknown): void {
-    log.write("error", "delivery.load_failed", { error: error instanceof Error ? error.message : String(error) });
+    const message = error instanceof Error ? error.message : String(error);
+    log.write(stopped ? "warn" : "error", "delivery.load_failed", { error: message });
   }
 
   function look(): void {

@@ -217,7 +217,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
         },
         (error: unknown) => {
-          log.write("error", "delivery.load_failed", { error: describe(error) });
+          log.write(stopping ? "warn" : "error", "delivery.load_failed", { error: describe(error) });
           expect(queue, now + loadRetryMs);
         },
       )
