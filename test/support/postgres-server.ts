@@ -105,9 +105,11 @@ function fastFolder(): string {
 export const startFastServer = (): Promise<OwnServer> =>
   startServer({ fsync: "off", full_page_writes: "off", max_connections: "200" }, fastFolder());
 
-/** One that syncs to disk, as in earnest. @param place where its folder is made */
-export const startDurableServer = (place: string, settings: Readonly<Record<string, string>>): Promise<OwnServer> =>
-  startServer(settings, place);
+/** One that keeps what it has acknowledged, as the program asks of it. @param place where its folder is made */
+export const startDurableServer = (
+  place = tmpdir(),
+  settings: Readonly<Record<string, string>> = {},
+): Promise<OwnServer> => startServer({ max_connections: "200", ...settings }, place);
 
 const folderName = /^postrider-pg-(\d+)-/;
 

@@ -1,21 +1,28 @@
 import { tmpdir } from "node:os";
 import { systemClock as clock } from "../../../lib/clock.ts";
+import { UsageError } from "../../arguments.ts";
 import { type Command, jsonFlag } from "../../command.ts";
 import type { Io } from "../../io.ts";
 import { conduct } from "../rig/conduct.ts";
 import { dirFlag, makeFolder, readCount, readSeed, seedFlag } from "../rig/options.ts";
 import { counted } from "../rig/report.ts";
 import type { CrashFigures } from "./figures.ts";
-import { crashPairs } from "./report.ts";
+import { createNodesRun } from "./nodes-run.ts";
+import { crashPairs, nodesPlan } from "./report.ts";
 import { type CrashProgress, crashSettings, createCrashRun } from "./run.ts";
 
 const defaultCycles = 50;
+const databaseFlag = "--database-url";
+const nodesFlag = "--nodes";
+const defaultNodes = 4;
 
 export const crashCommand: Command = {
   words: ["selftest", "crash"],
   operands: [],
   flags: [
     { name: "--cycles", value: "N", doc: `How many times to kill the server (default ${defaultCycles}).` },
+    { name: databaseFlag, value: "URL", doc: "Test several servers on this PostgreSQL database, which must be empty." },
+    { name: nodesFlag, value: "N", doc: `How many servers share the database (default ${defaultNodes}).` },
     seedFlag,
     { ...dirFlag, doc: "Where to create the temporary folder (default: the system's temporary directory)." },
     jsonFlag,
@@ -26,27 +33,46 @@ that receive them and replays in progress; kills it with SIGKILL at random momen
 restarts it on the same folder. In the end every acknowledged event must be stored and
 delivered, byte for byte and with a valid signature, and nothing else may be. Nothing leaves
 the machine, and your settings are not read. Exit code 0: every check passed. 1: a check
-failed; the folder is kept, and the seed reproduces the timing of the kills and the traffic.`,
+failed; the folder is kept, and the seed reproduces the timing of the kills and the traffic.
+
+With --database-url several servers share that database, and some of them are killed or
+stand still for up to 25 s, while clients go on with the others: those must take over
+within 25 s, and attempt nothing that another server is attempting. A cycle takes about
+25 s. What the test has stored stays in the database.`,
   async run({ flags }, io) {
     const cycles = readCount(flags, "--cycles", defaultCycles);
     const seed = readSeed(flags);
+    const url = flags.get(databaseFlag);
+    const nodes = readCount(flags, nodesFlag, defaultNodes);
+    if (url === undefined && flags.has(nodesFlag)) {
+      throw new UsageError(`${nodesFlag} needs a database that they share. Try: ${databaseFlag} postgres://…`);
+    }
     const folder = makeFolder(flags.get(dirFlag.name) ?? tmpdir());
+    const asJson = flags.has(jsonFlag.name);
+    const onProgress = showProgress(cycles, io);
+    const command = `postrider selftest crash --cycles ${cycles} --seed ${seed}`;
+    if (url !== undefined) {
+      const database = { url, mishaps: null };
+      const trial = createNodesRun({ nodes, database, cycles, seed, folder, clock, onProgress });
+      const again = `${command} --nodes ${nodes} ${databaseFlag} …`;
+      return conduct(nodesPlan({ cycles, seed, folder, command: again, trial }), io, asJson);
+    }
     const plan = {
       title: "Crash test",
-      command: `postrider selftest crash --cycles ${cycles} --seed ${seed}`,
+      command,
       seed,
       folder,
-      trial: createCrashRun({ cycles, seed, dataDir: folder, clock, onProgress: showProgress(cycles, io) }),
+      trial: createCrashRun({ cycles, seed, dataDir: folder, clock, onProgress }),
       settings: crashSettings,
       verdict: ({ acknowledged }: CrashFigures) =>
         `Nothing was lost: ${counted(acknowledged, "acknowledged event")}, ${counted(cycles, "kill")}.`,
       pairs: crashPairs,
     };
-    return conduct(plan, io, flags.has(jsonFlag.name));
+    return conduct(plan, io, asJson);
   },
 };
 
-const showProgress =
+export const showProgress =
   (cycles: number, io: Io) =>
   ({ cycles: done, acknowledged, delivered, faults }: CrashProgress): void =>
     io.progress(

@@ -1,22 +1,16 @@
-import { createLedgerFigures, type Ledger, type LedgerFigures } from "../rig/ledger.ts";
+import { createLedgerFigures, type LedgerFigures } from "../rig/ledger.ts";
 import { createReplayFigures, type ReplayFigures } from "./replays.ts";
+import type { AuditFigures, Cast, Round } from "./round.ts";
 
 /** What a crash test has counted. */
-export interface CrashFigures extends LedgerFigures, Cast {
+export interface CrashFigures extends LedgerFigures, AuditFigures, Cast {
   cycles: number;
   /** Servers killed before they listened. */
   killedStarting: number;
-  /** Events and event records that are there in the end. */
-  stored: number;
-  records: number;
-  /** Records that end FAILED, as they must, because their webhook refuses everything. */
-  failed: number;
   /** Requests whose answer a crash has swallowed, and how many of them are stored all the same. */
   unanswered: number;
   unansweredStored: number;
   verifiedSignatures: number;
-  /** Attempts that arrived and are in no record: they were under way at a crash. */
-  unrecordedAttempts: number;
   /** Most duplicates that one crash has caused. */
   worstDuplicates: number;
   /** How many attempts can be under way at once. */
@@ -27,12 +21,32 @@ export interface CrashFigures extends LedgerFigures, Cast {
   backend: string;
 }
 
-/** Who takes part in a round. */
-export interface Cast {
-  readonly accounts: number;
-  readonly webhooks: number;
-  readonly clients: number;
+/** What a crash test of several nodes has counted besides. */
+export interface NodesFigures extends CrashFigures {
+  readonly nodes: number;
+  kills: number;
+  freezes: number;
+  /** Those so long that a lease may have run out. */
+  longFreezes: number;
+  databaseKills: number;
+  cuts: number;
+  /** Webhooks whose removal was answered while a mishap was under way. */
+  removals: number;
+  /** From the death of nodes to the end of all that was on its way then. */
+  takeoverMs: number[];
 }
+
+export const createNodesFigures = (cast: Cast, webhookConcurrency: number, nodes: number): NodesFigures => ({
+  ...createCrashFigures(cast, webhookConcurrency * nodes),
+  nodes,
+  kills: 0,
+  freezes: 0,
+  longFreezes: 0,
+  databaseKills: 0,
+  cuts: 0,
+  removals: 0,
+  takeoverMs: [],
+});
 
 export function createCrashFigures(cast: Cast, webhookConcurrency: number): CrashFigures {
   return {
@@ -56,11 +70,11 @@ export function createCrashFigures(cast: Cast, webhookConcurrency: number): Cras
 }
 
 /** Adds a round that has ended. A crash that has caused more duplicates than attempts can be under way is a fault. */
-export function addRound(figures: CrashFigures, ledger: Ledger, replays: ReplayFigures): void {
+export function addRound(figures: CrashFigures, { accounts, ledger, replays }: Round): void {
   add(figures, ledger.figures);
-  add(figures.replays, replays);
-  for (const { fate, events } of ledger.requests) {
-    if (fate !== "open") continue;
+  add(figures.replays, replays.figures);
+  for (const { account, fate, events } of ledger.requests) {
+    if (fate !== "open" || !accounts.includes(account)) continue;
     figures.unanswered += 1;
     figures.unansweredStored += events.every(({ eventId }) => eventId !== null) ? 1 : 0;
   }

@@ -1,7 +1,7 @@
 import { ingestedAtMs, parseEventId } from "../../../lib/id.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import type { Random } from "../../../lib/random.ts";
-import { type Account, type Api, WrongAnswer } from "../rig/account.ts";
+import { type Account, type Api, outage, WrongAnswer } from "../rig/account.ts";
 import { type Ledger, tallyKey } from "../rig/ledger.ts";
 
 /** Bulk replays of one account that run while the server is killed, one after another. */
@@ -143,7 +143,7 @@ export function createReplayDriver(account: Account, ledger: Ledger, random: Ran
         for (let n = unfinished.length; n < unfinishedAtOnce; n++) await ask(api);
       } catch (error) {
         // Anything but an answer means that the server was killed meanwhile.
-        if (error instanceof WrongAnswer) ledger.fault(error.message);
+        if (error instanceof WrongAnswer && error.status !== outage) ledger.fault(error.message);
       }
     },
     unfinished: async (api) => (await list(api)).filter(isUnfinished).length,

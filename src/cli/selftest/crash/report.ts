@@ -1,7 +1,9 @@
 import { formatDuration } from "../../../lib/duration.ts";
+import type { Plan } from "../rig/conduct.ts";
 import { percentile } from "../rig/machine.ts";
 import { counted, grouped, type Pair } from "../rig/report.ts";
-import type { CrashFigures } from "./figures.ts";
+import type { CrashFigures, NodesFigures } from "./figures.ts";
+import { nodesSettings } from "./nodes-run.ts";
 import { crashSettings } from "./run.ts";
 
 /** The figures of a crash test, for people. */
@@ -54,3 +56,45 @@ export function crashPairs(figures: CrashFigures): Pair[] {
     ],
   ];
 }
+
+/** The figures of a crash test of several nodes, for people. */
+export function nodesPairs(figures: NodesFigures): Pair[] {
+  const { kills, freezes, longFreezes, databaseKills, cuts, takeoverMs } = figures;
+  const alike = crashPairs(figures).filter(([name]) => !onlyOfOne.includes(name));
+  return [
+    [
+      "Mishaps",
+      `${grouped(figures.cycles)} cycles with ${figures.nodes} nodes: ${counted(kills, "node")} killed, ` +
+        `${counted(freezes, "pause")} of 1 to 25 s (${longFreezes} of more than 9 s), ` +
+        `${counted(databaseKills, "crash", "crashes")} of the database, ${counted(cuts, "connection")} cut`,
+    ],
+    [
+      "Load",
+      `${figures.clients} clients of ${figures.accounts} accounts with ${figures.webhooks} webhooks, changed every ` +
+        `${nodesSettings.cyclesInRound} cycles; ${nodesSettings.webhookConcurrency} deliveries at once to a webhook`,
+    ],
+    ...alike,
+    ["Overlaps", `${grouped(figures.overlaps)} attempts began while one of the same delivery was under way`],
+    [
+      "Takeover",
+      `after ${formatDuration(percentile(takeoverMs, 50))} (p50), ${formatDuration(Math.max(0, ...takeoverMs))} at most, ` +
+        "all that was on its way at a kill had gone on",
+    ],
+    ["Removals", `${counted(figures.removals, "webhook")} removed during mishaps, and nothing came to them afterwards`],
+  ];
+}
+
+const onlyOfOne: readonly string[] = ["Kills", "Load"];
+
+export interface NodesPlanOptions extends Pick<Plan<NodesFigures>, "seed" | "folder" | "command" | "trial"> {
+  readonly cycles: number;
+}
+
+export const nodesPlan = ({ cycles, ...rest }: NodesPlanOptions): Plan<NodesFigures> => ({
+  title: "Crash test of several nodes",
+  ...rest,
+  settings: nodesSettings,
+  verdict: ({ acknowledged }) =>
+    `Nothing was lost: ${counted(acknowledged, "acknowledged event")}, ${counted(cycles, "cycle")}.`,
+  pairs: nodesPairs,
+});

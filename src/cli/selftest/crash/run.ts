@@ -4,18 +4,14 @@ import { operatorTokenFile } from "../../../data-dir.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
 import { examineStore } from "../../../store/open.ts";
-import { type Account, type Api, createApi, logIn, type Manner, openAccount } from "../rig/account.ts";
-import { auditAccount, countEnded, countIn, type Ended, whenSettled } from "../rig/audit.ts";
+import { type Api, createApi, logIn } from "../rig/account.ts";
+import { countEnded } from "../rig/audit.ts";
 import type { Trial } from "../rig/conduct.ts";
-import { connect } from "../rig/connection.ts";
-import { statusIn } from "../rig/http-message.ts";
 import { createFaults, createLedger, type Ledger, noteFault } from "../rig/ledger.ts";
-import { createPayload } from "../rig/payload.ts";
 import { type Server, startServer } from "../rig/server.ts";
 import { startSwitchboard } from "../rig/switchboard.ts";
-import { createTraffic, eventIdsIn, type Traffic, writeIngestRequest } from "../rig/traffic.ts";
 import { addRound, type CrashFigures, createCrashFigures } from "./figures.ts";
-import { createReplayDriver, type ReplayDriver } from "./replays.ts";
+import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
 
 /** What is done to the server; the report prints it beside the figures. */
 export const crashSettings = {
@@ -35,20 +31,6 @@ export const crashSettings = {
   retrySchedule: "100ms,300ms,1s,2s,4s,8s",
 } as const;
 
-/** The accounts of a round. The history of the last one is delivered again and again. */
-const cast: readonly { manners: readonly Manner[]; clients: number; batches: boolean }[] = [
-  { manners: ["steady"], clients: 5, batches: true },
-  { manners: ["steady", "unsteady", "refusing"], clients: 5, batches: true },
-  { manners: ["steady", "unsteady", "slow"], clients: 3, batches: false },
-  { manners: ["steady"], clients: 1, batches: false },
-];
-
-/**
- * Events of the account with the replays, before the first crash: so many that queueing them takes a while, in which kills
- * fall. In requests of a size that a request may have.
- */
-const history = { requests: 4, events: 500 } as const;
-
 export interface CrashProgress {
   readonly cycles: number;
   readonly acknowledged: number;
@@ -65,13 +47,6 @@ export interface CrashOptions {
   onProgress(progress: CrashProgress): void;
 }
 
-interface Round {
-  readonly accounts: readonly Account[];
-  readonly ledger: Ledger;
-  readonly traffic: Traffic;
-  readonly replays: ReplayDriver;
-}
-
 /**
  * Kills the server again and again while clients send, webhooks receive and replays run, starts it again on the same
  * folder, and holds it to its promises. A seed repeats the moments of the kills and what is sent; how threads and
@@ -81,16 +56,9 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
   const faults = createFaults();
   const random = createRandom(seed);
   const switchboard = startSwitchboard(clock, fork(random), faults);
-  const figures = createCrashFigures(
-    {
-      accounts: cast.length,
-      webhooks: cast.flatMap(({ manners }) => manners).length,
-      clients: cast.reduce((sum, { clients }) => sum + clients, 0),
-    },
-    crashSettings.webhookConcurrency,
-  );
+  const figures = createCrashFigures(cast, crashSettings.webhookConcurrency);
   /** Accounts of earlier rounds, and the records they have for good. */
-  const settled: { account: Account; ended: Ended }[] = [];
+  const settled: Settled[] = [];
   const settings = {
     POSTRIDER_RETRY_SCHEDULE: crashSettings.retrySchedule,
     POSTRIDER_WEBHOOK_CONCURRENCY: String(crashSettings.webhookConcurrency),
@@ -125,43 +93,11 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     const ledger = createLedger(faults);
     const { api, port, server: first } = await start(ledger);
     const operatorToken = readFileSync(join(dataDir, operatorTokenFile), "utf8").trim();
-    const accounts: Account[] = [];
-    for (const { manners } of cast) {
-      const hooks = switchboard.newHooks(manners);
-      const account = await openAccount(api, { hooks, receiverUrl: switchboard.url, operatorToken });
-      switchboard.connect(account, ledger);
-      accounts.push(account);
-    }
-    await sendHistory(port, ledger, accounts.at(-1) as Account);
+    const { window } = crashSettings;
+    const isOutage = () => false;
+    const round = await openRound({ api, port, operatorToken, ledger, switchboard, random, window, isOutage });
     await crash(first);
-    const clients = accounts.flatMap((account, i) => {
-      const { clients: count, batches } = cast[i] ?? { clients: 0, batches: false };
-      return Array.from({ length: count }, () => ({ account, batches }));
-    });
-    const traffic = createTraffic({
-      ledger,
-      clients,
-      random: fork(random),
-      window: crashSettings.window,
-      onRefusal: ({ account }, { startLine, body }) =>
-        ledger.fault(`an event of ${account.id} was refused with ${startLine}: ${body}`),
-    });
-    const replays = createReplayDriver(accounts.at(-1) as Account, ledger, fork(random));
-    return { accounts, ledger, traffic, replays };
-  }
-
-  async function sendHistory(port: number, ledger: Ledger, account: Account): Promise<void> {
-    const connection = await connect(port);
-    for (let n = 0; n < history.requests; n++) {
-      const payloads = Array.from({ length: history.events }, (_, i) =>
-        createPayload(random, ledger.figures.sent + i + 1),
-      );
-      const request = ledger.add(account, payloads, writeIngestRequest(account, payloads, true, null), null);
-      const answer = await connection?.send(request.bytes);
-      if (!answer || statusIn(answer) !== 202) throw new Error(`a batch was answered with ${answer?.startLine}`);
-      ledger.acknowledged(request, eventIdsIn(answer));
-    }
-    connection?.close();
+    return round;
   }
 
   async function killStarting(ledger: Ledger | null, longestMs: number): Promise<void> {
@@ -195,26 +131,11 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     await Promise.all([ended, replaying]);
   }
 
-  /** Lets all come to its end, and compares the books. */
-  async function endRound({ accounts, ledger, traffic, replays }: Round): Promise<void> {
-    const { api, port, server: last } = await start(ledger);
-    await traffic.repeat(port);
-    const left = await whenSettled(clock, ledger, async () => {
-      const pending = await Promise.all(accounts.map((account) => countIn(api, "PENDING", account)));
-      return pending.reduce((sum, count) => sum + count, await replays.unfinished(api));
-    });
-    if (left > 0) ledger.fault(`${left} deliveries and replays are unfinished and no longer progress`);
-    for (const account of accounts) {
-      const audited = await auditAccount(api, account, ledger, switchboard.url);
-      settled.push({ account, ended: audited.ended });
-      figures.stored += audited.eventIds.length;
-      figures.records += audited.ended.DELIVERED + audited.ended.FAILED;
-      figures.failed += audited.ended.FAILED;
-      figures.unrecordedAttempts += audited.unrecordedAttempts;
-      if (account === accounts.at(-1)) await replays.audit(api, audited.eventIds);
-    }
+  async function endRound(round: Round): Promise<void> {
+    const { api, port, server: last } = await start(round.ledger);
+    settled.push(...(await auditRound(round, { api, port, clock, hooksUrl: switchboard.url }, figures)));
     await crash(last);
-    addRound(figures, ledger, replays.figures);
+    addRound(figures, round);
     figures.verifiedSignatures = switchboard.verified;
   }
 

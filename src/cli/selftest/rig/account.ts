@@ -39,8 +39,17 @@ export interface Api {
   read(path: string, token: string): Promise<string>;
 }
 
+/** Status of a server that has lost its database. */
+export const outage = 503;
+
 export class WrongAnswer extends Error {
   override readonly name = "WrongAnswer";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
 }
 
 export function createApi(base: string): Api {
@@ -53,7 +62,10 @@ export function createApi(base: string): Api {
     const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
     const answer = await call(base + path, { method, headers, body });
     if (answer.status === expected) return answer;
-    throw new WrongAnswer(`${method} ${path} answered ${answer.status} instead of ${expected}: ${answer.body}`);
+    throw new WrongAnswer(
+      answer.status,
+      `${method} ${path} answered ${answer.status} instead of ${expected}: ${answer.body}`,
+    );
   }
 
   return {

@@ -22,6 +22,8 @@ export interface SentRequest {
 /** All deliveries of one event to one webhook. */
 export interface RecordTally {
   arrivals: number;
+  /** Those that have no answer yet, and whose connections stand. */
+  underWay: number;
   /** Those that got an answer for good, by replay label ("" for none). */
   readonly concluded: Map<string, { times: number; life: number }>;
 }
@@ -33,6 +35,8 @@ export interface RecordTally {
 export interface Ledger {
   /** Which start of the server is running: what arrives belongs to it. */
   life: number;
+  /** A server has stood still for longer than its lease, or may still do what it had begun before. */
+  mayOverlap: boolean;
   readonly figures: LedgerFigures;
   /** By webhook path and event id, see `tallyKey`. */
   readonly tallies: ReadonlyMap<string, RecordTally>;
@@ -42,12 +46,17 @@ export interface Ledger {
   add(account: Account, payloads: readonly Buffer[], bytes: Buffer, idempotencyKey: string | null): SentRequest;
   acknowledged(request: SentRequest, eventIds: readonly string[]): void;
   refused(request: SentRequest): void;
-  /** Notes a delivery that is whole and genuine, before it is answered. */
-  received(delivery: ReceivedEvent, status: number): void;
+  /**
+   * Notes a delivery that is whole and genuine, before it is answered.
+   * @returns to be called when it was
+   */
+  received(delivery: ReceivedEvent, status: number): () => void;
   tally(path: string, eventId: string): RecordTally;
   eventIdOf(payload: Uint8Array): string | null;
   /** Resolves when fewer deliveries of the account's acknowledged events than this are on their way. */
   whenOnTheWayBelow(account: Account, count: number): Promise<void>;
+  /** Tallies of the acknowledged deliveries of these accounts that have no answer for good. */
+  onTheWay(accounts: readonly Account[]): RecordTally[];
   fault(text: string): void;
   readonly faults: Faults;
 }
@@ -62,6 +71,8 @@ export interface LedgerFigures {
   /** Answered with 2xx. */
   delivered: number;
   duplicates: number;
+  /** Attempts that began while another one of the same delivery was under way. */
+  overlaps: number;
 }
 
 export const createLedgerFigures = (): LedgerFigures => ({
@@ -72,6 +83,7 @@ export const createLedgerFigures = (): LedgerFigures => ({
   arrivals: 0,
   delivered: 0,
   duplicates: 0,
+  overlaps: 0,
 });
 
 export interface ReceivedEvent {
@@ -118,7 +130,7 @@ export function createLedger(faults: Faults): Ledger {
 
   function tally(path: string, eventId: string): RecordTally {
     const key = tallyKey(path, eventId);
-    const found = tallies.get(key) ?? { arrivals: 0, concluded: new Map() };
+    const found = tallies.get(key) ?? { arrivals: 0, underWay: 0, concluded: new Map() };
     tallies.set(key, found);
     return found;
   }
@@ -158,26 +170,38 @@ export function createLedger(faults: Faults): Ledger {
     }
   }
 
-  function received({ account, path, eventId, payload, label }: ReceivedEvent, status: number): void {
+  function received({ account, path, eventId, payload, label }: ReceivedEvent, status: number): () => void {
     const event = byHash.get(hashOf(payload));
     if (!event) {
       fault(`${eventId} arrived with a payload of ${payload.length} bytes that nobody sent`);
-      return;
+      return () => {};
     }
     if (event.request.account !== account) {
       fault(`${eventId} of ${event.request.account.id} arrived at a webhook of ${account.id}`);
-      return;
+      return () => {};
     }
     name(event, eventId, "a delivery");
     const record = tally(path, eventId);
     record.arrivals += 1;
     figures.arrivals += 1;
-    if (!isForGood(status)) return;
+    if (record.underWay > 0) noteOverlap(eventId, path);
+    record.underWay += 1;
+    const ended = () => {
+      record.underWay -= 1;
+    };
+    if (!isForGood(status)) return ended;
     figures.delivered += isAcknowledgement(status) ? 1 : 0;
     if (record.concluded.size === 0 && event.request.fate === "acknowledged") move(account, -1);
     const before = record.concluded.get(label);
     if (before) noteDuplicate(before.life, eventId, path);
     record.concluded.set(label, { times: (before?.times ?? 0) + 1, life: ledger.life });
+    return ended;
+  }
+
+  /** Only a server that stood still can have begun an attempt that another one did not know of. */
+  function noteOverlap(eventId: string, path: string): void {
+    figures.overlaps += 1;
+    if (!ledger.mayOverlap) fault(`two attempts of ${eventId} at ${path} were under way at once`);
   }
 
   /** Again after a crash is what "at least once" allows; again without one is not. */
@@ -190,6 +214,7 @@ export function createLedger(faults: Faults): Ledger {
 
   const ledger: Ledger = {
     life: 0,
+    mayOverlap: false,
     figures,
     tallies,
     requests,
@@ -216,6 +241,14 @@ export function createLedger(faults: Faults): Ledger {
       figures.refused += 1;
     },
     eventIdOf: (payload) => byHash.get(hashOf(payload))?.eventId ?? null,
+    onTheWay(accounts) {
+      return requests
+        .filter(({ fate, account }) => fate === "acknowledged" && accounts.includes(account))
+        .flatMap(({ account, events }) =>
+          events.flatMap(({ eventId }) => account.hooks.map(({ path }) => tally(path, eventId ?? ""))),
+        )
+        .filter(({ concluded }) => concluded.size === 0);
+    },
     whenOnTheWayBelow: (account, count) =>
       new Promise((resolve) => {
         const look = () => {

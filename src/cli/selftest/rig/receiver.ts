@@ -25,9 +25,13 @@ export interface Answer {
   readonly status: number;
   /** Given after so long, by the clock; or when the promise is kept. */
   readonly after: number | Promise<void>;
+  /** Told when it is given, or can no longer be. */
+  onEnd?(): void;
 }
 
 interface Peer {
+  /** Answers that are still to be given. */
+  readonly owed: Set<Answer>;
   read(chunk: Uint8Array): void;
 }
 
@@ -48,17 +52,28 @@ export function startReceiver(clock: Clock, receive: (arrival: Arrival) => Answe
       socket.write(answerTo(204));
       return;
     }
-    const { status, after } = receive({ path, headers, body });
-    if (after === 0) return void socket.write(answerTo(status));
+    const answer = receive({ path, headers, body });
+    const { after } = answer;
+    socket.data.owed.add(answer);
+    if (after === 0) {
+      give(socket, answer);
+      return;
+    }
     const due = typeof after === "number" ? sleep(clock, after) : after;
-    void due.then(() => {
-      if (open.has(socket)) socket.write(answerTo(status));
-    });
+    void due.then(() => give(socket, answer));
+  }
+
+  function give(socket: Socket<Peer>, answer: Answer): void {
+    if (!socket.data.owed.delete(answer)) return;
+    socket.write(answerTo(answer.status));
+    answer.onEnd?.();
   }
 
   function leave(socket: Socket<Peer>): void {
     open.delete(socket);
     asking.delete(socket);
+    for (const { onEnd } of socket.data.owed) onEnd?.();
+    socket.data.owed.clear();
     for (const look of [...waiting]) look();
   }
 
@@ -67,7 +82,7 @@ export function startReceiver(clock: Clock, receive: (arrival: Arrival) => Answe
     port: 0,
     socket: {
       open(socket) {
-        socket.data = { read: createMessageReader((message) => take(socket, message)) };
+        socket.data = { owed: new Set(), read: createMessageReader((message) => take(socket, message)) };
         open.add(socket);
       },
       data: (socket, chunk) => socket.data.read(chunk),

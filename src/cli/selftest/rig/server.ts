@@ -11,6 +11,9 @@ export interface Server {
   readonly ended: Promise<void>;
   /** `kill -9`. */
   kill(): Promise<void>;
+  /** Stops the process where it stands; what others send it waits. */
+  freeze(): void;
+  thaw(): void;
   /** Asks it to end, as an operator does. Resolves with its exit code. */
   stop(): Promise<number | null>;
 }
@@ -27,6 +30,10 @@ export interface ServerOptions {
   readonly settings: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly faults: Faults;
+  /** The program as a command line. @default this very program */
+  readonly program?: readonly string[];
+  /** Whether a line of the log that tells of an error is no fault. @default none is */
+  isExpected?(line: string): boolean;
 }
 
 /** In the executable all modules lie in a file system of its own. */
@@ -36,10 +43,17 @@ const command = isCompiled ? [process.execPath] : [process.execPath, join(import
 const keptErrorChars = 2_000;
 
 /** Starts the server on a free port. An end that nobody asked for, and every line of the log that tells of an error, is a fault. */
-export function startServer({ dataDir, settings, clock, faults }: ServerOptions): Server {
+export function startServer({
+  dataDir,
+  settings,
+  clock,
+  faults,
+  program = command,
+  isExpected,
+}: ServerOptions): Server {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const startedAt = clock.monotonicMs();
-  const child = Bun.spawn([...command, "serve"], {
+  const child = Bun.spawn([...program, "serve"], {
     cwd: dataDir,
     env: { ...withoutOurs(process.env), ...settings, POSTRIDER_DATA_DIR: dataDir, POSTRIDER_PORT: "0" },
     stdin: "ignore",
@@ -53,7 +67,7 @@ export function startServer({ dataDir, settings, clock, faults }: ServerOptions)
   ready.catch(() => {});
 
   function takeLine(line: string): void {
-    if (line.includes('"level":"error"')) noteFault(faults, `the server logged ${line}`);
+    if (line.includes('"level":"error"') && !isExpected?.(line)) noteFault(faults, `the server logged ${line}`);
     if (!line.includes('"event":"server.started"')) return;
     const { url } = JSON.parse(line) as { url: string };
     resolve({ port: Number(new URL(url).port), afterMs: clock.monotonicMs() - startedAt });
@@ -91,6 +105,8 @@ export function startServer({ dataDir, settings, clock, faults }: ServerOptions)
       child.kill("SIGKILL");
       await ended;
     },
+    freeze: () => child.kill("SIGSTOP"),
+    thaw: () => child.kill("SIGCONT"),
     async stop() {
       isAsked = true;
       child.kill("SIGTERM");

@@ -11,6 +11,8 @@ export interface Switchboard extends Pick<Receiver, "url" | "whenDrained" | "sto
   newHooks(manners: readonly Manner[]): Hook[];
   /** From now on deliveries to the account's webhooks are noted in the ledger. */
   connect(account: Account, ledger: Ledger): void;
+  /** From now on a delivery to it is a fault. */
+  remove(hook: Hook): void;
   /** Deliveries with a valid signature so far. */
   readonly verified: number;
   /** Until it is opened again, slow webhooks do not answer at all. */
@@ -23,12 +25,17 @@ function answerOf(manner: Manner, isFirst: boolean): number {
 }
 
 /** How late a slow webhook answers, at most. */
-const slowestMs = 80;
+const byDefault = { slowestMs: 80 } as const;
 
 /** The status of a webhook that wants nothing. */
 export const refusal = 410;
 
-export function startSwitchboard(clock: Clock, random: Random, faults: Faults): Switchboard {
+export function startSwitchboard(
+  clock: Clock,
+  random: Random,
+  faults: Faults,
+  { slowestMs }: { slowestMs: number } = byDefault,
+): Switchboard {
   const lines = new Map<string, { account: Account; hook: Hook; ledger: Ledger }>();
   let hooks = 0;
   let verified = 0;
@@ -49,9 +56,9 @@ export function startSwitchboard(clock: Clock, random: Random, faults: Faults): 
     verified += 1;
     const isFirst = ledger.tally(hook.path, delivery.eventId).arrivals === 0;
     const status = answerOf(hook.manner, isFirst);
-    ledger.received(delivery, status);
-    if (hook.manner !== "slow") return { status, after: 0 };
-    return { status, after: held ?? random.between(0, slowestMs) };
+    const onEnd = ledger.received(delivery, status);
+    if (hook.manner !== "slow") return { status, after: 0, onEnd };
+    return { status, after: held ?? random.between(0, slowestMs), onEnd };
   }
 
   const receiver = startReceiver(clock, receive);
@@ -67,6 +74,7 @@ export function startSwitchboard(clock: Clock, random: Random, faults: Faults): 
     connect(account, ledger) {
       for (const hook of account.hooks) lines.set(hook.path, { account, hook, ledger });
     },
+    remove: ({ path }) => void lines.delete(path),
     get verified() {
       return verified;
     },

@@ -1,3 +1,4 @@
+import { type Clock, sleep } from "../../../lib/clock.ts";
 import { fork, type Random } from "../../../lib/random.ts";
 import type { Account } from "./account.ts";
 import { type Connection, connect } from "./connection.ts";
@@ -9,6 +10,8 @@ import { createPayload } from "./payload.ts";
 export interface Traffic {
   /** Sends until the server goes away. */
   run(port: number): Run;
+  /** Sends to one of several servers after the other, to the next one when one goes away. */
+  roam(options: RoamOptions): Roaming;
   /** Only repeats what was sent last under an idempotency key. */
   repeat(port: number): Promise<void>;
 }
@@ -24,6 +27,21 @@ export interface Run {
   hangUp(): void;
 }
 
+export interface RoamOptions {
+  readonly clock: Clock;
+  /** Of a server that listens; null: there is none now. */
+  pickPort(): number | null;
+  /** Of a client between two requests. */
+  pauseMs(): number;
+}
+
+export interface Roaming {
+  /** Closes the connections to a server that is gone, see `Run`. */
+  leave(port: number): void;
+  /** Resolves when every request under way has its answer. */
+  stop(): Promise<void>;
+}
+
 export interface TrafficOptions {
   readonly ledger: Ledger;
   /** One entry for each client. */
@@ -31,7 +49,7 @@ export interface TrafficOptions {
   readonly random: Random;
   /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
   readonly window: number;
-  /** What an answer other than 202 means. */
+  /** What an answer other than 202 means. Without any, the fate of the request is open. */
   onRefusal(request: SentRequest, answer: Message): void;
 }
 
@@ -40,6 +58,8 @@ const repeatedAfterwards = 3;
 const keyedShare = 0.3;
 const batchShare = 0.2;
 const largestBatch = 50;
+/** A client that has lost its server waits for so long before it asks another. */
+const betweenServersMs = 50;
 
 export function createTraffic({ ledger, clients, random, window, onRefusal }: TrafficOptions): Traffic {
   const senders = clients.map((client) => createSender(client, fork(random)));
@@ -76,37 +96,64 @@ export function createTraffic({ ledger, clients, random, window, onRefusal }: Tr
         if (connection) await repeat(connection);
         connection?.close();
       },
-      async run(port: number, onAnswer: () => void, open: Set<Connection>): Promise<void> {
+      /** Sends until the connection is closed, or it is told to stop. */
+      async run(
+        port: number,
+        open: Map<Connection, number>,
+        onAnswer: () => unknown,
+        stopped: Promise<void> = new Promise(() => {}),
+      ): Promise<void> {
         const connection = await connect(port);
         if (connection === null) return;
-        open.add(connection);
-        if (!(await repeat(connection))) return;
+        open.set(connection, port);
         let isOpen = true;
-        const closed = connection.closed.then(() => {
+        const ended = Promise.race([connection.closed, stopped]).then(() => {
           isOpen = false;
         });
-        for (;;) {
-          await Promise.race([ledger.whenOnTheWayBelow(account, window), closed]);
-          if (!isOpen) return;
+        if (!(await repeat(connection))) return;
+        while (isOpen) {
+          await Promise.race([ledger.whenOnTheWayBelow(account, window), ended]);
+          if (!isOpen) break;
           const request = compose();
           if (request.idempotencyKey !== null && keyed.push(request) > repeatedAfterwards) keyed.shift();
-          if (!(await exchange(connection, request))) return;
-          onAnswer();
+          if (!(await exchange(connection, request))) break;
+          await onAnswer();
         }
+        open.delete(connection);
+        connection.close();
       },
     };
+  }
+
+  function closeThose(open: ReadonlyMap<Connection, number>, gone?: number): void {
+    for (const [connection, port] of open) if (gone === undefined || port === gone) connection.close();
   }
 
   return {
     run(port) {
       const { promise: flowing, resolve } = Promise.withResolvers<void>();
-      const open = new Set<Connection>();
-      const ended = Promise.all(senders.map((sender) => sender.run(port, resolve, open))).then(() => resolve());
+      const open = new Map<Connection, number>();
+      const ended = Promise.all(senders.map((sender) => sender.run(port, open, resolve))).then(() => resolve());
+      return { flowing, ended, hangUp: () => closeThose(open) };
+    },
+    roam({ clock, pickPort, pauseMs }) {
+      const open = new Map<Connection, number>();
+      const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
+      let isStopped = false;
+      const pause = (ms: number) => Promise.race([sleep(clock, ms), stopped]);
+      const ended = senders.map(async (sender) => {
+        while (!isStopped) {
+          const port = pickPort();
+          if (port !== null) await sender.run(port, open, () => pause(pauseMs()), stopped);
+          await pause(betweenServersMs);
+        }
+      });
       return {
-        flowing,
-        ended,
-        hangUp() {
-          for (const connection of open) connection.close();
+        leave: (port) => closeThose(open, port),
+        async stop() {
+          isStopped = true;
+          stop();
+          await Promise.all(ended);
         },
       };
     },

@@ -1,0 +1,180 @@
+import { type Clock, sleep } from "../../../lib/clock.ts";
+import { createRandom, fork } from "../../../lib/random.ts";
+import { logIn, outage } from "../rig/account.ts";
+import { countEnded } from "../rig/audit.ts";
+import type { Trial } from "../rig/conduct.ts";
+import { statusIn } from "../rig/http-message.ts";
+import { createFaults, createLedger, noteFault } from "../rig/ledger.ts";
+import { startSwitchboard } from "../rig/switchboard.ts";
+import type { Roaming } from "../rig/traffic.ts";
+import { addRound, createNodesFigures, type NodesFigures } from "./figures.ts";
+import { createMishaps } from "./mishaps.ts";
+import { apiOf, createNodes, type TestNode } from "./nodes.ts";
+import { watchRemoval } from "./removal.ts";
+import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
+import { type CrashProgress, crashSettings } from "./run.ts";
+import type { SharedDatabase } from "./shared-database.ts";
+
+/** What is done to nodes; the report prints it beside the figures. */
+export const nodesSettings = {
+  ...crashSettings,
+  /** A cycle ends when all has gone on: a lease and more. */
+  cyclesInRound: 10,
+  /** A slow webhook answers so late, at most. */
+  slowestMs: 400,
+  /** In so many cycles something else happens before the first mishap is over. */
+  secondShare: 0.5,
+  secondWithinMs: 22_000,
+  /** Clients send as fast as they can before a mishap, and with such pauses while it lasts. */
+  shortestPauseMs: 200,
+  longestPauseMs: 800,
+} as const;
+
+const expectedErrors = ['"event":"delivery.load_failed"', '"event":"delivery.broken"'];
+
+export interface NodesRunOptions {
+  readonly nodes: number;
+  readonly database: SharedDatabase;
+  readonly cycles: number;
+  readonly seed: number;
+  readonly folder: string;
+  readonly clock: Clock;
+  /** See `ServerOptions`. */
+  readonly program?: readonly string[];
+  /** Called after every cycle. */
+  onProgress(progress: CrashProgress): void;
+}
+
+/**
+ * Several servers on one database: some are killed, or stand still, or lose their database, while the clients go on with the
+ * others. In every cycle one node is left alone, so that somebody is there who takes over.
+ */
+export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
+  const { nodes: count, database, cycles, seed, folder, clock, program, onProgress } = options;
+  const faults = createFaults();
+  const random = createRandom(seed);
+  const switchboard = startSwitchboard(clock, fork(random), faults, nodesSettings);
+  const figures = createNodesFigures(cast, nodesSettings.webhookConcurrency, count);
+  figures.backend = "PostgreSQL";
+  const settled: Settled[] = [];
+  const settings = {
+    POSTRIDER_RETRY_SCHEDULE: nodesSettings.retrySchedule,
+    POSTRIDER_WEBHOOK_CONCURRENCY: String(nodesSettings.webhookConcurrency),
+    POSTRIDER_MIN_FREE_DISK: "0",
+    POSTRIDER_PAYMENTS: "off",
+    POSTRIDER_LOG_LEVEL: "info",
+    POSTRIDER_LOG_FORMAT: "json",
+  };
+  // A node that has lost its database, or stood still until it was declared dead, says so.
+  const isExpected = (line: string) =>
+    (database.mishaps !== null || figures.freezes > 0) && expectedErrors.some((event) => line.includes(event));
+  const nodes = createNodes({
+    count,
+    folder,
+    databaseUrl: database.url,
+    settings,
+    clock,
+    faults,
+    isExpected,
+    ...(program && { program }),
+  });
+  let isBusy = false;
+
+  const pick = () => random.pick(nodes.listening() as [TestNode, ...TestNode[]]);
+  const pickPort = () => (nodes.listening().length > 0 ? pick().port : null);
+  const pauseMs = () => (isBusy ? 0 : random.between(nodesSettings.shortestPauseMs, nodesSettings.longestPauseMs));
+
+  function beginRound(): Promise<Round> {
+    const ledger = createLedger(faults);
+    ledger.life = 1;
+    const { window } = nodesSettings;
+    const first = pick();
+    const { operatorToken } = nodes;
+    const beginning = { api: apiOf(first), port: first.port ?? 0, operatorToken, ledger, switchboard, random, window };
+    // Whether it was stored is judged at the end.
+    return openRound({ ...beginning, isOutage: (answer) => statusIn(answer) === outage });
+  }
+
+  async function runCycle({ accounts, ledger, replays }: Round, roaming: Roaming): Promise<void> {
+    const mishaps = createMishaps({
+      database: database.mishaps,
+      accounts,
+      ledger,
+      roaming,
+      figures,
+      random: fork(random),
+      clock,
+    });
+    const [survivor, ...others] = shuffled(nodes.all);
+    const atOnce = random.between(1, Math.max(1, others.length - 1));
+    isBusy = true;
+    await sleep(clock, random.between(nodesSettings.shortestLifeMs, nodesSettings.longestLifeMs));
+    const removal = watchRemoval(nodes, { ledger, switchboard, random: fork(random), clock });
+    await mishaps.happen(others.slice(0, atOnce));
+    isBusy = false;
+    if (random.chance(nodesSettings.secondShare)) {
+      await sleep(clock, random.between(0, nodesSettings.secondWithinMs));
+      await mishaps.happen(others.slice(atOnce, atOnce + 1));
+    }
+    await mishaps.whenOver();
+    figures.removals += (await removal) ? 1 : 0;
+    await replays.look(apiOf(survivor ?? pick()));
+  }
+
+  function shuffled(all: readonly TestNode[]): TestNode[] {
+    return all
+      .map((node) => ({ node, at: random.next() }))
+      .sort((a, b) => a.at - b.at)
+      .map(({ node }) => node);
+  }
+
+  async function endRound(round: Round): Promise<void> {
+    const last = pick();
+    const place = { api: apiOf(last), port: last.port ?? 0, clock, hooksUrl: switchboard.url };
+    settled.push(...(await auditRound(round, place, figures)));
+    addRound(figures, round);
+    figures.verifiedSignatures = switchboard.verified;
+  }
+
+  async function auditTheWhole(): Promise<void> {
+    for (const { account, ended } of settled) {
+      const api = apiOf(pick());
+      account.session = await logIn(api, account);
+      const found = await countEnded(api, account);
+      if (Bun.deepEquals(found, ended)) continue;
+      noteFault(faults, `LOST: ${account.id} had ${JSON.stringify(ended)} and now has ${JSON.stringify(found)}`);
+    }
+    const codes = await Promise.all(nodes.all.map((node) => node.stop()));
+    for (const code of codes) if (code !== 0) noteFault(faults, `when asked to stop, a server exited with ${code}`);
+  }
+
+  return {
+    figures,
+    faults,
+    async run() {
+      for (const node of nodes.all) figures.restartMs.push(await node.start());
+      while (figures.cycles < cycles) {
+        const round = await beginRound();
+        const roaming = round.traffic.roam({ clock, pickPort, pauseMs });
+        const some = Math.min(cycles - figures.cycles, nodesSettings.cyclesInRound);
+        for (let n = 0; n < some; n++) {
+          await runCycle(round, roaming);
+          figures.cycles += 1;
+          onProgress({
+            cycles: figures.cycles,
+            acknowledged: figures.acknowledged + round.ledger.figures.acknowledged,
+            delivered: figures.delivered + round.ledger.figures.delivered,
+            faults: faults.count,
+          });
+        }
+        await roaming.stop();
+        await endRound(round);
+      }
+      await auditTheWhole();
+    },
+    async end() {
+      await nodes.end();
+      switchboard.stop();
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import type { Clock } from "../../../lib/clock.ts";
+import { fork, type Random } from "../../../lib/random.ts";
+import { type Account, type Api, type Manner, openAccount } from "../rig/account.ts";
+import { auditAccount, countIn, type Ended, whenSettled } from "../rig/audit.ts";
+import { connect } from "../rig/connection.ts";
+import { type Message, statusIn } from "../rig/http-message.ts";
+import type { Ledger, SentRequest } from "../rig/ledger.ts";
+import { createPayload } from "../rig/payload.ts";
+import type { Switchboard } from "../rig/switchboard.ts";
+import { createTraffic, eventIdsIn, type Traffic, writeIngestRequest } from "../rig/traffic.ts";
+import { createReplayDriver, type ReplayDriver } from "./replays.ts";
+
+/** Accounts that live for some cycles, until all has ended and the books are compared. */
+export interface Round {
+  readonly accounts: readonly Account[];
+  readonly ledger: Ledger;
+  readonly traffic: Traffic;
+  readonly replays: ReplayDriver;
+}
+
+/** Who takes part in a round. */
+export interface Cast {
+  readonly accounts: number;
+  readonly webhooks: number;
+  readonly clients: number;
+}
+
+/** The accounts of a round. The history of the last one is delivered again and again. */
+const roles: readonly { manners: readonly Manner[]; clients: number; batches: boolean }[] = [
+  { manners: ["steady"], clients: 5, batches: true },
+  { manners: ["steady", "unsteady", "refusing"], clients: 5, batches: true },
+  { manners: ["steady", "unsteady", "slow"], clients: 3, batches: false },
+  { manners: ["steady"], clients: 1, batches: false },
+];
+
+export const cast: Cast = {
+  accounts: roles.length,
+  webhooks: roles.flatMap(({ manners }) => manners).length,
+  clients: roles.reduce((sum, { clients }) => sum + clients, 0),
+};
+
+/**
+ * Events of the account with the replays, before the first crash: so many that queueing them takes a while, in which kills
+ * fall. In requests of a size that a request may have.
+ */
+const history = { requests: 4, events: 500 } as const;
+
+/** Of the server that a round begins on. */
+export interface Beginning {
+  readonly api: Api;
+  readonly port: number;
+  readonly operatorToken: string;
+  readonly ledger: Ledger;
+  readonly switchboard: Switchboard;
+  readonly random: Random;
+  /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
+  readonly window: number;
+  /** Whether an answer other than 202 only leaves the fate of a request open. */
+  isOutage(answer: Message): boolean;
+}
+
+export async function openRound(beginning: Beginning): Promise<Round> {
+  const { api, port, operatorToken, ledger, switchboard, random, window, isOutage } = beginning;
+  const accounts: Account[] = [];
+  for (const { manners } of roles) {
+    const hooks = switchboard.newHooks(manners);
+    const account = await openAccount(api, { hooks, receiverUrl: switchboard.url, operatorToken });
+    switchboard.connect(account, ledger);
+    accounts.push(account);
+  }
+  await sendHistory(port, ledger, accounts.at(-1) as Account, random);
+  const clients = accounts.flatMap((account, i) => {
+    const { clients: count, batches } = roles[i] ?? { clients: 0, batches: false };
+    return Array.from({ length: count }, () => ({ account, batches }));
+  });
+  const onRefusal = ({ account }: SentRequest, answer: Message) => {
+    if (isOutage(answer)) return;
+    ledger.fault(`an event of ${account.id} was refused with ${answer.startLine}: ${answer.body}`);
+  };
+  const traffic = createTraffic({ ledger, clients, random: fork(random), window, onRefusal });
+  const replays = createReplayDriver(accounts.at(-1) as Account, ledger, fork(random));
+  return { accounts, ledger, traffic, replays };
+}
+
+async function sendHistory(port: number, ledger: Ledger, account: Account, random: Random): Promise<void> {
+  const connection = await connect(port);
+  for (let n = 0; n < history.requests; n++) {
+    const payloads = Array.from({ length: history.events }, (_, i) =>
+      createPayload(random, ledger.figures.sent + i + 1),
+    );
+    const request = ledger.add(account, payloads, writeIngestRequest(account, payloads, true, null), null);
+    const answer = await connection?.send(request.bytes);
+    if (!answer || statusIn(answer) !== 202) throw new Error(`a batch was answered with ${answer?.startLine}`);
+    ledger.acknowledged(request, eventIdsIn(answer));
+  }
+  connection?.close();
+}
+
+/** Accounts of earlier rounds, and the records they have for good. */
+export interface Settled {
+  readonly account: Account;
+  readonly ended: Ended;
+}
+
+/** What the audits of all rounds have counted. */
+export interface AuditFigures {
+  /** Events and event records that are there in the end. */
+  stored: number;
+  records: number;
+  /** Records that end FAILED, as they must, because their webhook refuses everything. */
+  failed: number;
+  /** Attempts that arrived and are in no record: they were under way at a crash. */
+  unrecordedAttempts: number;
+}
+
+/** Lets all come to its end, and compares the books. */
+export async function auditRound(
+  { accounts, ledger, traffic, replays }: Round,
+  { api, port, clock, hooksUrl }: { api: Api; port: number; clock: Clock; hooksUrl: string },
+  figures: AuditFigures,
+): Promise<Settled[]> {
+  await traffic.repeat(port);
+  const left = await whenSettled(clock, ledger, async () => {
+    const pending = await Promise.all(accounts.map((account) => countIn(api, "PENDING", account)));
+    return pending.reduce((sum, count) => sum + count, await replays.unfinished(api));
+  });
+  if (left > 0) ledger.fault(`${left} deliveries and replays are unfinished and no longer progress`);
+  const settled: Settled[] = [];
+  for (const account of accounts) {
+    const audited = await auditAccount(api, account, ledger, hooksUrl);
+    settled.push({ account, ended: audited.ended });
+    figures.stored += audited.eventIds.length;
+    figures.records += audited.ended.DELIVERED + audited.ended.FAILED;
+    figures.failed += audited.ended.FAILED;
+    figures.unrecordedAttempts += audited.unrecordedAttempts;
+    if (account === accounts.at(-1)) await replays.audit(api, audited.eventIds);
+  }
+  return settled;
+}
