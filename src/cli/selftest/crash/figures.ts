@@ -61,6 +61,7 @@ export function createCrashFigures(cast: Cast, webhookConcurrency: number): Cras
     unansweredStored: 0,
     verifiedSignatures: 0,
     unrecordedAttempts: 0,
+    lateAttempts: 0,
     worstDuplicates: 0,
     mostInFlight: cast.webhooks * webhookConcurrency,
     replays: createReplayFigures(),

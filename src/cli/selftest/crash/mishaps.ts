@@ -5,6 +5,7 @@ import type { Ledger, RecordTally } from "../rig/ledger.ts";
 import type { Roaming } from "../rig/traffic.ts";
 import type { NodesFigures } from "./figures.ts";
 import type { TestNode } from "./nodes.ts";
+import type { Outages } from "./outages.ts";
 import type { DatabaseMishaps } from "./shared-database.ts";
 
 /** What happens to nodes and their database, and what is expected of those that are left. */
@@ -21,8 +22,11 @@ export interface MishapsOptions {
   readonly ledger: Ledger;
   readonly roaming: Roaming;
   readonly figures: NodesFigures;
+  readonly outages: Outages;
   readonly random: Random;
   readonly clock: Clock;
+  /** Told of what happens. */
+  tell(text: string): void;
 }
 
 /** So long after the death of a node its deliveries have gone on; after one of the database, once it is back. */
@@ -44,7 +48,7 @@ const cutsAtOnce = 5;
 const killedStartingShare = 0.1;
 
 export function createMishaps(options: MishapsOptions): Mishaps {
-  const { database, accounts, ledger, roaming, figures, random, clock } = options;
+  const { database, accounts, ledger, roaming, figures, outages, random, clock, tell } = options;
   const underWay = new Set<Promise<void>>();
   /** By the monotonic clock: when all must have gone on. */
   let dueAt = 0;
@@ -84,6 +88,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       await sleep(clock, lookEveryMs);
     }
     const now = clock.monotonicMs();
+    tell(`all that was on its way ${Math.round(now - since)} ms ago has gone on`);
     if (now > dueAt) ledger.fault(`deliveries went on ${Math.round(now - dueAt)} ms too late after a mishap`);
     if (measures && own === count && left.length > 0) figures.takeoverMs.push(now - since);
   }
@@ -97,9 +102,11 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       figures.killedStarting += 1;
     }
     figures.restartMs.push(await node.start());
+    tell(`${node.name} is back`);
   }
 
   async function kill(node: TestNode): Promise<void> {
+    tell(`${node.name} is killed`);
     const port = await node.kill();
     if (port !== null) roaming.leave(port);
   }
@@ -127,13 +134,19 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     expectBy(takeoverMs);
     run(watchTakeover(left, false));
     run(beginNextLife());
+    tell(`${victim.name} stands still for ${Math.round(ms)} ms`);
+    // What it was about to write or to hear is late, and the server may have ended its connections.
+    const goesOn = outages.begin();
     victim.freeze();
     await sleep(clock, Math.min(ms, leaseLeftMs));
     if (ms > leaseLeftMs) {
       ledger.mayOverlap = true;
+      ledger.hasStoodStill = true;
       await sleep(clock, ms - leaseLeftMs);
     }
     victim.thaw();
+    goesOn();
+    tell(`${victim.name} goes on`);
     // What it had under way when it stood still may be made again by now, from here or from elsewhere.
     ledger.life += 1;
     run(beginNextLife());
@@ -151,9 +164,13 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     isDatabaseUp = promise;
     expectBy(longestOutageMs + patienceMs);
     run(beginNextLife());
+    tell("the database is killed");
+    const isOver = outages.begin();
     await kill();
     await sleep(clock, random.between(0, longestOutageMs));
     await start();
+    isOver();
+    tell("the database is back");
     resolve();
     dueAt = 0;
     expectBy(takeoverMs + inTouchAgainMs);
@@ -162,11 +179,14 @@ export function createMishaps(options: MishapsOptions): Mishaps {
 
   async function cut({ cut }: DatabaseMishaps): Promise<void> {
     const left = ledger.onTheWay(accounts);
+    tell(`${cutsAtOnce} connections are cut`);
+    const isOver = outages.begin();
     for (let n = 0; n < cutsAtOnce; n++) {
       figures.cuts += 1;
       cut(random.chance(0.5) ? "request" : "answer");
       await sleep(clock, random.between(0, lookEveryMs));
     }
+    isOver();
     expectBy(takeoverMs + inTouchAgainMs);
     await watchTakeover(left, false);
   }

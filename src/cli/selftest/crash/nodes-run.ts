@@ -1,4 +1,7 @@
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Clock, sleep } from "../../../lib/clock.ts";
+import { formatIso } from "../../../lib/iso-time.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
 import { logIn, outage } from "../rig/account.ts";
 import { countEnded } from "../rig/audit.ts";
@@ -10,6 +13,7 @@ import type { Roaming } from "../rig/traffic.ts";
 import { addRound, createNodesFigures, type NodesFigures } from "./figures.ts";
 import { createMishaps } from "./mishaps.ts";
 import { apiOf, createNodes, type TestNode } from "./nodes.ts";
+import { createOutages } from "./outages.ts";
 import { watchRemoval } from "./removal.ts";
 import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
 import { type CrashProgress, crashSettings } from "./run.ts";
@@ -30,7 +34,8 @@ export const nodesSettings = {
   longestPauseMs: 800,
 } as const;
 
-const expectedErrors = ['"event":"delivery.load_failed"', '"event":"delivery.broken"'];
+/** In the folder: what was done, and when. */
+const journalFile = "mishaps.log";
 
 export interface NodesRunOptions {
   readonly nodes: number;
@@ -65,9 +70,7 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     POSTRIDER_LOG_LEVEL: "info",
     POSTRIDER_LOG_FORMAT: "json",
   };
-  // A node that has lost its database, or stood still until it was declared dead, says so.
-  const isExpected = (line: string) =>
-    (database.mishaps !== null || figures.freezes > 0) && expectedErrors.some((event) => line.includes(event));
+  const outages = createOutages(clock);
   const nodes = createNodes({
     count,
     folder,
@@ -75,7 +78,7 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     settings,
     clock,
     faults,
-    isExpected,
+    isExpected: outages.isExpected,
     ...(program && { program }),
   });
   let isBusy = false;
@@ -102,8 +105,10 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
       ledger,
       roaming,
       figures,
+      outages,
       random: fork(random),
       clock,
+      tell: (text) => appendFileSync(join(folder, journalFile), `${formatIso(clock.now())} ${text}\n`),
     });
     const [survivor, ...others] = shuffled(nodes.all);
     const atOnce = random.between(1, Math.max(1, others.length - 1));

@@ -18,7 +18,7 @@ export interface Nodes {
 }
 
 export interface TestNode {
-  readonly index: number;
+  readonly name: string;
   /** Null while it does not listen. */
   readonly port: number | null;
   readonly isFrozen: boolean;
@@ -54,8 +54,9 @@ export function createNodes({ count, folder, databaseUrl, settings, ...rest }: N
     let server: Server | null = null;
     let port: number | null = null;
     let isFrozen = false;
+    const name = `node-${index + 1}`;
     return {
-      index,
+      name,
       get port() {
         return port;
       },
@@ -63,7 +64,6 @@ export function createNodes({ count, folder, databaseUrl, settings, ...rest }: N
         return isFrozen;
       },
       async start() {
-        const name = `node-${index + 1}`;
         server = startServer({
           dataDir: dataDirOf(index),
           settings: { ...shared, POSTRIDER_NODE_NAME: name },

@@ -74,7 +74,11 @@ export function nodesPairs(figures: NodesFigures): Pair[] {
         `${nodesSettings.cyclesInRound} cycles; ${nodesSettings.webhookConcurrency} deliveries at once to a webhook`,
     ],
     ...alike,
-    ["Overlaps", `${grouped(figures.overlaps)} attempts began while one of the same delivery was under way`],
+    [
+      "Leases",
+      `${counted(figures.lateAttempts, "attempt")} recorded beside another one of the same delivery, since a node stood still; ` +
+        `${grouped(figures.overlaps)} began while another one was under way`,
+    ],
     [
       "Takeover",
       `after ${formatDuration(percentile(takeoverMs, 50))} (p50), ${formatDuration(Math.max(0, ...takeoverMs))} at most, ` +

@@ -111,6 +111,8 @@ export interface AuditFigures {
   failed: number;
   /** Attempts that arrived and are in no record: they were under way at a crash. */
   unrecordedAttempts: number;
+  /** Attempts that a pause of a server made late: another one of the same delivery is in the record as well. */
+  lateAttempts: number;
 }
 
 /** Lets all come to its end, and compares the books. */
@@ -133,6 +135,7 @@ export async function auditRound(
     figures.records += audited.ended.DELIVERED + audited.ended.FAILED;
     figures.failed += audited.ended.FAILED;
     figures.unrecordedAttempts += audited.unrecordedAttempts;
+    figures.lateAttempts += audited.lateAttempts;
     if (account === accounts.at(-1)) await replays.audit(api, audited.eventIds);
   }
   return settled;

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import type { Account, Api } from "./account.ts";
-import { type Ledger, type RecordTally, tallyKey, toldFaults } from "./ledger.ts";
+import { isForGood, type Ledger, type RecordTally, tallyKey, toldFaults } from "./ledger.ts";
 import { refusal } from "./switchboard.ts";
 
 /** What the server says of an event's delivery (specification, "Event record"). */
@@ -51,6 +51,8 @@ export async function countIn(api: Api, state: string, { session: token }: Accou
 }
 
 const pollEveryMs = 50;
+/** A server begins no attempt when less is left of its lease. */
+const leaseLeftMs = 11_000;
 /** Longer than any pause between attempts: when nothing at all has moved for so long, nothing will. */
 const patienceMs = 60_000;
 
@@ -80,6 +82,17 @@ export interface Audited {
   readonly ended: Ended;
   /** Attempts that arrived and are in no record: they were under way when the server was killed. */
   readonly unrecordedAttempts: number;
+  /** Attempts of one delivery that are in its record beside another one that ended it, see `auditRepetition`. */
+  readonly lateAttempts: number;
+}
+
+/** A record that came more often than attempts of it were cut. */
+interface Repetition {
+  readonly eventId: string;
+  readonly path: string;
+  /** Answers for good that were not the first one. */
+  readonly duplicates: number;
+  readonly unrecorded: number;
 }
 
 /**
@@ -88,32 +101,41 @@ export interface Audited {
  * - nothing is stored that was not sent, byte for byte, and each event has one record for each webhook, in the one state
  *   that the webhook's answers mean;
  * - every record was delivered, and no delivery is of an event that is not stored;
- * - an attempt that is not in the record was under way at a crash; each can be the cause of one duplicate, and nothing
- *   else can;
+ * - an attempt that is not in the record was under way at a crash; each can be the cause of one duplicate. So can what a
+ *   server had under way as it stood still, see `auditRepetition`. Nothing else can;
  * - what the server counts beside the rows is what the rows are.
  */
 export async function auditAccount(api: Api, account: Account, ledger: Ledger, hooksUrl: string): Promise<Audited> {
   const records = await listRecords(api, account);
-  const audited = auditRecords(account, records, ledger, hooksUrl);
+  const { repetitions, ...audited } = auditRecords(account, records, ledger, hooksUrl);
   const { session: token } = account;
+  let lateAttempts = 0;
+  for (const repetition of repetitions) {
+    lateAttempts += await auditRepetition(api, account, repetition, ledger, hooksUrl);
+  }
   const me = await api.send<{ events_this_month: number }>("GET", "/v1/tenants/me", 200, { token });
   const found = { ...(await countEnded(api, account)), events: me.events_this_month };
   const expected = { ...audited.ended, events: audited.eventIds.length };
   if (!Bun.deepEquals(found, expected)) {
     ledger.fault(`${account.id} reports ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`);
   }
-  return audited;
+  return { ...audited, lateAttempts };
 }
 
-export function auditRecords(
+interface AuditedRecords extends Omit<Audited, "lateAttempts"> {
+  readonly repetitions: readonly Repetition[];
+}
+
+function auditRecords(
   account: Account,
   records: readonly ListedRecord[],
   ledger: Ledger,
   hooksUrl: string,
-): Audited {
+): AuditedRecords {
   const byEvent = Map.groupBy(records, ({ eventId }) => eventId);
   auditRequests(account, byEvent, ledger);
   auditOrder(account, records, ledger);
+  const repetitions: Repetition[] = [];
   let unrecordedAttempts = 0;
   const ended: Ended = { DELIVERED: 0, FAILED: 0 };
   const manners = new Map(account.hooks.map(({ path, manner }) => [hooksUrl + path, manner]));
@@ -125,7 +147,7 @@ export function auditRecords(
     }
     for (const record of own) {
       const state = manners.get(record.targetWebhook) === "refusing" ? "FAILED" : "DELIVERED";
-      unrecordedAttempts += auditRecord(record, state, ledger, hooksUrl);
+      unrecordedAttempts += auditRecord(record, state, ledger, hooksUrl, repetitions);
       ended[state] += 1;
     }
   }
@@ -134,7 +156,7 @@ export function auditRecords(
     const [path = "", eventId = ""] = key.split(" ");
     if (paths.has(path) && !byEvent.has(eventId)) ledger.fault(`${eventId} was delivered to ${path} but is not stored`);
   }
-  return { eventIds: [...byEvent.keys()].reverse(), ended, unrecordedAttempts };
+  return { eventIds: [...byEvent.keys()].reverse(), ended, unrecordedAttempts, repetitions };
 }
 
 function auditRequests(account: Account, stored: ReadonlyMap<string, unknown>, ledger: Ledger): void {
@@ -170,7 +192,13 @@ function auditOrder(account: Account, records: readonly ListedRecord[], ledger: 
 }
 
 /** @returns its attempts that are not recorded */
-function auditRecord(record: ListedRecord, expected: keyof Ended, ledger: Ledger, hooksUrl: string): number {
+function auditRecord(
+  record: ListedRecord,
+  expected: keyof Ended,
+  ledger: Ledger,
+  hooksUrl: string,
+  repetitions: Repetition[],
+): number {
   const { eventId, state, targetWebhook, errorReason, errorCode, statusCode, attempts, payload } = record;
   const path = targetWebhook.slice(hooksUrl.length);
   const tally = ledger.tallies.get(tallyKey(path, eventId));
@@ -188,12 +216,61 @@ function auditRecord(record: ListedRecord, expected: keyof Ended, ledger: Ledger
   const unrecorded = (tally?.arrivals ?? 0) - attempts;
   if (unrecorded < 0) ledger.fault(`${eventId} has ${-unrecorded} attempts in its record that ${path} never received`);
   const duplicates = times.reduce((sum, n) => sum + n - 1, 0);
-  if (duplicates > Math.max(0, unrecorded)) {
-    ledger.fault(
-      `${eventId} arrived ${duplicates} times too often at ${path}, with ${unrecorded} attempts interrupted by a crash`,
-    );
-  }
+  if (duplicates > Math.max(0, unrecorded)) repetitions.push({ eventId, path, duplicates, unrecorded });
   return Math.max(0, unrecorded);
 }
 
 const timesIn = (tally: RecordTally | undefined) => [...(tally?.concluded.values() ?? [])].map(({ times }) => times);
+
+interface ListedAttempt {
+  readonly targetWebhook: string;
+  readonly number: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+  readonly replayGroupId: string | null;
+}
+
+/**
+ * What a server that stood still had under way is in the log, too, and explains a duplicate, in one of two ways:
+ * - its answer came, but the time for it was over when the server went on: it is there as unanswered;
+ * - the server had its answer, but its lease had run out when it came to record it, so that another one has begun the next:
+ *   both are there, and between their beginnings lies what must be left of a lease for an attempt to begin.
+ * @returns how many there are
+ */
+async function auditRepetition(
+  api: Api,
+  account: Account,
+  { eventId, path, duplicates, unrecorded }: Repetition,
+  ledger: Ledger,
+  hooksUrl: string,
+): Promise<number> {
+  const token = account.session;
+  const listed = await api.send<ListedAttempt[]>("GET", `/v1/events/${eventId}/attempts`, 200, { token });
+  const attempts = listed.filter(({ targetWebhook }) => targetWebhook === hooksUrl + path);
+  const late = ledger.hasStoodStill ? countLate(attempts) : 0;
+  if (duplicates <= Math.max(0, unrecorded) + late) return late;
+  const log = attempts.map(
+    ({ number, startedAt, durationMs, statusCode, errorCode, replayGroupId }) =>
+      `${number}: ${startedAt} ${durationMs} ms ${statusCode ?? errorCode} ${replayGroupId ?? ""}`,
+  );
+  ledger.fault(
+    `${eventId} arrived ${duplicates} times too often at ${path}, with ${unrecorded} attempts interrupted by a crash ` +
+      `and ${late} by a pause (${log.join("; ")})`,
+  );
+  return late;
+}
+
+function countLate(attempts: readonly ListedAttempt[]): number {
+  const unanswered = attempts.filter(({ errorCode }) => errorCode === "timeout").length;
+  const runs = Map.groupBy(attempts, ({ replayGroupId }) => replayGroupId);
+  const overtaken = [...runs.values()].map((run) => {
+    const endings = run
+      .filter(({ statusCode }) => statusCode !== null && isForGood(statusCode))
+      .map(({ startedAt }) => Date.parse(startedAt))
+      .sort((a, b) => a - b);
+    return endings.filter((at, i) => i > 0 && at - (endings[i - 1] ?? at) >= leaseLeftMs).length;
+  });
+  return unanswered + overtaken.reduce((sum, count) => sum + count, 0);
+}

@@ -37,6 +37,8 @@ export interface Ledger {
   life: number;
   /** A server has stood still for longer than its lease, or may still do what it had begun before. */
   mayOverlap: boolean;
+  /** A server has stood still for so long that its attempts may have run out of time, or its lease. */
+  hasStoodStill: boolean;
   readonly figures: LedgerFigures;
   /** By webhook path and event id, see `tallyKey`. */
   readonly tallies: ReadonlyMap<string, RecordTally>;
@@ -102,7 +104,8 @@ export interface Faults {
 }
 
 /** Nothing is sent again after it (specification, "Acknowledgement and retry rules"). */
-const isForGood = (status: number) => isAcknowledgement(status) || (status >= 400 && status < 500 && status !== 429);
+export const isForGood = (status: number) =>
+  isAcknowledgement(status) || (status >= 400 && status < 500 && status !== 429);
 const isAcknowledgement = (status: number) => status >= 200 && status < 300;
 
 export const toldFaults = 20;
@@ -215,6 +218,7 @@ export function createLedger(faults: Faults): Ledger {
   const ledger: Ledger = {
     life: 0,
     mayOverlap: false,
+    hasStoodStill: false,
     figures,
     tallies,
     requests,

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../lib/clock.ts";
 import { type Faults, noteFault } from "./ledger.ts";
@@ -42,6 +42,9 @@ const command = isCompiled ? [process.execPath] : [process.execPath, join(import
 
 const keptErrorChars = 2_000;
 
+/** In its data directory: what its servers have said, one after the other. */
+const logFile = "server.log";
+
 /** Starts the server on a free port. An end that nobody asked for, and every line of the log that tells of an error, is a fault. */
 export function startServer({
   dataDir,
@@ -76,6 +79,7 @@ export function startServer({
   async function readLog(): Promise<void> {
     let rest = "";
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      appendFileSync(join(dataDir, logFile), text);
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) takeLine(line);

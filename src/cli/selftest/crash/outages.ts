@@ -1,0 +1,38 @@
+import type { Clock } from "../../../lib/clock.ts";
+
+/** The times in which a server may say that it did not reach its database. */
+export interface Outages {
+  /** It begins now. @returns what ends it */
+  begin(): () => void;
+  /** Whether a line of the log that tells of an error is no fault. */
+  isExpected(line: string): boolean;
+}
+
+/** A connection that was cut may be noticed at the next request, and a request fails at its deadline at the latest. */
+const noticedByMs = 30_000;
+
+/** Work that goes on by itself when the database is back. */
+const interrupted: ReadonlySet<unknown> = new Set(["delivery.load_failed", "delivery.broken", "replay.not_queued"]);
+const reasons: ReadonlySet<unknown> = new Set([
+  "The database does not answer at the moment; retry later.",
+  "The connection to the database ended before it answered, so it is not known whether it wrote",
+]);
+
+export function createOutages(clock: Clock): Outages {
+  let underWay = 0;
+  let lastEndedAt = Number.NEGATIVE_INFINITY;
+  return {
+    begin() {
+      underWay += 1;
+      return () => {
+        underWay -= 1;
+        lastEndedAt = clock.monotonicMs();
+      };
+    },
+    isExpected(line) {
+      if (underWay === 0 && clock.monotonicMs() - lastEndedAt > noticedByMs) return false;
+      const { event, error } = JSON.parse(line) as Record<string, unknown>;
+      return interrupted.has(event) && reasons.has(error);
+    },
+  };
+}
