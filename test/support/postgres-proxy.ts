@@ -12,9 +12,9 @@ export interface CuttingProxy {
   readonly url: string;
   /**
    * Cuts a connection in place of passing the next data on: a request that never arrives, or an answer that does not; the next
-   * with this text in it, if one is given.
+   * with this text in it, if one is given. Resolves when it has.
    */
-  cutNext(what: "request" | "answer", text?: string): void;
+  cutNext(what: "request" | "answer", text?: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
   const path = to.searchParams.get("path");
   const dial = () =>
     path === null ? connect(Number(to.port || port), to.hostname) : connect(join(path, `.s.PGSQL.${to.port || port}`));
-  let next: { what: "request" | "answer"; text: string } | null = null;
+  let next: { what: "request" | "answer"; text: string; resolve(): void } | null = null;
 
   const server = createServer((client) => {
     const upstream = dial();
@@ -35,6 +35,7 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
     const pass = (from: Socket, on: Socket, what: "request" | "answer") =>
       from.on("data", (data) => {
         if (next?.what !== what || !data.includes(next.text)) return void on.write(data);
+        next.resolve();
         next = null;
         cut();
       });
@@ -51,7 +52,9 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
   return {
     url: url.href,
     cutNext(what, text = "") {
-      next = { what, text };
+      const { promise, resolve } = Promise.withResolvers<void>();
+      next = { what, text, resolve };
+      return promise;
     },
     async close() {
       server.close();

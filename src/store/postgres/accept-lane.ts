@@ -6,7 +6,7 @@ import { ingestedAtMs } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
-import { type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import type { KeptTenant, KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
@@ -144,7 +144,7 @@ export function acceptLane({
       return row?.marked === 1 ? outcomesOf(new Set(numbersOf(row.taken))) : null;
     },
 
-    async recall() {
+    async recall(_requests, _batch, isOurs) {
       const taken = new Set<number>();
       for (const one of planned) {
         if (!("events" in one) || taken.has(one.tenantKey)) continue;
@@ -156,10 +156,14 @@ export function acceptLane({
         ]);
         if (found.length > 0) taken.add(one.tenantKey);
       }
-      return outcomesOf(taken);
+      const outcomes = outcomesOf(taken);
+      return isOurs ? outcomes : outcomes.map(disownedOutcome);
     },
   };
 }
+
+const disownedOutcome = (outcome: JobOutcome<LaneAcceptance>): JobOutcome<LaneAcceptance> =>
+  "result" in outcome && typeof outcome.result !== "string" ? { result: disowned(outcome.result) } : outcome;
 
 const nameOf = (tenantKey: number, key: string) => `${tenantKey} ${key}`;
 

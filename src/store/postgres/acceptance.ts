@@ -11,7 +11,7 @@ import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { isInUse, type LaneAcceptance } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
-import { type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
@@ -23,6 +23,12 @@ import { acceptLaneOf, type LaneQuota, lockQuota, spend, spentOf } from "./quota
 import * as t from "./schema.ts";
 import { overtake, uniqueViolation, type WriteTransaction } from "./writes.ts";
 
+/** What was accepted alone, and which node it has made the owner of deliveries. */
+interface AcceptedAlone {
+  readonly accepted: AcceptedEvents;
+  readonly incarnation: number;
+}
+
 /** How often a request waits for another one that finds out why their tenant was left out, before it goes alone itself. */
 const mostWaits = 2;
 
@@ -31,7 +37,7 @@ const mostWaits = 2;
  * the node keeps of the tenant and what its lane may spend, so the tenant's other requests wait for it and try once more.
  */
 export function acceptanceVerbs(
-  { writes, numbers, node }: Connection,
+  { writes, numbers, node, isNode }: Connection,
   { mayGrow }: Growth,
   { lanes, kept, underWay, holdings }: HotPaths,
 ): Pick<EventVerbs, "acceptEvents"> {
@@ -40,8 +46,10 @@ export function acceptanceVerbs(
   const renewals = new Map<number, Promise<unknown>>();
 
   /** One request, with its tenant locked: here every rule can be asked. */
-  async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedEvents> {
+  async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedAlone> {
     const { tenantKey, apiKeyId, payloads, idempotency, isAbandoned } = request;
+    const owner = node();
+    const { incarnation } = owner;
     const held = await hold(tx, tenantKey);
     const lanes = await lockQuota(tx, tenantKey);
     const submission: Submission = {
@@ -55,9 +63,10 @@ export function acceptanceVerbs(
     const { tenant, counters } = held;
     const acceptance = accept({ ...held, counters: { ...counters, ...spentOf(lanes) } }, submission, tx);
     if (acceptance.kind === "refused") throw acceptance.error;
-    if (acceptance.kind === "repeated") return repeatedAnswer(acceptance.eventIds);
+    if (acceptance.kind === "repeated") {
+      return { accepted: repeatedAnswer(acceptance.eventIds), incarnation };
+    }
 
-    const owner = node();
     const planned = planEvents(numbers, tenant, request, acceptance.records);
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);
@@ -73,7 +82,7 @@ export function acceptanceVerbs(
       await overtake(tx, new Set([tenantKey]));
     }
     if (idempotency) await remember(tx, tenantKey, idempotency, planned.accepted.eventIds);
-    return planned.accepted;
+    return { accepted: planned.accepted, incarnation };
   }
 
   async function byLane(request: AcceptRequest): Promise<LaneAcceptance> {
@@ -81,7 +90,8 @@ export function acceptanceVerbs(
     const known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
     if (!known || !isInUse(known)) return "left";
     try {
-      return await lanes.accept(request);
+      const { accepted, incarnation } = await lanes.accept(request);
+      return typeof accepted === "string" ? accepted : owned(accepted, incarnation);
     } catch (error) {
       if (sqlStateOf(error) === uniqueViolation) return "met";
       throw error;
@@ -92,7 +102,8 @@ export function acceptanceVerbs(
   const alone = (request: AcceptRequest): Promise<AcceptedEvents> =>
     oneByOne.run(request.tenantKey, async () => {
       try {
-        return owned(await underWay.run(() => writes.submit((tx) => acceptAlone(tx, request))));
+        const { accepted, incarnation } = await underWay.run(() => writes.submit((tx) => acceptAlone(tx, request)));
+        return owned(accepted, incarnation);
       } catch (error) {
         // It may be stored, with deliveries that nobody here knows of.
         if (error instanceof OutcomeUnknown) holdings.doubt(request.tenantKey);
@@ -100,7 +111,9 @@ export function acceptanceVerbs(
       }
     });
 
-  function owned(accepted: AcceptedEvents): AcceptedEvents {
+  /** An answer may come late, as after a pause of the process, or of what a lane had to find out. */
+  function owned(accepted: AcceptedEvents, incarnation: number): AcceptedEvents {
+    if (!isNode(incarnation)) return disowned(accepted);
     holdings.take(accepted.deliveries);
     return accepted;
   }
@@ -124,7 +137,7 @@ export function acceptanceVerbs(
       for (let waits = 0; ; waits++) {
         const accepted = await byLane(request);
         if (accepted === "met") return alone(request);
-        if (accepted !== "left") return owned(accepted);
+        if (accepted !== "left") return accepted;
         const renewal = renewals.get(request.tenantKey);
         if (!renewal || waits === mostWaits) return renew(request);
         await renewal;

@@ -15,4 +15,6 @@ export interface Connection {
   readonly clock: Clock;
   /** The node that this process is. @throws DomainError `unavailable` while it has to find out whether it still is one */
   node(): Node;
+  /** Whether this process is still the node that it was. */
+  isNode(incarnation: number): boolean;
 }

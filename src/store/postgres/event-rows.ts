@@ -84,6 +84,18 @@ export function planEvents(
   return { tenantKey: tenant.key, events, pending, failed, accepted };
 }
 
+/**
+ * What was accepted by a node that was declared dead before the answer came: it is stored, and its deliveries are anybody's;
+ * somebody else may be attempting them.
+ */
+export function disowned(accepted: AcceptedEvents): AcceptedEvents {
+  const refs = [...accepted.unowned, ...accepted.deliveries];
+  const unowned = [
+    ...new Map(refs.map(({ tenantKey, webhookKey }) => [webhookKey, { tenantKey, webhookKey }])).values(),
+  ];
+  return { ...accepted, deliveries: [], unowned };
+}
+
 /** To a request that was accepted before. */
 export function repeatedAnswer(eventIds: readonly string[]): AcceptedEvents {
   const id = parseEventId(eventIds[0] ?? "");

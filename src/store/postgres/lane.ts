@@ -44,8 +44,11 @@ export interface LaneOptions<Job, Result> {
   clock: Clock;
   /** Writes a batch, in one statement that begins with `markText`. @returns null when that found no row */
   write(jobs: readonly Job[], mark: MarkValues): Promise<readonly JobOutcome<Result>[] | null>;
-  /** What a batch answered that did happen, and whose answer was lost. */
-  recall(jobs: readonly Job[], batch: number): Promise<readonly JobOutcome<Result>[]>;
+  /**
+   * What a batch answered that did happen, and whose answer was lost.
+   * @param isOurs false: the node was declared dead since
+   */
+  recall(jobs: readonly Job[], batch: number, isOurs: boolean): Promise<readonly JobOutcome<Result>[]>;
   /** The node was declared dead. */
   onFenced(): void;
   /** Of each batch that was written and answered in one go. */
@@ -182,7 +185,7 @@ export function createLane<Job, Result>(options: LaneOptions<Job, Result>): Lane
       batch = found.batch;
       if (!found.isOurs) fence();
       if (found.batch < doubtful || found.batch === doubtful + 1) rejectAll(jobs, storageUnavailable("passing"));
-      else answer(jobs, await persist(() => recall(bare(jobs), doubtful)));
+      else answer(jobs, await persist(() => recall(bare(jobs), doubtful, found.isOurs)));
     } catch (error) {
       // The pool is closed, or the statement is wrong: nobody will ever know.
       rejectAll(jobs, error instanceof DomainError ? failure : error);

@@ -14,9 +14,15 @@ import { byKeys } from "./planner.ts";
 import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { type LaneSettlement, settleLane } from "./settle-lane.ts";
 
+/** What was accepted, and which node it has made the owner of deliveries. */
+export interface AcceptedByLane {
+  readonly accepted: LaneAcceptance;
+  readonly incarnation: number;
+}
+
 /** The lanes of a node by which nearly everything goes: one accepts, one settles. */
 export interface Lanes {
-  accept(request: AcceptRequest): Promise<LaneAcceptance>;
+  accept(request: AcceptRequest): Promise<AcceptedByLane>;
   settle(settlement: Settlement): Promise<LaneSettlement>;
   /** This process is another node from now on. */
   beginAt(node: Node): void;
@@ -49,6 +55,7 @@ const isHeavy = ({ payloads }: AcceptRequest): boolean =>
   payloads.length >= heavyEvents || payloads.reduce((sum, { length }) => sum + length, 0) >= heavyBytes;
 
 interface OfNode {
+  readonly incarnation: number;
   readonly accepting: Lane<AcceptRequest, LaneAcceptance>;
   readonly settling: Lane<Settlement, LaneSettlement>;
   readonly pools: readonly Pool[];
@@ -70,6 +77,7 @@ export function createLanes(options: LanesOptions): Lanes {
       return { mark, incarnation, clock, onFenced() {}, ...(onCommit && { onCommit }) };
     };
     return {
+      incarnation,
       accepting: createLane({
         pool: pools[0],
         ...own(acceptingLane),
@@ -95,7 +103,10 @@ export function createLanes(options: LanesOptions): Lanes {
   }
 
   return {
-    accept: async (request) => living().accepting.submit(request, isHeavy(request)),
+    async accept(request) {
+      const { accepting, incarnation } = living();
+      return { accepted: await accepting.submit(request, isHeavy(request)), incarnation };
+    },
     settle: async (settlement) => living().settling.submit(settlement),
 
     beginAt(node) {

@@ -33,8 +33,8 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { heedMoveMark } from "./move-mark.ts";
 import { createNumbers } from "./numbers.ts";
-import { createOwnNode } from "./own-node.ts";
 import { oldestSnapshotSeconds } from "./oldest-snapshot.ts";
+import { createOwnNode } from "./own-node.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
 import { createPool, type Pool, type PoolOptions } from "./pool.ts";
@@ -199,6 +199,7 @@ export async function openPostgresStore({
     numbers,
     clock,
     node: ownNode,
+    isNode: (incarnation) => node.current()?.incarnation === incarnation,
   };
   const hot: HotPaths = { pool: hotPool, lanes, kept, underWay, holdings };
   const gate = createGate();

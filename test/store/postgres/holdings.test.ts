@@ -36,7 +36,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
     const held = await world.delivery(tenant);
     const [webhook] = await world.store.webhooks(tenant.key);
     const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
-    proxy.cutNext("answer", a);
+    void proxy.cutNext("answer", a);
     await expect(world.store.claim(ref, world.clock.now(), 10)).rejects.toBeInstanceOf(OutcomeUnknown);
     await until(
       () => world.claim(tenant).catch(() => []),
@@ -50,7 +50,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
   test("is nobody's again: what it could not give back", async () => {
     const { proxy, world, tenant } = await setUp();
     const delivery = await world.delivery(tenant);
-    proxy.cutNext("request");
+    void proxy.cutNext("request");
     await world.store.release([delivery]);
     await until(
       () => world.claim(tenant).catch(() => []),
@@ -61,7 +61,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
   test("is nobody's again: what was accepted alone, with the answer lost", async () => {
     const { proxy, world, tenant } = await setUp();
     // The first event for a webhook goes alone, in a transaction: COMMIT is what it ends with.
-    proxy.cutNext("answer", "COMMIT\0");
+    void proxy.cutNext("answer", "COMMIT\0");
     const accepted = world.acceptOwned(tenant).catch((error) => error);
     expect(await accepted).toBeInstanceOf(OutcomeUnknown);
     await until(

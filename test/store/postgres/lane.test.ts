@@ -246,7 +246,7 @@ describeWithPostgres("a lane", () => {
     const accepted: number[] = [];
     const refused: number[] = [];
     for (let seq = 1; seq <= 200; seq++) {
-      if (seq % 2 === 0) proxy.cutNext(seq % 4 === 0 ? "request" : "answer");
+      if (seq % 2 === 0) void proxy.cutNext(seq % 4 === 0 ? "request" : "answer");
       const answer = await refusalOf(lane.submit(seq));
       if (answer === seq) accepted.push(seq);
       else refused.push(seq);

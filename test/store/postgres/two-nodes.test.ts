@@ -7,6 +7,7 @@ import { rescueExpired } from "../../../src/store/postgres/nodes.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 import { bytes, newTenant, refusalOf, settlementOf } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
@@ -17,12 +18,14 @@ describeWithPostgres("two nodes on one database", () => {
 
   async function twoNodes(given: Parameters<typeof newTenant>[0] = {}) {
     const url = await postgres.migrated();
-    const open = async () => {
+    const proxy = await createCuttingProxy(url);
+    postgres.cleanUpFirst(proxy.close);
+    const open = async (url: string) => {
       const { store } = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
       postgres.cleanUpFirst(() => store.close());
       return store;
     };
-    const stores = [await open(), await open()] as const;
+    const stores = [await open(proxy.url), await open(url)] as const;
     const made = newTenant({ urls: [a], ...given });
     const tenant = await stores[0].createTenant(made, systemClock.now());
     const accept = (store: OpenedStore["store"], count = 1) =>
@@ -38,7 +41,7 @@ describeWithPostgres("two nodes on one database", () => {
       return claims.flatMap(({ due }) => due);
     };
     const pool = postgres.pool(url);
-    return { stores, tenant, accept, claim, pool };
+    return { stores, tenant, accept, claim, pool, proxy };
   }
 
   /** As when a node was not heard of for a lease: another one declares it dead. */
@@ -108,6 +111,29 @@ describeWithPostgres("two nodes on one database", () => {
     expect(refused).toMatchObject({ kind: "unavailable" });
     expect((await claim(two)).map(({ eventId }) => eventId)).toEqual(before.flatMap(({ eventIds }) => eventIds));
     expect(await claim(one)).toEqual([]);
+  });
+
+  test("own nothing of what was accepted, when they hear of it only after they were declared dead", async () => {
+    const { stores, tenant, accept, claim, pool, proxy } = await twoNodes();
+    const [one, two] = stores;
+    await one.release((await accept(one)).deliveries);
+    expect(await claim(two)).toHaveLength(1);
+    const isCut = proxy.cutNext("answer", `{${tenant.key}}`);
+    const accepting = accept(one);
+    await isCut;
+    let isDead = false;
+    // It asks what became of the batch until it hears it.
+    const keptApart = (async () => {
+      while (!isDead) await proxy.cutNext("request", "update lane set batch = case");
+    })();
+    await declareDead(pool, 0);
+    isDead = true;
+    const { eventIds, deliveries, unowned } = await accepting;
+    await keptApart;
+    expect(eventIds).toHaveLength(1);
+    expect(deliveries).toEqual([]);
+    expect(unowned).toMatchObject([{ tenantKey: tenant.key }]);
+    expect((await claim(two)).map(({ eventId }) => eventId)).toEqual([...eventIds]);
   });
 
   test("are told when one has left, as what it gave back may have been due for long", async () => {
