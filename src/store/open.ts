@@ -1,4 +1,5 @@
 import type { OpenedStore } from "./opened.ts";
+import type { BorrowedDatabase, BorrowOptions } from "./postgres/borrowed.ts";
 import type { PostgresOptions } from "./postgres/store.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
@@ -32,3 +33,11 @@ export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgra
 
 /** Looks through a store that no server has open, as it was left, also by one that was killed. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);
+
+export type { BorrowedDatabase };
+
+/** See `BorrowedDatabase`. @throws StartupError with what to do */
+export async function borrowDatabase(options: BorrowOptions): Promise<BorrowedDatabase> {
+  const borrowed = await import("./postgres/borrowed.ts");
+  return borrowed.borrowDatabase(options);
+}

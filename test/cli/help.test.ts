@@ -36,9 +36,9 @@ describe("help", () => {
   });
 
   test.each([
-    ["help demo", "postrider demo"],
-    ["demo --help", "postrider demo"],
-    ["demo -h", "postrider demo"],
+    ["help demo", "postrider demo [flags]"],
+    ["demo --help", "postrider demo [flags]"],
+    ["demo -h", "postrider demo [flags]"],
     ["help tenant set-tier", "postrider tenant set-tier ID TIER [flags]"],
     ["tenant set-tier --help", "postrider tenant set-tier ID TIER [flags]"],
     ["tenant set-tier t1 --help", "postrider tenant set-tier ID TIER [flags]"],

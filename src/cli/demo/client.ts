@@ -5,8 +5,8 @@ import { type Call, call } from "../http-client.ts";
 export interface DemoClient {
   /** @throws Error in words for people when the status is not the expected one */
   send(method: string, path: string, expected: number, options?: { token?: string; body?: unknown }): Promise<unknown>;
-  /** Waits until the event's record has the state. */
-  whenState(eventId: string, state: string, token: string): Promise<EventRecord>;
+  /** Waits until the event's record has the state. @param patienceMs @default 15 s */
+  whenState(eventId: string, state: string, token: string, patienceMs?: number): Promise<EventRecord>;
 }
 
 export interface EventRecord {
@@ -16,9 +16,9 @@ export interface EventRecord {
   replayGroupId: string | null;
 }
 
-const pollEveryMs = 20;
+export const pollEveryMs = 20;
 /** The schedule of the demo takes a second; a machine under load gets some more. */
-const patienceMs = 15_000;
+export const usualPatienceMs = 15_000;
 
 export function createDemoClient(base: string, clock: Clock): DemoClient {
   const send: DemoClient["send"] = async (method, path, expected, { token, body } = {}) => {
@@ -30,7 +30,7 @@ export function createDemoClient(base: string, clock: Clock): DemoClient {
 
   return {
     send,
-    async whenState(eventId, state, token) {
+    async whenState(eventId, state, token, patienceMs = usualPatienceMs) {
       const deadline = clock.monotonicMs() + patienceMs;
       for (;;) {
         const [record] = (await send("GET", `/v1/events/${eventId}`, 200, { token })) as EventRecord[];

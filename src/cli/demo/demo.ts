@@ -7,26 +7,47 @@ import { openDataDir } from "../../data-dir.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { createLog } from "../../lib/log.ts";
+import { type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
 import { createNarrator } from "./narrator.ts";
 import { startDemoReceiver } from "./receiver.ts";
+import { showNodes } from "./show-nodes.ts";
 import { tellStory } from "./story.ts";
+
+const databaseFlag: Flag = {
+  name: "--database-url",
+  value: "URL",
+  doc: "Show several servers on this PostgreSQL database, which must be empty, and is emptied again.",
+};
+const defaultNodes = 3;
+const mostNodes = 8;
+const nodesFlag: Flag = {
+  name: "--nodes",
+  value: "N",
+  doc: `How many servers share it, 2 to ${mostNodes} (default ${defaultNodes}).`,
+};
 
 export const demoCommand: Command = {
   words: ["demo"],
   operands: [],
-  flags: [],
+  flags: [databaseFlag, nodesFlag],
   summary: "Show a delivery, a retry and a replay on this machine, and verify every signature",
   details: `Runs a server on a free port with a temporary folder, and a receiver on loopback. Creates
 an account, registers a webhook and sends events over HTTP: one is refused twice with 503
 and retried, one is refused with 400 and replayed. Every signature is verified with the
 published key. Nothing is left behind, nothing leaves the machine, and your settings are
-not read. Exit code 0: every check passed.`,
-  async run(_args, io) {
+not read. Exit code 0: every check passed.
+
+With --database-url it shows several servers that share a PostgreSQL database: one account,
+events posted to all of them, and one server killed while it delivers; the others go on with
+its deliveries when its lease has run out, after 20 seconds.`,
+  async run({ flags }, io) {
+    const shared = sharedDatabaseFrom(flags);
     const folder = mkdtempSync(join(tmpdir(), "postrider-demo-"));
     try {
       const interrupted = io.nextSignal().then((signal) => signalExitCode[signal]);
+      if (shared !== null) return await showNodes({ ...shared, folder, io, interrupted });
       return await Promise.race([demonstrate(folder, io), interrupted]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -34,12 +55,32 @@ not read. Exit code 0: every check passed.`,
   },
 };
 
+/** Null: one server, with a folder of its own. @throws UsageError */
+function sharedDatabaseFrom(flags: ReadonlyMap<string, string>): { url: string; count: number } | null {
+  const url = flags.get(databaseFlag.name);
+  const nodes = flags.get(nodesFlag.name);
+  if (url === undefined && nodes === undefined) return null;
+  const count = Number(nodes ?? defaultNodes);
+  if (!Number.isInteger(count) || count < 2 || count > mostNodes) {
+    throw new UsageError(
+      `${nodesFlag.name} must be a whole number from 2 to ${mostNodes}, not "${nodes}". Try: ${nodesFlag.name} ${defaultNodes}`,
+    );
+  }
+  if (url === undefined) {
+    throw new UsageError(
+      `Several servers need a PostgreSQL database that they share, an empty one. ` +
+        `Try: postrider demo --nodes ${count} --database-url postgres://user:password@host/postrider_demo`,
+    );
+  }
+  return { url, count };
+}
+
 /** Short pauses between attempts, so that the whole demo takes two seconds. */
 const retrySchedule = "300ms,600ms";
 
 async function demonstrate(folder: string, io: Io): Promise<number> {
   const startedAt = clock.monotonicMs();
-  const narrator = createNarrator(io, clock.monotonicMs);
+  const narrator = createNarrator(io, clock);
   const config = loadConfig(
     {
       POSTRIDER_PORT: "0",

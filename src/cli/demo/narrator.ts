@@ -1,3 +1,4 @@
+import type { Clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import type { Io } from "../io.ts";
 import { createStyle } from "../style.ts";
@@ -9,13 +10,17 @@ export interface Narrator {
   step<T extends string | { said: string }>(label: string, run: () => T | Promise<T>): Promise<T>;
   /** A line between the steps. */
   note(label: string, text: string): void;
+  /** Tells on a terminal, while it takes, what is waited for. */
+  waiting<T>(what: string, awaited: Promise<T>): Promise<T>;
   end(didHold: boolean, text: string): void;
 }
 
 const labelWidth = 11;
 const textWidth = 70;
 
-export function createNarrator(io: Io, monotonicMs: () => number): Narrator {
+const progressEveryMs = 1_000;
+
+export function createNarrator(io: Io, { monotonicMs, after }: Pick<Clock, "monotonicMs" | "after">): Narrator {
   const style = createStyle(io);
   const label = (name: string) => style.faint(name.padEnd(labelWidth));
   const good = style.good("✓");
@@ -37,6 +42,21 @@ export function createNarrator(io: Io, monotonicMs: () => number): Narrator {
       }
     },
     note: (name, text) => io.out(`  ${style.faint("·")} ${label(name)} ${text}`),
+    async waiting(what, awaited) {
+      const startedAt = monotonicMs();
+      let cancel = () => {};
+      function show(): void {
+        io.progress(`    ${what}: ${Math.round((monotonicMs() - startedAt) / 1000)} s`);
+        cancel = after(progressEveryMs, show);
+      }
+      show();
+      try {
+        return await awaited;
+      } finally {
+        cancel();
+        io.progress("");
+      }
+    },
     end: (didHold, text) => io.out(`\n${didHold ? good : bad} ${style.bold(text)}`),
   };
 }

@@ -3,8 +3,8 @@ export interface Received {
   readonly eventId: string;
   readonly headers: Headers;
   readonly body: Uint8Array;
-  /** What it was answered. */
-  readonly status: number;
+  /** What it was answered; null: nothing, until its sender went away. */
+  readonly status: number | null;
 }
 
 /** The tenant's side of the demo: a real HTTP server on loopback that keeps what it gets. */
@@ -15,8 +15,8 @@ export interface DemoReceiver {
   stop(): Promise<void>;
 }
 
-/** @param answer the status for the nth delivery (from 1) of an event of a type */
-export function startDemoReceiver(answer: (eventType: string, nth: number) => number): DemoReceiver {
+/** @param answer the status for the nth delivery (from 1) of an event of a type; null: none */
+export function startDemoReceiver(answer: (eventType: string, nth: number) => number | null): DemoReceiver {
   const all: Received[] = [];
   const received = (eventId: string) => all.filter((each) => each.eventId === eventId);
   const server = Bun.serve({
@@ -27,7 +27,8 @@ export function startDemoReceiver(answer: (eventType: string, nth: number) => nu
       const eventId = request.headers.get("service-event-id") ?? "";
       const status = answer(eventTypeIn(body), received(eventId).length + 1);
       all.push({ eventId, headers: request.headers, body, status });
-      return new Response(null, { status });
+      if (status === null) await aborted(request.signal);
+      return new Response(null, { status: status ?? 204 });
     },
   });
   return {
@@ -36,6 +37,9 @@ export function startDemoReceiver(answer: (eventType: string, nth: number) => nu
     stop: () => server.stop(true),
   };
 }
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 
 function eventTypeIn(body: Uint8Array): string {
   const { payload } = JSON.parse(new TextDecoder().decode(body)) as { payload?: { event_type?: string } };

@@ -23,13 +23,17 @@ const oldestVersion = 150_000;
 const variable = "POSTRIDER_DATABASE_URL";
 
 /** What keeps the program from relying on such a server, and what to do; null: nothing. */
-export function problemOf(facts: ServerFacts, durability: "required" | "waived" = "required"): string | null {
+export function problemOf(
+  facts: ServerFacts,
+  durability: "required" | "waived" = "required",
+  setting: string = variable,
+): string | null {
   const isDurable = durability === "waived" || facts.fsync;
   if (facts.version < oldestVersion) {
     const major = Math.floor(facts.version / 10_000);
     return `is PostgreSQL ${major}, and 15 is the oldest that holds what is needed. Try: upgrade it.`;
   }
-  if (facts.inRecovery) return `is a standby, which only reads. Try: name the primary in ${variable}.`;
+  if (facts.inRecovery) return `is a standby, which only reads. Try: name the primary in ${setting}.`;
   if (facts.readOnly) {
     return `only reads. Try: set default_transaction_read_only = off for this database and user.`;
   }
@@ -56,11 +60,13 @@ export interface StartCheckOptions {
   clock: Pick<Clock, "after">;
   /** `waived`: fsync and synchronous_commit may be off. Only tests do without what they promise. @default "required" */
   durability?: "required" | "waived";
+  /** What the URL was given by, for whoever has to correct it. @default "POSTRIDER_DATABASE_URL" */
+  setting?: string;
 }
 
 /** @throws StartupError when the server cannot be reached or not be relied on, with what to do */
-export async function checkServer({ url, clock, durability }: StartCheckOptions): Promise<void> {
-  const server = addressOf(url);
+export async function checkServer({ url, clock, durability, setting = variable }: StartCheckOptions): Promise<void> {
+  const server = addressOf(url, setting);
   let failure: unknown;
   const onFailure = (error: unknown) => {
     failure ??= error;
@@ -69,18 +75,18 @@ export async function checkServer({ url, clock, durability }: StartCheckOptions)
   try {
     facts = await factsOf({ url, clock, onFailure });
   } catch (error) {
-    throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error)}`);
+    throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error, setting)}`);
   }
-  const problem = problemOf(facts, durability);
+  const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
 }
 
 /** Host, port and database; never the password. */
-function addressOf(url: string): string {
+export function addressOf(url: string, setting: string = variable): string {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (parsed === null || !/^postgres(ql)?:$/.test(parsed.protocol)) {
     throw new StartupError(
-      `${variable} is not the URL of a PostgreSQL database. Try: ${variable}=postgres://user:password@host:5432/postrider`,
+      `${setting} is not the URL of a PostgreSQL database. Try: ${setting}=postgres://user:password@host:5432/postrider`,
     );
   }
   return `${parsed.searchParams.get("path") ?? parsed.host}${parsed.pathname}`;
@@ -124,13 +130,13 @@ async function factsOf(options: ConnectOptions): Promise<ServerFacts> {
 }
 
 /** What the server, or the way to it, says against a connection. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, setting: string): string {
   const message = error instanceof Error ? error.message : String(error);
   const state = sqlStateOf(error);
-  if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${variable}.`;
-  if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${variable}.`;
+  if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
+  if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
   if (state === "08P01") return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
   if (state === "57P03") return `is not ready (${message}). Try: start again in a moment.`;
   if (state?.startsWith("53")) return `has no connection left (${message}). Try: raise its max_connections.`;
-  return `does not answer as it should (${message}). Try: check ${variable}, and that the server runs.`;
+  return `does not answer as it should (${message}). Try: check ${setting}, and that the server runs.`;
 }

@@ -1,0 +1,73 @@
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { createVault } from "../../lib/vault.ts";
+import { createMasterKeyCheck } from "./master-key.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { addressOf, checkServer, type StartCheckOptions } from "./start-check.ts";
+
+/** An empty database of somebody else's, for servers that are shown or tried on it; they leave it as they found it. */
+export interface BorrowedDatabase {
+  /** Host, port and database; never the password. */
+  readonly place: string;
+  /**
+   * Takes away the tables of servers with this master key, which must have ended. Those of others stay: they may have come
+   * since it was found empty.
+   * @returns whether the database is empty
+   */
+  giveBack(masterKey: Uint8Array): Promise<boolean>;
+}
+
+export interface BorrowOptions extends Pick<StartCheckOptions, "setting" | "durability"> {
+  url: string;
+  clock: Clock;
+}
+
+/** @throws StartupError when it cannot be reached, not be relied on, or is not empty, with what to do */
+export async function borrowDatabase({ url, clock, ...check }: BorrowOptions): Promise<BorrowedDatabase> {
+  await checkServer({ url, clock, ...check });
+  const place = addressOf(url);
+  const withPool = async <T>(work: (pool: Pool) => Promise<T>): Promise<T> => {
+    const pool = createPool({ url, size: 1, clock });
+    try {
+      return await work(pool);
+    } finally {
+      await pool.close();
+    }
+  };
+  const found = await withPool(tablesIn);
+  if (found.length > 0) throw notEmpty(place, found);
+
+  return {
+    place,
+    giveBack: (masterKey) =>
+      withPool(async (pool) => {
+        const tables = await tablesIn(pool);
+        if (tables.length === 0) return true;
+        if (!tables.includes("vault_check")) return false;
+        const key = createMasterKeyCheck(createVault(masterKey));
+        return pool.transact(async (tx) => {
+          if (!(await key.holds(tx))) return false;
+          await tx.run(`drop table ${tables.map((name) => `"${name}"`).join(", ")} cascade`);
+          return true;
+        });
+      }),
+  };
+}
+
+/** And what else has rows. Partitions go with their tables. */
+async function tablesIn(pool: Pool): Promise<string[]> {
+  const rows = await pool.read<{ name: string }>(
+    `select relname::text as name from pg_class
+      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f') and not relispartition
+      order by 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+function notEmpty(place: string, [first, ...others]: readonly string[]): StartupError {
+  const named = others.length === 0 ? `the table ${first}` : `the table ${first} and ${others.length} more`;
+  return new StartupError(
+    `The database at ${place} is not empty: it has ${named}. ` +
+      "Try: create database postrider_demo encoding 'UTF8' template template0, and name that one.",
+  );
+}
