@@ -1,11 +1,14 @@
-import { and, asc, eq, getTableColumns, isNull } from "drizzle-orm";
-import type { BillingAccount, Charge, Invoice, InvoiceLine } from "../../domain/books.ts";
-import type { OpenBooks } from "../../domain/books-change.ts";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+import type { BillingAccount, CardVerification, Charge, Invoice, InvoiceLine, SavedCard } from "../../domain/books.ts";
+import type { OpenPeriod } from "../../domain/books-change.ts";
+import type { Tenant } from "../../domain/tenant.ts";
 import * as t from "./billing-schema.ts";
+import { tenantColumns } from "./held-tenants.ts";
 import type { Transaction } from "./pool.ts";
 
 /** What several verbs of payments read. Inside a transaction: what they decide on, once the account is locked. */
-type Reading = Pick<Transaction, "db">;
+type Reading = Pick<Transaction, "run">;
 
 /** A billing account as its row has it. */
 export interface AccountRow extends BillingAccount {
@@ -18,16 +21,13 @@ export interface InvoiceRow extends Invoice {
   readonly newPasswordHash: string | null;
 }
 
-const { dueAt: _due, leasedBy: _by, leasedUntil: _until, ...ofAccount } = getTableColumns(t.billingAccount);
-export const accountColumns = ofAccount;
+const { dueAt: _due, leasedBy: _by, leasedUntil: _until, ...accountColumns } = getTableColumns(t.billingAccount);
 export const verificationColumns = getTableColumns(t.cardVerification);
 const { transactionId: _id, ...ofCharge } = getTableColumns(t.charge);
 export const chargeColumns = ofCharge;
-const { accountKey: _account, createdAt: _saved, ...ofCard } = getTableColumns(t.savedCard);
-export const cardColumns = ofCard;
+const { accountKey: _account, createdAt: _saved, ...cardColumns } = getTableColumns(t.savedCard);
 const { createdAt: _created, paidAt: _paid, ...invoiceColumns } = getTableColumns(t.invoice);
-
-type CardInUse = NonNullable<OpenBooks["card"]>;
+const periodColumns = { key: t.planPeriod.key, tier: t.planPeriod.tier };
 
 /** @throws when there is no such row: a key or a reference of ours names one */
 export function required<Row>(row: Row | null | undefined, what: string): Row {
@@ -35,64 +35,101 @@ export function required<Row>(row: Row | null | undefined, what: string): Row {
   return row;
 }
 
-export async function accountByKey({ db }: Reading, key: number): Promise<AccountRow> {
-  const [row] = await db.select(accountColumns).from(t.billingAccount).where(eq(t.billingAccount.key, key));
-  return required(row, `Billing account ${key}`);
+/** A row as JSON: so one statement reads several tables, all of one moment. */
+function jsonOf(columns: Readonly<Record<string, PgColumn>>): string {
+  const fields = Object.entries(columns).map(
+    ([field, { table, name }]) => `'${field}', ${getTableName(table)}.${name}`,
+  );
+  return `json_build_object(${fields.join(", ")})`;
 }
+
+/** All about one account that is not over; lists have the oldest first. */
+export interface BooksRows {
+  readonly account: AccountRow;
+  /** Null once it has been deleted. */
+  readonly tenant: Tenant | null;
+  /** The open one. */
+  readonly verification: CardVerification | null;
+  /** The one in use, and those that are to be forgotten. */
+  readonly cards: readonly SavedCard[];
+  /** Those that are open, to be looked up or to be paid back. */
+  readonly charges: readonly Charge[];
+  /** The open ones. */
+  readonly invoices: readonly InvoiceRow[];
+  /** The open one. */
+  readonly period: OpenPeriod | null;
+}
+
+/** Lists that are empty are null, and what JSON has no type for is text. */
+interface BooksJson extends Omit<BooksRows, "cards" | "charges" | "invoices"> {
+  readonly cards: readonly (Omit<SavedCard, "sealed"> & { readonly sealed: string })[] | null;
+  readonly charges: readonly Charge[] | null;
+  readonly invoices: readonly (Omit<InvoiceRow, "lines"> & { readonly lines: string })[] | null;
+}
+
+export const booksText = `
+  select json_build_object(
+    'account', ${jsonOf(accountColumns)},
+    'tenant', (select ${jsonOf(tenantColumns)} from tenant
+      where tenant.key = billing_account.tenant_key and deleted_at is null),
+    'verification', (select ${jsonOf(verificationColumns)} from card_verification
+      where account_key = billing_account.key and state = 'open'),
+    'cards', (select json_agg(${jsonOf(cardColumns)} order by saved_card.key) from saved_card
+      where account_key = billing_account.key and (saved_card.key = billing_account.card_key or forget_at is not null)),
+    'charges', (select json_agg(${jsonOf(chargeColumns)} order by charge.key) from charge
+      where account_key = billing_account.key
+        and (state = 'open' or look_up_at is not null or refund_at is not null)),
+    'invoices', (select json_agg(${jsonOf(invoiceColumns)} order by invoice.key) from invoice
+      where account_key = billing_account.key and state = 'open'),
+    'period', (select ${jsonOf(periodColumns)} from plan_period
+      where account_key = billing_account.key and ended_at is null)
+  )::text as books
+  from billing_account where key = $1::bigint`;
+
+export async function booksRows({ run }: Reading, accountKey: number): Promise<BooksRows> {
+  const [row] = await run<{ books: string }>(booksText, [accountKey]);
+  const { books } = required(row, `Billing account ${accountKey}`);
+  const { cards, charges, invoices, ...others } = JSON.parse(books) as BooksJson;
+  return {
+    ...others,
+    cards: (cards ?? []).map((card) => ({ ...card, sealed: bytesOf(card.sealed) })),
+    charges: charges ?? [],
+    invoices: (invoices ?? []).map((invoice) => ({ ...invoice, lines: JSON.parse(invoice.lines) as InvoiceLine[] })),
+  };
+}
+
+/** Of a `bytea` in JSON: `\x`, and two digits for each. */
+const bytesOf = (text: string): Uint8Array => Uint8Array.fromHex(text.slice(2));
+
+/** The only row of a statement; null when there is none. */
+async function rowOf<Row>({ run }: Reading, text: string, value: number | string): Promise<Row | null> {
+  const [found] = await run<{ row: string }>(text, [value]);
+  return found ? JSON.parse(found.row) : null;
+}
+
+const accountText = `select ${jsonOf(accountColumns)}::text as row from billing_account where tenant_key = $1::bigint`;
 
 /** Null when the tenant never had to do with payments. */
-export async function accountOf({ db }: Reading, tenantKey: number): Promise<AccountRow | null> {
-  const [row] = await db.select(accountColumns).from(t.billingAccount).where(eq(t.billingAccount.tenantKey, tenantKey));
-  return row ?? null;
-}
+export const accountOf = (reading: Reading, tenantKey: number): Promise<AccountRow | null> =>
+  rowOf(reading, accountText, tenantKey);
 
-export async function openVerificationOf({ db }: Reading, accountKey: number) {
-  const [row] = await db
-    .select(verificationColumns)
-    .from(t.cardVerification)
-    .where(and(eq(t.cardVerification.accountKey, accountKey), eq(t.cardVerification.state, "open")));
-  return row ?? null;
-}
+/** As `accountOf`, locked until the transaction ends. */
+export const lockAccountOf = (tx: Transaction, tenantKey: number): Promise<AccountRow | null> =>
+  rowOf(tx, `${accountText} for update`, tenantKey);
 
-export async function openPeriodOf({ db }: Reading, accountKey: number) {
-  const [row] = await db
-    .select({ key: t.planPeriod.key, tier: t.planPeriod.tier })
-    .from(t.planPeriod)
-    .where(and(eq(t.planPeriod.accountKey, accountKey), isNull(t.planPeriod.endedAt)));
-  return row ?? null;
-}
+const verificationText = `select ${jsonOf(verificationColumns)}::text as row from card_verification
+  where account_key = $1::bigint and state = 'open'`;
 
-export async function chargeByKey({ db }: Reading, key: number): Promise<Charge> {
-  const [row] = await db.select(chargeColumns).from(t.charge).where(eq(t.charge.key, key));
-  return required(row, `Charge ${key}`);
-}
+export const openVerificationOf = (reading: Reading, accountKey: number): Promise<CardVerification | null> =>
+  rowOf(reading, verificationText, accountKey);
 
-export async function chargeOf({ db }: Reading, reference: string): Promise<Charge | null> {
-  const [row] = await db.select(chargeColumns).from(t.charge).where(eq(t.charge.reference, reference));
-  return row ?? null;
-}
+const periodText = `select ${jsonOf(periodColumns)}::text as row from plan_period
+  where account_key = $1::bigint and ended_at is null`;
 
-export const openChargesOf = ({ db }: Reading, accountKey: number): Promise<Charge[]> =>
-  db
-    .select(chargeColumns)
-    .from(t.charge)
-    .where(and(eq(t.charge.accountKey, accountKey), eq(t.charge.state, "open")))
-    .orderBy(asc(t.charge.key));
+export const openPeriodOf = (reading: Reading, accountKey: number): Promise<OpenPeriod | null> =>
+  rowOf(reading, periodText, accountKey);
 
-export async function openInvoicesOf({ db }: Reading, accountKey: number): Promise<InvoiceRow[]> {
-  const rows = await db
-    .select(invoiceColumns)
-    .from(t.invoice)
-    .where(and(eq(t.invoice.accountKey, accountKey), eq(t.invoice.state, "open")))
-    .orderBy(asc(t.invoice.key));
-  return rows.map((row) => ({ ...row, lines: JSON.parse(row.lines) as InvoiceLine[] }));
-}
+const chargeText = `select ${jsonOf(chargeColumns)}::text as row from charge where reference = $1`;
 
-export async function cardInUse({ db }: Reading, { cardKey }: AccountRow): Promise<CardInUse | null> {
-  if (cardKey === null) return null;
-  const [row] = await db
-    .select({ key: t.savedCard.key, processor: t.savedCard.processor, signature: t.savedCard.signature })
-    .from(t.savedCard)
-    .where(eq(t.savedCard.key, cardKey));
-  return row ?? null;
-}
+export const chargeOf = (reading: Reading, reference: string): Promise<Charge | null> =>
+  rowOf(reading, chargeText, reference);

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, lte, or } from "drizzle-orm";
+import { and, desc, eq, isNull } from "drizzle-orm";
 import type { Charge } from "../../domain/books.ts";
 import { removeCard } from "../../domain/charges.ts";
 import type { Tenant } from "../../domain/tenant.ts";
@@ -12,12 +12,10 @@ import {
 } from "../../domain/verifications.ts";
 import type { BillingVerbs, Books } from "../billing.ts";
 import {
-  accountByKey,
   accountOf,
-  cardColumns,
+  booksRows,
   chargeColumns,
   chargeOf,
-  openInvoicesOf,
   openVerificationOf,
   required,
   verificationColumns,
@@ -26,7 +24,7 @@ import * as t from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
 import { hold, tenantColumns } from "./held-tenants.ts";
 import { type LoadedBooks, loadBooks, lockCharge, openBooksOf, writeBooks, writeCharge } from "./open-books.ts";
-import type { Transaction } from "./pool.ts";
+import type { Pool } from "./pool.ts";
 import { tenant } from "./schema.ts";
 import { holderOf } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
@@ -91,9 +89,9 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
       return found ?? null;
     },
 
-    billingAccountOf: async (tenantKey) => (await accountOf(pool, tenantKey))?.key ?? null,
+    billingAccountOf: async (tenantKey) => (await accountOf({ run: pool.read }, tenantKey))?.key ?? null,
 
-    books: (accountKey) => pool.snapshot((tx) => readBooks(tx, accountKey)),
+    books: (accountKey) => readBooks(pool, accountKey),
 
     preparePage: (verificationKey, charge, now) =>
       writes.submit(async (tx): Promise<Charge | null> => {
@@ -137,23 +135,10 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
         if (file) await writeBooks(file, { cards: [{ key: cardKey, forgetAt }] }, now);
       }),
 
-    dueAccounts: (now, limit) =>
-      pool.snapshot(async ({ db }) => {
-        const { key, version, dueAt } = t.billingAccount;
-        const accounts = await db
-          .select({ key, version })
-          .from(t.billingAccount)
-          .where(lte(dueAt, now))
-          .orderBy(asc(dueAt))
-          .limit(limit);
-        const [next] = await db
-          .select({ at: dueAt })
-          .from(t.billingAccount)
-          .where(gt(dueAt, now))
-          .orderBy(asc(dueAt))
-          .limit(1);
-        return { accounts, nextAt: next?.at ?? null };
-      }),
+    async dueAccounts(now, limit) {
+      const [row] = await pool.read<{ accounts: string | null; nextAt: number | null }>(dueAccountsText, [now, limit]);
+      return { accounts: JSON.parse(row?.accounts ?? "[]"), nextAt: row?.nextAt ?? null };
+    },
 
     async postpone(accountKey, version, at) {
       await pool.write("update billing_account set due_at = $3::bigint where key = $1::bigint and version = $2::int", [
@@ -163,21 +148,10 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
       ]);
     },
 
-    planDays: (accountKey) =>
-      pool.snapshot(async ({ db }) => {
-        const { tier, startedAt, endedAt } = t.planPeriod;
-        const periods = await db
-          .select({ tier, startedAt, endedAt })
-          .from(t.planPeriod)
-          .where(eq(t.planPeriod.accountKey, accountKey))
-          .orderBy(asc(t.planPeriod.key));
-        const days = await db
-          .select({ day: t.invoiceDay.day, state: t.invoice.state })
-          .from(t.invoiceDay)
-          .innerJoin(t.invoice, eq(t.invoice.key, t.invoiceDay.invoiceKey))
-          .where(eq(t.invoiceDay.accountKey, accountKey));
-        return { periods, invoiced: new Map(days.map(({ day, state }) => [day, state as "open" | "paid"])) };
-      }),
+    async planDays(accountKey) {
+      const [row] = await pool.read<{ periods: string | null; days: string | null }>(planDaysText, [accountKey]);
+      return { periods: JSON.parse(row?.periods ?? "[]"), invoiced: new Map(JSON.parse(row?.days ?? "[]")) };
+    },
 
     chargeHistory: (accountKey, limit) =>
       pool.db
@@ -189,34 +163,27 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
   };
 }
 
-async function readBooks(tx: Transaction, accountKey: number): Promise<Books> {
-  const account = await accountByKey(tx, accountKey);
-  const cards = await tx.db
-    .select(cardColumns)
-    .from(t.savedCard)
-    .where(eq(t.savedCard.accountKey, accountKey))
-    .orderBy(asc(t.savedCard.key));
-  const { state, lookUpAt, refundAt, key } = t.charge;
-  return {
-    account,
-    tenant: account.tenantKey === null ? null : await livingTenant(tx, account.tenantKey),
-    verification: await openVerificationOf(tx, accountKey),
-    card: cards.find((card) => card.key === account.cardKey) ?? null,
-    cardsToForget: cards.filter(({ forgetAt }) => forgetAt !== null),
-    charges: await tx.db
-      .select(chargeColumns)
-      .from(t.charge)
-      .where(and(eq(t.charge.accountKey, accountKey), or(eq(state, "open"), isNotNull(lookUpAt), isNotNull(refundAt))))
-      .orderBy(asc(key)),
-    invoices: await openInvoicesOf(tx, accountKey),
-    version: account.version,
-  };
-}
+/** Each is one statement, so what it tells is of one moment. */
+export const dueAccountsText = `
+  select
+    (select json_agg(json_build_object('key', key, 'version', version) order by due_at) from (
+      select key, version, due_at from billing_account where due_at <= $1::bigint order by due_at limit $2::int) due
+    )::text as accounts,
+    (select due_at from billing_account where due_at > $1::bigint order by due_at limit 1)::float8 as "nextAt"`;
 
-async function livingTenant({ db }: Transaction, tenantKey: number): Promise<Tenant | null> {
-  const [row] = await db
-    .select(tenantColumns)
-    .from(tenant)
-    .where(and(eq(tenant.key, tenantKey), isNull(tenant.deletedAt)));
-  return row ?? null;
+export const planDaysText = `
+  select
+    (select json_agg(json_build_object('tier', tier, 'startedAt', started_at, 'endedAt', ended_at) order by key)
+      from plan_period where account_key = $1::bigint)::text as periods,
+    (select json_agg(json_build_array(day, state)) from invoice_day join invoice on invoice.key = invoice_key
+      where invoice_day.account_key = $1::bigint)::text as days`;
+
+async function readBooks(pool: Pool, accountKey: number): Promise<Books> {
+  const { period: _, cards, ...books } = await booksRows({ run: pool.read }, accountKey);
+  return {
+    ...books,
+    card: cards.find(({ key }) => key === books.account.cardKey) ?? null,
+    cardsToForget: cards.filter(({ forgetAt }) => forgetAt !== null),
+    version: books.account.version,
+  };
 }

@@ -89,7 +89,7 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
         return charge.accountKey;
       }),
 
-    findCharge: (reference) => chargeOf(pool, reference),
+    findCharge: (reference) => chargeOf({ run: pool.read }, reference),
 
     adoptCharge: (accountKey, found, now) =>
       writes.submit(async (tx) => {

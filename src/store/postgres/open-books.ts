@@ -16,20 +16,16 @@ import type { Tenant } from "../../domain/tenant.ts";
 import { isTaken } from "../../domain/tenant-change.ts";
 import {
   type AccountRow,
-  accountByKey,
-  accountColumns,
-  cardInUse,
-  chargeByKey,
+  booksRows,
   chargeOf,
   type InvoiceRow,
-  openChargesOf,
-  openInvoicesOf,
+  lockAccountOf,
   openPeriodOf,
-  openVerificationOf,
   required,
 } from "./billing-rows.ts";
 import * as t from "./billing-schema.ts";
-import { lockTenant } from "./held-tenants.ts";
+import { arrayText } from "./parameters.ts";
+import type { Transaction } from "./pool.ts";
 import { type ChangingTenant, changeTenant, holderOf } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
@@ -47,15 +43,42 @@ export interface LoadedBooks extends OpenBooks {
   readonly held: ChangingTenant | null;
 }
 
+const ofKey = "$1::bigint";
+const ofCharge = "(select account_key from charge where reference = $1)";
+
+/** An account is found by its key, or by a charge of it. */
+interface Found {
+  readonly key: number;
+  readonly tenantKey: number | null;
+}
+
+/** Tells of the account what it was before the lock: whoever had its tenant until then may have changed it. */
+const lockTenantText = (account: string) => `
+  with found as (select key, tenant_key from billing_account where key = ${account}),
+    locked as (
+      select 1 from tenant where key = (select tenant_key from found) and deleted_at is null for update)
+  select key::float8 as key, tenant_key::float8 as "tenantKey", (select count(*) from locked) from found`;
+
+const lockAccountText = (account: string) =>
+  `select key::float8 as key, tenant_key::float8 as "tenantKey" from billing_account where key = ${account} for update`;
+
+const byKey = { tenant: lockTenantText(ofKey), account: lockAccountText(ofKey) };
+const byCharge = { tenant: lockTenantText(ofCharge), account: lockAccountText(ofCharge) };
+
+/** Locks the tenant of an account, if it has one, and then the account. @returns null when there is no account */
+async function lockBoth({ run }: Transaction, texts: typeof byKey, value: number | string): Promise<Found | null> {
+  for (;;) {
+    const [before] = await run<Found>(texts.tenant, [value]);
+    const [locked] = await run<Found>(texts.account, [value]);
+    // It may have been left by its tenant meanwhile.
+    if (locked?.tenantKey === before?.tenantKey) return locked ?? null;
+  }
+}
+
 /** Locks an account and its tenant, and reads what is open. */
 export async function loadBooks(tx: WriteTransaction, accountKey: number): Promise<LoadedBooks> {
-  for (;;) {
-    const { tenantKey } = await accountByKey(tx, accountKey);
-    const tenant = tenantKey === null ? null : await lockTenant(tx, tenantKey);
-    const account = await lockAccount(tx, eq(t.billingAccount.key, accountKey));
-    // It may have been left by its tenant meanwhile.
-    if (account?.tenantKey === tenantKey) return read(tx, account, tenant && { tenant });
-  }
+  required(await lockBoth(tx, byKey, accountKey), `Billing account ${accountKey}`);
+  return read(tx, accountKey);
 }
 
 /** As `loadBooks`, of a tenant that is locked already; null when it never had to do with payments. */
@@ -64,8 +87,8 @@ export async function loadBooksOf(
   tenantKey: number,
   held: ChangingTenant | null,
 ): Promise<LoadedBooks | null> {
-  const account = await lockAccount(tx, eq(t.billingAccount.tenantKey, tenantKey));
-  return account && read(tx, account, held);
+  const account = await lockAccountOf(tx, tenantKey);
+  return account && { ...(await read(tx, account.key)), held, tenant: held?.tenant ?? null };
 }
 
 /** As `loadBooksOf`; an account is made if there is none. */
@@ -77,11 +100,9 @@ export async function openBooksOf(
 ): Promise<LoadedBooks> {
   const found = await loadBooksOf(tx, tenantKey, held);
   if (found) return found;
-  const [account] = await tx.db
-    .insert(t.billingAccount)
-    .values({ id: newAccountId, tenantKey, state: "active" })
-    .returning(accountColumns);
-  return read(tx, required(account, "A new billing account"), held);
+  const account = { id: newAccountId, tenantKey, state: "active" } as const;
+  await tx.db.insert(t.billingAccount).values(account);
+  return required(await loadBooksOf(tx, tenantKey, held), "A new billing account");
 }
 
 /** The books of a charge, and the charge as it is now that they are locked. @throws when no charge has the reference */
@@ -89,17 +110,15 @@ export async function loadCharge(
   tx: WriteTransaction,
   reference: string,
 ): Promise<{ file: LoadedBooks; charge: Charge }> {
-  const { key, accountKey } = required(await chargeOf(tx, reference), "The charge");
-  const file = await loadBooks(tx, accountKey);
-  return { file, charge: await chargeByKey(tx, key) };
+  const { key } = required(await lockBoth(tx, byCharge, reference), "The charge");
+  const file = await read(tx, key);
+  return { file, charge: required(await chargeOf(tx, reference), "The charge") };
 }
 
 /** A charge by itself: only its account is locked. Null when none has the reference. */
 export async function lockCharge(tx: WriteTransaction, reference: string): Promise<Charge | null> {
-  const found = await chargeOf(tx, reference);
-  if (!found) return null;
-  await lockAccount(tx, eq(t.billingAccount.key, found.accountKey));
-  return chargeByKey(tx, found.key);
+  const [account] = await tx.run(byCharge.account, [reference]);
+  return account ? chargeOf(tx, reference) : null;
 }
 
 /** Null changes nothing. After anything else the biller looks at the account again. */
@@ -121,29 +140,24 @@ export async function writeCharge(
 
 /** A tenant that is locked has changed: that may begin or end the days that are charged. */
 export async function recordPlan(tx: WriteTransaction, tenant: Tenant, now: number): Promise<void> {
-  const account = await lockAccount(tx, eq(t.billingAccount.tenantKey, tenant.key));
+  const account = await lockAccountOf(tx, tenant.key);
   const period = account && changePeriod({ account, tenant, period: await openPeriodOf(tx, account.key) }, now);
   if (period) await writePeriod(tx, account.key, period);
 }
 
-async function lockAccount({ db }: WriteTransaction, where: ReturnType<typeof eq>): Promise<AccountRow | null> {
-  const [row] = await db.select(accountColumns).from(t.billingAccount).where(where).for("update");
-  return row ?? null;
-}
-
-async function read(tx: WriteTransaction, account: AccountRow, held: ChangingTenant | null): Promise<LoadedBooks> {
-  const invoices: OpenInvoice[] = [];
-  for (const row of await openInvoicesOf(tx, account.key)) invoices.push(await toOpenInvoice(tx, row, account));
+async function read(tx: WriteTransaction, accountKey: number): Promise<LoadedBooks> {
+  const { account, tenant, cards, charges, invoices, ...open } = await booksRows(tx, accountKey);
+  const opened: OpenInvoice[] = [];
+  for (const row of invoices) opened.push(await toOpenInvoice(tx, row, account));
   return {
+    ...open,
     tx,
     account,
-    held,
-    tenant: held?.tenant ?? null,
-    verification: await openVerificationOf(tx, account.key),
-    card: await cardInUse(tx, account),
-    charges: await openChargesOf(tx, account.key),
-    invoices,
-    period: await openPeriodOf(tx, account.key),
+    held: tenant && { tenant },
+    tenant,
+    card: cards.find(({ key }) => key === account.cardKey) ?? null,
+    charges: charges.filter(({ state }) => state === "open"),
+    invoices: opened,
   };
 }
 
@@ -225,7 +239,7 @@ async function addCard({ db }: WriteTransaction, accountKey: number, card: CardT
 }
 
 async function addInvoice(
-  { db }: WriteTransaction,
+  { db, run }: WriteTransaction,
   accountKey: number,
   { lines, days, login, ...invoice }: InvoiceToAdd,
 ): Promise<number> {
@@ -241,7 +255,11 @@ async function addInvoice(
     })
     .returning({ key: t.invoice.key });
   const { key } = required(added, "A new invoice");
-  for (const { day, tier } of days) await db.insert(t.invoiceDay).values({ accountKey, day, invoiceKey: key, tier });
+  await run(
+    `insert into invoice_day (account_key, day, invoice_key, tier)
+     select $1::bigint, day, $2::bigint, tier from unnest($3::int[], $4::text[]) as given (day, tier)`,
+    [accountKey, key, arrayText(days.map(({ day }) => day)), arrayText(days.map(({ tier }) => tier))],
+  );
   return key;
 }
 

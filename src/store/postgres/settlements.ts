@@ -3,7 +3,7 @@ import { failCharge, type PaymentOutcome, payCharge, payVerification } from "../
 import type { Tenant } from "../../domain/tenant.ts";
 import { confirmCharge } from "../../domain/verifications.ts";
 import type { BillingVerbs, PaymentSettled } from "../billing.ts";
-import { chargeByKey, openVerificationOf } from "./billing-rows.ts";
+import { chargeOf, openVerificationOf, required } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { type LoadedBooks, loadCharge, writeBooks } from "./open-books.ts";
 
@@ -13,12 +13,16 @@ type Verbs = Pick<BillingVerbs, "settleVerification" | "settleCharge" | "failCha
 export function settlementVerbs({ writes }: Connection): Verbs {
   async function settled(
     file: LoadedBooks,
-    { key }: Charge,
+    { reference }: Charge,
     { kind, change }: PaymentOutcome,
     now: number,
   ): Promise<PaymentSettled> {
     await writeBooks(file, change, now);
-    return { kind, charge: await chargeByKey(file.tx, key), tenant: file.held?.tenant ?? null };
+    return {
+      kind,
+      charge: required(await chargeOf(file.tx, reference), "The charge"),
+      tenant: file.held?.tenant ?? null,
+    };
   }
 
   return {

@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import type { OpenedStore } from "../../../src/store/opened.ts";
+import { dueAccountsText, planDaysText } from "../../../src/store/postgres/billing.ts";
 import { createBillingLock } from "../../../src/store/postgres/billing-lock.ts";
+import { booksText } from "../../../src/store/postgres/billing-rows.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { monthEnd, newCard, newCharge, newIds, newInvoice, payingIn, payment } from "../../contract/billing/paying.ts";
 import { until } from "../../support/api-server.ts";
@@ -249,5 +251,21 @@ describeWithPostgres("payments at several nodes", () => {
     });
     expect(await leased()).toEqual({ by: null, at: null });
     expect(failures).toEqual([]);
+  });
+
+  const ofAccount = "card_verification_open saved_card_by_account charge_unfinished invoice_open plan_period_open";
+
+  test.each([
+    ["the books", booksText, "1", `billing_account_pkey tenant_pkey ${ofAccount}`],
+    ["what was held and invoiced", planDaysText, "1", "plan_period_by_account invoice_day_account_key_day_pk"],
+    ["the accounts that are due", dueAccountsText, "1, 1", "billing_account_due"],
+  ] as const)("%s: read in one statement, by index", async (_, text, values, indexes) => {
+    const pool = postgres.pool(await postgres.migrated(), { size: 1 });
+    await pool.write("set plan_cache_mode = force_generic_plan");
+    await pool.write(`prepare asked as ${text}`);
+    const rows = await pool.read<Record<string, string>>(`explain execute asked(${values})`);
+    const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+    for (const index of indexes.split(" ")) expect(plan).toContain(`using ${index} `);
+    expect(plan).not.toContain("Seq Scan");
   });
 });
