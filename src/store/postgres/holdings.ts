@@ -32,6 +32,8 @@ export interface HoldingsOptions {
   node(): Node | null;
   underWay: UnderWay;
   lanes: Pick<Lanes, "underWay">;
+  /** Something is nobody's, and may have been due for long: nobody looks for it by itself. */
+  onUnowned(): void;
   onFailure(error: unknown): void;
 }
 
@@ -39,7 +41,15 @@ const retryMs = 1_000;
 /** Once more after so long: a statement that was on its way when its connection was lost may still have begun. */
 const lookAgainMs = statementTimeoutMs + 5_000;
 
-export function createHoldings({ pool, clock, node, underWay, lanes, onFailure }: HoldingsOptions): Holdings {
+export function createHoldings({
+  pool,
+  clock,
+  node,
+  underWay,
+  lanes,
+  onUnowned,
+  onFailure,
+}: HoldingsOptions): Holdings {
   const held = new Set<number>();
   const doubted = new Set<number>();
   const comparing = new Set<Promise<void>>();
@@ -53,7 +63,8 @@ export function createHoldings({ pool, clock, node, underWay, lanes, onFailure }
   const compare = (tenantKey: number, own: Node) =>
     underWay.pause(() => pool.transact((tx) => unown(tx, tenantKey, own)));
 
-  async function unown(tx: Transaction, tenantKey: number, { slot, incarnation }: Node): Promise<void> {
+  /** @returns whether there was any */
+  async function unown(tx: Transaction, tenantKey: number, { slot, incarnation }: Node): Promise<boolean> {
     await tx.run("select 1 from lane where slot = $1::smallint for update", [ownerLaneOf({ slot })]);
     const owned = await tx.run<{ eventSeq: number; key: number }>(
       `select event_seq::float8 as "eventSeq", key::float8 as key from pending
@@ -63,13 +74,14 @@ export function createHoldings({ pool, clock, node, underWay, lanes, onFailure }
     await lanes.underWay();
     await new Promise<void>((resolve) => setImmediate(resolve));
     const lost = owned.filter(({ key }) => !held.has(key));
-    if (lost.length === 0) return;
+    if (lost.length === 0) return false;
     await tx.run(
       `update pending set owner = null from unnest($3::bigint[], $4::bigint[]) as given (event_seq, key)
           where tenant_key = $1::bigint and pending.event_seq = given.event_seq and pending.key = given.key
             and owner = $2::int`,
       [tenantKey, incarnation, arrayText(lost.map(({ eventSeq }) => eventSeq)), arrayText(lost.map(({ key }) => key))],
     );
+    return true;
   }
 
   async function resolve(tenantKey: number): Promise<void> {
@@ -79,7 +91,7 @@ export function createHoldings({ pool, clock, node, underWay, lanes, onFailure }
       if (own === null) return;
       doubted.delete(tenantKey);
       try {
-        await compare(tenantKey, own);
+        if (await compare(tenantKey, own)) onUnowned();
         if (!doubted.has(tenantKey)) return;
       } catch (error) {
         onFailure(error);

@@ -22,6 +22,8 @@ export interface OwnNode {
   current(): Node | null;
   /** Whether it has heard of all that others rest on. See `Membership`. */
   mayTrust(): boolean;
+  /** Something that was owned is nobody's: whoever acts on the lease is told. */
+  tellUnowned(): void;
   /** Takes a place. */
   join(): Promise<void>;
   /** From now on it is told at once what it would find out at its next heartbeat. */
@@ -127,6 +129,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     },
     current: membership.current,
     mayTrust: membership.mayTrust,
+    tellUnowned: () => listener.unowned(),
     async join() {
       options.onJoined(await membership.start());
       await Promise.all([jobs.seek(), watchers.look()]);

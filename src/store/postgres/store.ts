@@ -177,6 +177,7 @@ export async function openPostgresStore({
     node: node.current,
     underWay,
     lanes,
+    onUnowned: node.tellUnowned,
     onFailure: failed("comparison"),
   });
   await node.join();
