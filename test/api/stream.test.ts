@@ -10,81 +10,11 @@ import {
   register,
   startHooks,
 } from "../support/api-server.ts";
-import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { type Message, openStream } from "../support/stream-client.ts";
+import type { TestAccount } from "../support/test-app.ts";
 import { provenSections, scenarios, useServer } from "./scenario.ts";
 
 provenSections.add("rules 11").add("spec: Dashboard stream");
-
-interface Message {
-  event: string;
-  id: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each kind has fields of its own
-  data: any;
-}
-
-/** A client of the stream, which insists on the form of every message. */
-async function openStream(app: TestApp, token: string, lastEventId?: string) {
-  const abort = new AbortController();
-  const response = await fetch(`${app.url}/v1/stream`, {
-    headers: { Authorization: `Bearer ${token}`, ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }) },
-    signal: abort.signal,
-  });
-  const messages: Message[] = [];
-  const comments: string[] = [];
-  const waiters = new Set<() => void>();
-  let text = "";
-
-  async function read(): Promise<void> {
-    const decoder = new TextDecoder();
-    try {
-      for await (const chunk of response.body ?? []) {
-        text += decoder.decode(chunk, { stream: true });
-        const blocks = text.split("\n\n");
-        text = blocks.pop() ?? "";
-        for (const block of blocks) {
-          if (block.startsWith(":")) {
-            comments.push(block);
-            continue;
-          }
-          const [, event = "", id = "", data = ""] = /^event: (\S+)\nid: (\d+-\d+)\ndata: (\{.*\})$/.exec(block) ?? [];
-          if (event === "") throw new Error(`Not a message: ${block}`);
-          messages.push({ event, id, data: JSON.parse(data) });
-        }
-        for (const wake of [...waiters]) wake();
-      }
-    } catch (error) {
-      if (!abort.signal.aborted) throw error;
-    }
-  }
-  const ended = read();
-  ended.catch(() => {});
-
-  const when = <T>(found: () => T | undefined): Promise<T> =>
-    new Promise((resolve) => {
-      const look = () => {
-        const value = found();
-        if (value === undefined) return;
-        waiters.delete(look);
-        resolve(value);
-      };
-      waiters.add(look);
-      look();
-    });
-
-  return {
-    response,
-    messages,
-    comments,
-    /** Resolves when the server has ended the stream. */
-    ended,
-    close: () => abort.abort(),
-    /** The first message of a kind that fits. */
-    next: (event: string, fits: (data: Message["data"]) => boolean = () => true) =>
-      when(() => messages.find((message) => message.event === event && fits(message.data))),
-    whenComments: (n: number) => when(() => (comments.length >= n ? comments : undefined)),
-    whenMessages: (n: number) => when(() => (messages.length >= n ? messages : undefined)),
-  };
-}
 
 let hooks: Hooks;
 afterAll(() => hooks.stop());

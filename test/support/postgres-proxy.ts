@@ -15,6 +15,10 @@ export interface CuttingProxy {
    * with this text in it, if one is given. Resolves when it has.
    */
   cutNext(what: "request" | "answer", text?: string): Promise<void>;
+  /** Cuts all connections, and passes nothing on any more. */
+  cutOff(): void;
+  /** Passes on again. */
+  mend(): void;
   close(): Promise<void>;
 }
 
@@ -25,13 +29,18 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
   const dial = () =>
     path === null ? connect(Number(to.port || port), to.hostname) : connect(join(path, `.s.PGSQL.${to.port || port}`));
   let next: { what: "request" | "answer"; text: string; resolve(): void } | null = null;
+  let isOff = false;
+  const cuts = new Set<() => void>();
 
   const server = createServer((client) => {
+    if (isOff) return void client.destroy();
     const upstream = dial();
     const cut = () => {
+      cuts.delete(cut);
       client.destroy();
       upstream.destroy();
     };
+    cuts.add(cut);
     const pass = (from: Socket, on: Socket, what: "request" | "answer") =>
       from.on("data", (data) => {
         if (next?.what !== what || !data.includes(next.text)) return void on.write(data);
@@ -55,6 +64,13 @@ export async function createCuttingProxy(target: string): Promise<CuttingProxy> 
       const { promise, resolve } = Promise.withResolvers<void>();
       next = { what, text, resolve };
       return promise;
+    },
+    cutOff() {
+      isOff = true;
+      for (const cut of [...cuts]) cut();
+    },
+    mend() {
+      isOff = false;
     },
     async close() {
       server.close();

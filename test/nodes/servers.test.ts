@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { describeWithPostgres, usePostgres } from "./support/postgres.ts";
-import { startReceiver } from "./support/receiver.ts";
-import { startTestApp, type TestAccount, type TestApp } from "./support/test-app.ts";
+import { describeWithPostgres, usePostgres } from "../support/postgres.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 
 const secrets = {
   masterKey: new Uint8Array(32).fill(7),
