@@ -18,16 +18,21 @@ import type { Pool, Value } from "./pool.ts";
  * and whether the lane may spend so much, is for the statement to say; the tenants of which it is not are left out.
  *
  * Nothing is joined but with keys of tenants: rows are found by their places in the arrays, which each tenant's row carries.
+ * The slot comes with each tenant's (and `offset 0` keeps it there): were it a constant, the planner would walk the whole index
+ * of `usage` for the rows of the slot, and look each of them up in what is given.
  */
 export const acceptText = `with m as (${markText}),
   taken as (
     update usage set used = usage.used + given.events, events = usage.events + given.events,
       pending = usage.pending + given.pending, failed = usage.failed + given.failed
-    from m, unnest($4::bigint[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $28::int[],
+    from m, (
+      select *, $1::smallint as slot
+      from unnest($4::bigint[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $28::int[],
           $29::int[])
         as given (tenant_key, version, events, last_event, pending, last_pending, failed, last_failed, remembered,
-          last_remembered), tenant
-    where usage.tenant_key = given.tenant_key and usage.slot = $1::smallint and usage.month >= $12::int
+          last_remembered)
+      offset 0) as given, tenant
+    where usage.tenant_key = given.tenant_key and usage.slot = given.slot and usage.month >= $12::int
       and usage.used + given.events <= usage.granted
       and tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
     returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed,

@@ -26,11 +26,15 @@ const waitingText = `with recursive waiting (webhook_key, tenant_key, next_attem
 const laneColumns = `waiting.webhook_key::float8 as "webhookKey", waiting.tenant_key::float8 as "tenantKey",
   next_attempt_at::float8 as "firstDueAt"`;
 
-/** Of `waiting`, the webhooks that are registered. */
+/**
+ * Of `waiting`, the webhooks that are registered. Each is looked up (`offset 0`): for a table that was not analyzed yet, the
+ * planner would compare each with all.
+ */
 const registeredText = `from waiting
-  join webhook on webhook.tenant_key = waiting.tenant_key and webhook.key = waiting.webhook_key
-  join tenant on tenant.key = waiting.tenant_key
-  where webhook.removed_at is null and tenant.deleted_at is null`;
+  cross join lateral (
+    select operator_suspended_at from webhook join tenant on tenant.key = webhook.tenant_key
+    where webhook.tenant_key = waiting.tenant_key and webhook.key = waiting.webhook_key
+      and webhook.removed_at is null and tenant.deleted_at is null offset 0) registered`;
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
@@ -159,7 +163,7 @@ export function queueVerbs(
           where deleted_at is null and operator_suspended_at is null`,
       );
       const [first] = await pool.read<{ at: number | null }>(
-        `${waitingText} select min(next_attempt_at)::float8 as at ${registeredText} and operator_suspended_at is null`,
+        `${waitingText} select min(next_attempt_at)::float8 as at ${registeredText} where operator_suspended_at is null`,
       );
       return { pending: counted?.pending ?? 0, oldestDueAt: first?.at ?? null };
     },
