@@ -1,5 +1,5 @@
 import { ingestedAtMs } from "../../lib/id.ts";
-import { addCount, type Histogram, writeHistogram } from "../latency.ts";
+import { addCount, addStored, type Histogram, writeHistogram } from "../latency.ts";
 import type { StatDelta, StatVerbs } from "../stats.ts";
 import { chartOf, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import type { Connection } from "./connection.ts";
@@ -12,9 +12,21 @@ const countsIn = (latency: string) => `
     generate_series(1, cardinality(counts), 2) i`;
 
 /**
- * Of its slot only this node adds to the rows, in one statement at a time. Histograms are added where their row is locked,
- * for a node that was taken for dead may still be at it.
+ * Of its slot only this node adds to the rows, in one statement at a time: so it knows what is in them, and adds up histograms
+ * by itself. A row that has another one is left out, for a node that was taken for dead may still be at it.
  */
+export const addToKnownText = `update stat as s set accepted = s.accepted + given.accepted,
+    delivered = s.delivered + given.delivered, failed = s.failed + given.failed, attempts = s.attempts + given.attempts,
+    latency = given.latency
+  from (
+    select *, $1::smallint as slot
+    from unnest($2::bigint[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[])
+      as given (tenant_key, minute, accepted, delivered, failed, attempts, known, latency)
+    offset 0) as given
+  where s.tenant_key = given.tenant_key and s.minute = given.minute and s.slot = given.slot and s.latency = given.known
+  returning s.tenant_key::float8 as "tenantKey"`;
+
+/** Of other rows, histograms are added where they are locked; that takes half a millisecond for each. */
 export const addText = `insert into stat as s (tenant_key, minute, slot, accepted, delivered, failed, attempts, latency)
   select d.tenant_key, d.minute, $1::smallint, d.accepted, d.delivered, d.failed, d.attempts, d.latency
   from unnest($2::bigint[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[], $8::text[])
@@ -29,7 +41,8 @@ export const addText = `insert into stat as s (tenant_key, minute, slot, accepte
         select bucket, sum(n) as n from (
           ${countsIn("s.latency")} union all ${countsIn("excluded.latency")}
         ) counted group by bucket
-      ) merged) end`;
+      ) merged) end
+  returning s.tenant_key::float8 as "tenantKey", minute, latency`;
 
 /** Of every slot its own row, which whoever reads adds up. */
 export const minutesText = `select minute, accepted, delivered, failed, attempts, latency from stat
@@ -55,19 +68,63 @@ export function statVerbs({ pool, node }: Connection): StatVerbs {
   let next: { readonly deltas: StatDelta[]; readonly added: Promise<void> } | null = null;
   let underWay: Promise<unknown> = Promise.resolve();
 
+  /** Of the latest minute, what the rows of this node have. */
+  const known = new Map<number, KnownLatency>();
+  let knownMinute = Number.NEGATIVE_INFINITY;
+
   async function add(deltas: readonly StatDelta[]): Promise<void> {
     const minutes = sumDeltas(deltas);
-    const column = (of: (minute: CountedMinute) => number | string) => arrayText(minutes.map(of));
-    await pool.write(addText, [
+    const latest = minutes.reduce((last, { minute }) => Math.max(last, minute), knownMinute);
+    if (latest > knownMinute) known.clear();
+    knownMinute = latest;
+    const added = await addToKnown(minutes);
+    const others = minutes.filter((one) => !added.has(one));
+    if (others.length > 0) await addToOthers(others);
+  }
+
+  /** @returns those of which the row was as it is known */
+  async function addToKnown(minutes: readonly CountedMinute[]): Promise<ReadonlySet<CountedMinute>> {
+    const totals = new Map<number, KnownLatency & { readonly of: CountedMinute; readonly before: string }>();
+    for (const of of minutes) {
+      const before = of.minute === knownMinute ? known.get(of.tenantKey) : undefined;
+      if (!before) continue;
+      // Whatever becomes of the statement, it is known again only by its answer.
+      known.delete(of.tenantKey);
+      const latency = before.latency.slice();
+      of.latency.forEach((count, bucket) => {
+        addCount(latency, bucket, count);
+      });
+      totals.set(of.tenantKey, { of, before: before.stored, latency, stored: writeHistogram(latency) });
+    }
+    if (totals.size === 0) return new Set();
+    const rows = await pool.write<{ tenantKey: number }>(addToKnownText, [
       node().slot,
-      column(({ tenantKey }) => tenantKey),
-      column(({ minute }) => minute),
-      column(({ accepted }) => accepted),
-      column(({ delivered }) => delivered),
-      column(({ failed }) => failed),
-      column(({ attempts }) => attempts),
-      column(({ latency }) => writeHistogram(latency)),
+      ...countsOf([...totals.values()].map(({ of }) => of)),
+      arrayText([...totals.values()].map(({ before }) => before)),
+      arrayText([...totals.values()].map(({ stored }) => stored)),
     ]);
+    const added = new Set<CountedMinute>();
+    for (const { tenantKey } of rows) {
+      const total = totals.get(tenantKey);
+      if (!total) continue;
+      known.set(tenantKey, total);
+      added.add(total.of);
+    }
+    return added;
+  }
+
+  async function addToOthers(minutes: readonly CountedMinute[]): Promise<void> {
+    const rows = await pool.write<{ tenantKey: number; minute: number; latency: string }>(addText, [
+      node().slot,
+      ...countsOf(minutes),
+      arrayText(minutes.map(({ latency }) => writeHistogram(latency))),
+    ]);
+    for (const { tenantKey, minute, latency: stored } of rows) {
+      if (minute !== knownMinute) continue;
+      const latency: Histogram = [];
+      addStored(stored, latency);
+      known.set(tenantKey, { stored, latency });
+    }
   }
 
   function beginNext() {
@@ -100,6 +157,17 @@ export function statVerbs({ pool, node }: Connection): StatVerbs {
     },
   };
 }
+
+/** The histogram of a row. */
+interface KnownLatency {
+  readonly stored: string;
+  readonly latency: Histogram;
+}
+
+const countsOf = (minutes: readonly CountedMinute[]): string[] =>
+  (["tenantKey", "minute", "accepted", "delivered", "failed", "attempts"] as const).map((column) =>
+    arrayText(minutes.map((minute) => minute[column])),
+  );
 
 interface CountedRow {
   readonly minute: number;

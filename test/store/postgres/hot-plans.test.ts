@@ -11,6 +11,7 @@ import {
   releaseText,
 } from "../../../src/store/postgres/queue.ts";
 import { settleText } from "../../../src/store/postgres/settle-lane.ts";
+import { addText, addToKnownText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 interface PlanNode {
@@ -76,6 +77,8 @@ describeWithPostgres("the plan of a hot statement", () => {
     ["discover", discoverText, ["pending_due_of_webhook", "tenant_pkey", "webhook"]],
     ["discover what fell due", discoverRangeText, ["pending_due", "tenant_pkey", "webhook"]],
     ["release", releaseText, ["pending_by_tenant"]],
+    ["add to statistics", addText, ["tenant_pkey"]],
+    ["add to known statistics", addToKnownText, ["stat_tenant_key_minute_slot_pk"]],
   ];
   test.each(plans)("%s finds its rows by keys", async (what, text, indexes) => {
     // From the first one of all on, one for each webhook.
