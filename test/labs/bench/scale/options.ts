@@ -1,7 +1,10 @@
 import { parseArgs } from "node:util";
 
-export const parts = ["reads", "restart", "pages", "replay", "erase"] as const;
+export const parts = ["reads", "restart", "rescue", "pages", "replay", "erase"] as const;
 export type Part = (typeof parts)[number];
+
+/** One server has nobody who could rescue it; how room comes back is the database's own affair in PostgreSQL. */
+const partsOf = (postgres: boolean): Part[] => parts.filter((part) => part !== (postgres ? "erase" : "rescue"));
 
 export interface Options {
   /** Events in the database, one run each. */
@@ -15,6 +18,8 @@ export interface Options {
   restarts: number;
   /** Longest time that a replay, and a deletion, is watched. */
   atMostSeconds: number;
+  /** The seeded databases are moved to a PostgreSQL, and measured there. */
+  postgres: boolean;
   dataDir: string | undefined;
   keep: boolean;
   source: boolean;
@@ -29,7 +34,8 @@ events pending, deep pages, the replay of a tenth, and the deletion of the large
 
   --sizes LIST       sizes in events, smallest first; default: 10k,100k,1M,10M (10M takes 6 GB of disk, with its copy 12)
   --events N         one size
-  --parts LIST       what to measure; default: ${parts.join(",")}
+  --parts LIST       what to measure; default: ${partsOf(false).join(",")}; rescue needs, and erase lacks, --postgres
+  --postgres         move the seeded database to a PostgreSQL of its own, with fsync on, and measure there
   --rate 1000        events ingested a second beside what is measured
   --seconds 30       measured seconds of ingestion alone, and of deep pages beside it
   --warmup 5         seconds of ingestion before, not measured
@@ -50,7 +56,8 @@ export function readOptions(args: readonly string[]): Options | string {
     options: {
       sizes: { type: "string", default: "10k,100k,1M,10M" },
       events: { type: "string" },
-      parts: { type: "string", default: parts.join(",") },
+      parts: { type: "string" },
+      postgres: { type: "boolean", default: false },
       rate: { type: "string", default: "1000" },
       seconds: { type: "string", default: "30" },
       warmup: { type: "string", default: "5" },
@@ -67,7 +74,8 @@ export function readOptions(args: readonly string[]): Options | string {
   if (values.help) return help;
   return {
     sizes: (values.events ?? values.sizes).split(",").map(readSize),
-    parts: values.parts.split(",").map(readPart),
+    parts: values.parts?.split(",").map((text) => readPart(text, values.postgres)) ?? partsOf(values.postgres),
+    postgres: values.postgres,
     rate: positive("rate", values.rate),
     seconds: positive("seconds", values.seconds),
     warmupSeconds: positive("warmup", values.warmup),
@@ -92,9 +100,10 @@ function readSize(text: string): number {
   return size;
 }
 
-function readPart(text: string): Part {
-  const part = parts.find((name) => name === text.trim());
-  if (part === undefined) throw new Error(`--parts takes ${parts.join(", ")}, not "${text}".`);
+function readPart(text: string, postgres: boolean): Part {
+  const there = partsOf(postgres);
+  const part = there.find((name) => name === text.trim());
+  if (part === undefined) throw new Error(`--parts takes ${there.join(", ")}, not "${text}".`);
   return part;
 }
 

@@ -42,10 +42,22 @@ const fewCalls = 40;
 /** Page number, from 0, of the deep page. */
 export const deepPageOf = ({ events }: History): number => Math.floor(events / 2 / longPage);
 
+/** Where a history is: in the folder; or in a database, and only the secrets there. */
+export interface Place {
+  folder: string;
+  databaseUrl: string | undefined;
+}
+
 /** Opens the store of a folder in this process, and closes it after. */
-async function withStore<T>(folder: string, use: (store: Store, masterKey: Uint8Array) => Promise<T>): Promise<T> {
+async function withStore<T>(
+  { folder, databaseUrl }: Place,
+  use: (store: Store, masterKey: Uint8Array) => Promise<T>,
+): Promise<T> {
   const dataDir = openDataDir(dataIn(folder));
-  const { store } = await openStore({ dataDir: dataDir.path, clock: systemClock });
+  const { store } = await openStore({
+    ...(databaseUrl === undefined ? { dataDir: dataDir.path } : { url: databaseUrl }),
+    clock: systemClock,
+  });
   try {
     return await use(store, dataDir.secrets.masterKey);
   } finally {
@@ -54,12 +66,12 @@ async function withStore<T>(folder: string, use: (store: Store, masterKey: Uint8
   }
 }
 
-export const apiKeysIn = (folder: string, count: number): Promise<string[]> =>
-  withStore(folder, (store, masterKey) => readApiKeys(store, createVault(masterKey), count));
+export const apiKeysIn = (place: Place, count: number): Promise<string[]> =>
+  withStore(place, (store, masterKey) => readApiKeys(store, createVault(masterKey), count));
 
 /** Every kind of read that a client waits for, at the store, in this process, with nothing beside it. */
-export const measureReads = (folder: string, history: History): Promise<Reads> =>
-  withStore(folder, async (store) => {
+export const measureReads = (place: Place, history: History): Promise<Reads> =>
+  withStore(place, async (store) => {
     const random = createRandom(1);
     const accounts = await Promise.all(Array.from({ length: tenants }, (_, tenant) => findAccount(store, tenant)));
     const keyOf = (tenant: number) => accounts[tenant]?.key ?? 0;

@@ -1,6 +1,7 @@
 import type { Bar } from "../report.ts";
 import { barLine as line } from "../report.ts";
 import type { Window } from "./load.ts";
+import type { RescueResult } from "./postgres.ts";
 import type { ReadResult, Reads } from "./reads.ts";
 import type { EraseResult, PagesResult, ReplayResult, RestartResult } from "./server-runs.ts";
 
@@ -10,6 +11,7 @@ export interface SizeResult {
   databaseBytes: number;
   reads?: Reads;
   restart?: RestartResult;
+  rescue?: RescueResult;
   alone?: Window;
   pages?: PagesResult;
   /** Ingestion alone, again: just before the replay and before the deletion. */
@@ -80,6 +82,9 @@ export function restartLine({ pending, firstDeliveryMs, drainRate, peakBytes }: 
     `then ${drainRate.toFixed(0)} deliveries/s, peak ${mb(peakBytes)}`
   );
 }
+
+export const rescueLine = ({ rescuedMs }: RescueResult) =>
+  `  rescue                   what a killed server owned was taken over after ${(rescuedMs / 1000).toFixed(1)} s`;
 
 export function windowLine(label: string, window: Window): string {
   const { seconds, accepted, peakBytes } = window;

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { leaseMs } from "../../../../src/store/postgres/nodes.ts";
 import { installCleanup, removeAtEnd } from "../cleanup.ts";
 import { tenantCount } from "../event.ts";
 import { describeSurroundings, folderOnDisk } from "../machine.ts";
@@ -12,6 +13,7 @@ import { growthTable } from "./growth.ts";
 import { type Load, startLoad } from "./load.ts";
 import { type Options, type Part, readOptions } from "./options.ts";
 import { plotGrowth } from "./plot.ts";
+import { measureRescue, moveHistory } from "./postgres.ts";
 import { apiKeysIn, measureReads } from "./reads.ts";
 import {
   barLine,
@@ -21,6 +23,7 @@ import {
   pagesLine,
   readLines,
   replayLine,
+  rescueLine,
   restartLine,
   type SizeResult,
   windowLine,
@@ -98,24 +101,31 @@ async function measureSize(options: Options, parent: string, events: number): Pr
   const { folder, history } = await provideSeeded(parent, events);
   const receiver = startReceiver();
   const copy = copyOf(folder, receiver.port);
-  const site: Site = { folder: copy.folder, source: options.source, receiver, history };
-  const result: SizeResult = { events, databaseBytes: sizeOf(folder) };
+  const postgres = options.postgres ? await moveHistory(copy.folder, parent) : undefined;
+  const site: Site = { folder: copy.folder, databaseUrl: postgres?.url, source: options.source, receiver, history };
+  const result: SizeResult = { events, databaseBytes: (await postgres?.bytes()) ?? sizeOf(folder) };
   const isAsked = (part: Part) => options.parts.includes(part);
   say(`${count(events)} events, ${gigabytes(result.databaseBytes)}`);
 
   if (isAsked("reads")) {
-    result.reads = await measureReads(copy.folder, history);
+    result.reads = await measureReads(site, history);
     say(readLines(result.reads));
   }
   if (isAsked("restart")) {
     result.restart = await measureRestart(site, options.restarts);
     say(restartLine(result.restart));
   }
-  if (options.parts.some((part) => part !== "reads" && part !== "restart")) {
-    postponeBacklog(copy.folder, Date.now() + monthMs);
+  if (postgres && isAsked("rescue")) {
+    result.rescue = await measureRescue(copy.folder, options.source, postgres, leaseMs);
+    say(rescueLine(result.rescue));
+  }
+  if (options.parts.some((part) => !["reads", "restart", "rescue"].includes(part))) {
+    if (postgres) await postgres.postponeBacklog(Date.now() + monthMs);
+    else postponeBacklog(copy.folder, Date.now() + monthMs);
     await measureBesideIngestion(options, site, result, isAsked);
   }
   receiver.close();
+  await postgres?.remove();
   copy.remove();
   return result;
 }
@@ -126,7 +136,7 @@ async function measureBesideIngestion(
   result: SizeResult,
   isAsked: (part: Part) => boolean,
 ): Promise<void> {
-  const apiKeys = await apiKeysIn(site.folder, tenantCount);
+  const apiKeys = await apiKeysIn(site, tenantCount);
   const server = { ...(await start(site)), apiKeys };
   const load: Load = await startLoad(server, site.receiver, options.rate);
   const alone = async () => (await load.during("ingestion alone", wait(options.seconds))).window;

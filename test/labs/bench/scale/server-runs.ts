@@ -7,11 +7,11 @@ import { accountId, seededPassword } from "./accounts.ts";
 import { watch } from "./database.ts";
 import { type History, largestTenant } from "./history.ts";
 import { countHistorical, type Load, type Window } from "./load.ts";
-import { deepPageOf, longPage, type ReadResult, summed } from "./reads.ts";
+import { settingsOf } from "./postgres.ts";
+import { deepPageOf, longPage, type Place, type ReadResult, summed } from "./reads.ts";
 
 /** What is measured at the server runs in a folder of its own: a copy of a seeded one. */
-export interface Site {
-  folder: string;
+export interface Site extends Place {
   source: boolean;
   receiver: Receiver;
   history: History;
@@ -59,8 +59,8 @@ export async function measureRestart(site: Site, restarts: number): Promise<Rest
   return { pending, firstDeliveryMs, drainRate: (drained.deliveries / drained.ms) * 1000, peakBytes };
 }
 
-export const start = ({ folder, source }: Site): Promise<Server> =>
-  startProduct({ dataDir: folder, source, profileDir: undefined });
+export const start = ({ folder, source, databaseUrl }: Site): Promise<Server> =>
+  startProduct({ dataDir: folder, source, env: settingsOf(databaseUrl) });
 
 export const wait = (seconds: number): Promise<void> => Bun.sleep(seconds * 1000);
 
