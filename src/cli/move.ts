@@ -104,8 +104,9 @@ function report({ rows, events, compared, miscounted }: MoveSummary, isBack: boo
 
 /** `Copying event: 1,200,000 of 3,000,000 rows, about 40 s left`. */
 export function describeMove({ step, what, done, total, secondsLeft }: MoveProgress): string {
-  if (step === "checking") return `Checking ${what}`;
   const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
+  if (step === "checking") return `Checking ${what}${left}`;
+  if (step === "indexing") return `Making the index ${what}${left}`;
   return `Copying ${what}: ${grouped(done)} of ${grouped(total)} rows${left}`;
 }
 

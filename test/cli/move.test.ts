@@ -66,6 +66,9 @@ describe("postrider move", () => {
   test("shows how far it is", () => {
     const progress = { step: "copying", what: "event", done: 1_200_000, total: 3_000_000, secondsLeft: 40 } as const;
     expect(describeMove(progress)).toBe("Copying event: 1,200,000 of 3,000,000 rows, about 40 s left");
-    expect(describeMove({ ...progress, step: "checking" })).toBe("Checking event");
+    expect(describeMove({ ...progress, step: "indexing", what: "delivery_failed" })).toBe(
+      "Making the index delivery_failed, about 40 s left",
+    );
+    expect(describeMove({ ...progress, step: "checking", secondsLeft: null })).toBe("Checking event");
   });
 });

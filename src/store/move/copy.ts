@@ -6,6 +6,8 @@ import {
   keyPlaces,
   type Progress,
   type Row,
+  type Sampled,
+  type Searched,
   type Source,
   type Table,
   type TableName,
@@ -13,21 +15,21 @@ import {
   untouched,
 } from "./tables.ts";
 
-/** Rows of a batch, which with how far it got is one transaction. */
-const batchRows = 5_000;
 /** Rows that are compared in full, of all tables together. */
 const sampledRows = 100_000;
 /** Large, and of no foreign key between them: they are copied at once, so that the two sides wait less for each other. */
 const atOnce: ReadonlySet<TableName> = new Set(["event", "delivery", "attempt"]);
+/** Of the whole time, measured both ways. */
+const copyingShare = 0.6;
 
 export interface MoveProgress {
-  readonly step: "copying" | "checking";
-  /** The table. */
-  readonly what: TableName;
-  /** Rows of all tables. */
+  readonly step: "copying" | "indexing" | "checking";
+  /** The table, or the index. */
+  readonly what: string;
+  /** Rows of all tables that are copied. */
   readonly done: number;
   readonly total: number;
-  /** Null: not known yet. */
+  /** Until all is checked; null: not known yet. */
   readonly secondsLeft: number | null;
 }
 
@@ -43,6 +45,8 @@ export interface MoveSummary {
 export interface CopyOptions {
   source: Source;
   target: Target;
+  sampled: Sampled;
+  searched: Searched;
   tables: readonly Table[];
   clock: Pick<Clock, "monotonicMs">;
   /** Ends it between two batches; the next one goes on. */
@@ -57,20 +61,22 @@ export interface CopyOptions {
  */
 export async function copyStore(options: CopyOptions): Promise<MoveSummary | null> {
   const { source, target, tables, clock, signal, onProgress = () => {} } = options;
-  const move = await source.leave(target.place);
+  const move = await source.leave(target.place, target.isArriving);
   const before = await target.arrive(move);
   const counts = new Map<TableName, number>();
   for (const table of tables) counts.set(table.name, await source.count(table));
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const sums = new Map<TableName, Progress>();
-  const starts = new Map<TableName, (string | null)[]>();
+  const copied = new Map<TableName, Progress>();
   let done = [...before.values()].reduce((sum, { rows }) => sum + rows, 0);
   const startedAt = clock.monotonicMs();
   const doneBefore = done;
+  let perMs = 0;
 
-  function tell(step: MoveProgress["step"], what: TableName): void {
-    const perMs = (done - doneBefore) / (clock.monotonicMs() - startedAt);
-    const secondsLeft = step === "copying" && perMs > 0 ? Math.ceil((total - done) / perMs / 1000) : null;
+  function tell(step: MoveProgress["step"], what: string): void {
+    const spentMs = clock.monotonicMs() - startedAt;
+    if (step === "copying") perMs = (done - doneBefore) / spentMs;
+    const wholeMs = (total / copyingShare - doneBefore) / perMs;
+    const secondsLeft = perMs > 0 ? Math.max(1, Math.ceil((wholeMs - spentMs) / 1000)) : null;
     onProgress({ step, what, done, total, secondsLeft });
   }
 
@@ -79,22 +85,22 @@ export async function copyStore(options: CopyOptions): Promise<MoveSummary | nul
 
   async function copyTable(table: Table): Promise<void> {
     let progress = before.get(table.name) ?? untouched;
-    const known: (string | null)[] = [null];
-    starts.set(table.name, known);
-    while (!progress.isDone && !isEnding()) {
-      const { rows, position } = await source.read(table, progress.position, batchRows);
-      progress = {
-        position,
-        rows: progress.rows + rows.length,
-        checksum: progress.checksum + checksumOf(rows),
-        isDone: rows.length === 0,
-      };
-      await target.write(table, rows, progress);
-      known.push(position);
+    async function write(rows: readonly Row[], after: Progress): Promise<void> {
+      await target.write(table, rows, progress, after);
+      progress = after;
       done += rows.length;
       tell("copying", table.name);
     }
-    sums.set(table.name, progress);
+    if (!progress.isDone) {
+      for await (const { rows, position } of source.read(table, progress.position)) {
+        if (isEnding()) return;
+        const checksum = progress.checksum + checksumOf(table, rows);
+        await write(rows, { position, rows: progress.rows + rows.length, checksum, isDone: false });
+      }
+      if (isEnding()) return;
+      await write([], { ...progress, isDone: true });
+    }
+    copied.set(table.name, progress);
   }
 
   for (const table of tables.filter(({ name }) => !atOnce.has(name))) await copyTable(table);
@@ -104,20 +110,21 @@ export async function copyStore(options: CopyOptions): Promise<MoveSummary | nul
   await Promise.allSettled(copies);
   await Promise.all(copies);
   if (signal?.aborted) return null;
+  await target.index((name) => tell("indexing", name));
 
   let compared = 0;
   for (const table of tables) {
     if (signal?.aborted) return null;
     tell("checking", table.name);
-    const { rows, checksum } = sums.get(table.name) ?? untouched;
+    const { rows, checksum } = copied.get(table.name) ?? untouched;
     const found = await target.sum(table);
-    const counted = await source.count(table);
+    const counted = counts.get(table.name) ?? 0;
     if (found.rows !== rows || counted !== rows) {
       throw differs(table, `${counted} rows in ${source.place}, ${found.rows} in ${target.place}`);
     }
     if (found.checksum !== checksum) throw differs(table, "as many rows, and another checksum");
-    const share = Math.ceil((sampledRows * rows) / Math.max(total, 1));
-    compared += await compare(source, target, table, total <= sampledRows ? rows : share, starts.get(table.name) ?? []);
+    const share = total <= sampledRows ? Number.POSITIVE_INFINITY : Math.ceil((sampledRows * rows) / total);
+    compared += await compare(options, table, share);
   }
   await target.settle(await source.highestKeys());
   const miscounted = await target.miscounted();
@@ -133,23 +140,13 @@ const differs = (table: Table, how: string) =>
       "Try: see that no server runs on either, empty the new place, and run postrider move again.",
   );
 
-/** Reads some batches again, from all over the table, and compares each row with that in the target. */
-async function compare(
-  source: Source,
-  target: Target,
-  table: Table,
-  atLeast: number,
-  starts: readonly (string | null)[],
-): Promise<number> {
+/** Compares rows from all over the table, in full. @returns how many */
+async function compare({ sampled, searched }: CopyOptions, table: Table, atLeast: number): Promise<number> {
   let compared = 0;
-  const step = Math.max(1, Math.floor(starts.length / Math.ceil(Math.max(atLeast, 1) / batchRows)));
-  for (let i = 0; i < starts.length && compared < atLeast; i += step) {
-    const limit = Math.min(batchRows, atLeast - compared);
-    const { rows } = await source.read(table, starts[i] ?? null, limit);
-    if (rows.length === 0) continue;
-    const keys = keyPlaces(table);
-    const keyOf = (row: Row) => JSON.stringify(keys.map((place) => row[place]));
-    const there = new Map((await target.find(table, rows)).map((row) => [keyOf(row), row]));
+  const keys = keyPlaces(table);
+  const keyOf = (row: Row) => JSON.stringify(keys.map((place) => row[place]));
+  for (const rows of sampled.sample(table, atLeast)) {
+    const there = new Map((await searched.find(table, rows)).map((row) => [keyOf(row), row]));
     for (const row of rows) {
       const other = there.get(keyOf(row));
       const differing = table.columns.find((_, i) => !isSame(row[i] ?? null, other?.[i] ?? null));

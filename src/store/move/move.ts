@@ -8,12 +8,14 @@ import { newId } from "../../lib/id.ts";
 import { createVault } from "../../lib/vault.ts";
 import { OutcomeUnknown, sqlStateOf } from "../postgres/faults.ts";
 import { createMasterKeyCheck } from "../postgres/master-key.ts";
-import { migrate } from "../postgres/migrations.ts";
+import { migrate, migrations } from "../postgres/migrations.ts";
+import { readMoveMark } from "../postgres/move-mark.ts";
 import { createPool, type Pool } from "../postgres/pool.ts";
 import { checkServer, type StartCheckOptions } from "../postgres/start-check.ts";
+import { begunByEarlier } from "../sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../sqlite/open.ts";
 import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
-import { createPostgresSource, createPostgresTarget, refuseLivingNodes } from "./postgres-side.ts";
+import { createPostgresSource, createPostgresTarget, refuseLivingNodes, writtenByAnother } from "./postgres-side.ts";
 import { createSqliteSource, createSqliteTarget } from "./sqlite-side.ts";
 import { type Column, type ColumnType, ownColumns, type Table, tableNames } from "./tables.ts";
 
@@ -35,6 +37,8 @@ export interface MoveOptions {
 const statementTimeoutMs = 10 * 60_000;
 /** One for each table that is copied at once. */
 const poolSize = 3;
+/** A stream lasts as long as the other side writes, and reads whole tables, which are sorted. */
+const ofStreams = { statement_timeout: "0", enable_seqscan: "on", work_mem: "64MB" };
 
 /**
  * Moves a data directory to an empty PostgreSQL database. One that was interrupted goes on.
@@ -54,18 +58,18 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
     const pool = await openPool(options, { synchronous_commit: "off" });
     try {
       if (!(await hasSchema(pool))) await refuseOthersTables(pool, place);
+      await refuseEarlierCopy(pool, place);
       await masterKeyOf(masterKey).verify(pool);
-      await migrate({ url, clock });
-      await masterKeyOf(masterKey).remember(pool);
-      await refuseLivingNodes(pool, place);
+      // First, as it knows whether the key is the right one.
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
-        return await copyStore({
-          ...options,
-          tables: await tablesOf(client, pool),
-          source: createSqliteSource(client, path, newMove),
-          target: createPostgresTarget(pool, place, path),
-        });
+        await migrate({ url, clock });
+        await masterKeyOf(masterKey).remember(pool);
+        await refuseLivingNodes(pool, place);
+        const source = createSqliteSource(client, path, newMove);
+        const target = createPostgresTarget(pool, place, path);
+        const tables = await tablesOf(client, pool);
+        return await copyStore({ ...options, tables, source, target, sampled: source, searched: target });
       } finally {
         client.close();
       }
@@ -85,28 +89,27 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
     const folder = resolve(dataDir);
     const place = placeOf(url);
     const pool = await openPool(options, {});
+    const streams = createPool({ url, size: poolSize, clock: options.clock, statementTimeoutMs, settings: ofStreams });
     try {
       if (!(await hasSchema(pool))) {
         throw new StartupError(`${place} has nothing of Postrider. Try: correct POSTRIDER_DATABASE_URL.`);
       }
-      await migrate({ url, clock: options.clock });
       await masterKeyOf(masterKey).verify(pool);
+      await migrate({ url, clock: options.clock });
       const [vaultRow] = await pool.read("select 1 from vault_check");
       if (!vaultRow) throw new StartupError(`${place} is empty. Try: correct POSTRIDER_DATABASE_URL.`);
       await refuseLivingNodes(pool, place);
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
-        return await copyStore({
-          ...options,
-          tables: await tablesOf(client, pool),
-          source: createPostgresSource(pool, place, newMove),
-          target: createSqliteTarget(client, folder, place),
-        });
+        const source = createPostgresSource(pool, streams, place, newMove);
+        const target = createSqliteTarget(client, folder, place);
+        const tables = await tablesOf(client, pool);
+        return await copyStore({ ...options, tables, source, target, sampled: target, searched: source });
       } finally {
         client.close();
       }
     } finally {
-      await pool.close();
+      await Promise.all([streams.close(), pool.close()]);
     }
   });
 
@@ -128,6 +131,13 @@ async function openPool(options: MoveOptions, settings: Readonly<Record<string, 
 async function hasSchema(pool: Pool): Promise<boolean> {
   const [row] = await pool.read<{ isThere: boolean }>(`select to_regclass('migration') is not null as "isThere"`);
   return row?.isThere === true;
+}
+
+/** What is copied lacks indexes, which an upgrade would take for granted. */
+async function refuseEarlierCopy(pool: Pool, place: string): Promise<void> {
+  if ((await readMoveMark(pool))?.role !== "arriving") return;
+  const [row] = await pool.read<{ schema: number }>("select count(*)::int as schema from migration");
+  if ((row?.schema ?? 0) < migrations.length) throw begunByEarlier(place);
 }
 
 async function refuseOthersTables(pool: Pool, place: string): Promise<void> {
@@ -178,7 +188,7 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
     if (isDiskFull(error))
       throw new StartupError(`The disk of the data directory is full. ${goesOn} Try: free some space.`);
     if (sqlStateOf(error) === "42P07") {
-      throw new StartupError("Another postrider move writes to this database. Try: wait until it has ended.");
+      throw writtenByAnother();
     }
     if (sqlStateOf(error) !== undefined) {
       const reason = error instanceof Error ? error.message : String(error);

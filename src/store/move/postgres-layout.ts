@@ -1,16 +1,18 @@
-import { type Cell, type Column, keyColumns, type Row, type Table, type TableName } from "./tables.ts";
+import { type Cell, type Column, type ColumnType, keyColumns, type Row, type Table, type TableName } from "./tables.ts";
 
 /** How a table of the common form lies in PostgreSQL: what it is written to, and what it is read from. */
 
 export interface Part {
   readonly into: string;
-  /** Of all columns of the table, those that go there, with what is made of them. */
-  readonly columns: readonly { readonly name: string; readonly from: string }[];
+  /** Its columns, each with that of the table that goes there; null: 0 does. */
+  readonly columns: readonly { readonly name: string; readonly from: string | null }[];
   /** Which rows go there; all by default. */
   takes?(row: Row): boolean;
 }
 
 const statePending = 0;
+/** Of the lane that counts; what is moved is counted by the first one. */
+const slot = { name: "slot", from: null };
 
 export function partsOf(table: Table): Part[] {
   const same = (names: readonly string[]) => names.map((name) => ({ name, from: name }));
@@ -22,7 +24,7 @@ export function partsOf(table: Table): Part[] {
         {
           into: "usage",
           columns: [
-            { name: "slot", from: "0" },
+            slot,
             { name: "used", from: "events_in_month" },
             { name: "granted", from: "events_in_month" },
             ...without("events_in_month"),
@@ -30,7 +32,7 @@ export function partsOf(table: Table): Part[] {
         },
       ];
     case "stat":
-      return [{ into: "stat", columns: [{ name: "slot", from: "0" }, ...same(names)] }];
+      return [{ into: "stat", columns: [slot, ...same(names)] }];
     case "delivery": {
       const state = names.indexOf("state");
       return [
@@ -89,12 +91,16 @@ export const selected = ({ columns }: Table): string =>
 export const rowOf = ({ columns }: Table, found: Readonly<Record<string, Cell>>): Row =>
   columns.map(({ name }) => found[name] ?? null);
 
-/** `(a, b)`, and `($1::bigint, $2::text)`. */
-export const keyText = (name: TableName): string => `(${keyColumns(name).join(", ")})`;
-export const keyValues = (table: Table): string =>
-  `(${keyColumns(table.name)
-    .map((key, i) => `$${i + 1}::${typeOf(table.columns, key)}`)
-    .join(", ")})`;
+/** Columns by whose values the rows are in the order in which SQLite keeps them, where that is one; none has a null. */
+export const orderOf = (name: TableName): readonly string[] =>
+  name === "delivery" || name === "attempt" ? ["key"] : keyColumns(name);
 
 export const typeOf = (columns: readonly Column[], name: string) =>
   columns.find((column) => column.name === name)?.type ?? "bigint";
+
+/** A position as it stands in a statement that takes no parameters. */
+export function literal(value: string | number, type: ColumnType): string {
+  if (typeof value === "number") return `${value}::${type}`;
+  // Whatever it has in it, and however the server reads quotes.
+  return `convert_from(decode('${Buffer.from(value).toString("hex")}', 'hex'), 'UTF8')`;
+}

@@ -1,30 +1,25 @@
 import { StartupError } from "../../domain/errors.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import { readMoveMark, writeMoveMark } from "../postgres/move-mark.ts";
-import { arrayText, packBytes } from "../postgres/parameters.ts";
+import { arrayText } from "../postgres/parameters.ts";
 import { makePartitions, type PartitionRange, partitionAt } from "../postgres/partitions.ts";
-import type { Pool, Transaction, Value } from "../postgres/pool.ts";
+import type { Pool, Transaction } from "../postgres/pool.ts";
 import { checksumText } from "./checksum.ts";
-import {
-  keyText,
-  keyValues,
-  type Part,
-  partsOf,
-  recordsText,
-  rowOf,
-  selected,
-  typeOf,
-  viewOf,
-} from "./postgres-layout.ts";
+import { literal, orderOf, type Part, partsOf, rowOf, selected, typeOf, viewOf } from "./postgres-layout.ts";
+import { CopyWriter, readCopy } from "./row-bytes.ts";
 import { notEmpty, usedMeanwhile } from "./sqlite-side.ts";
 import { mergeLatencies } from "./stat-rows.ts";
 import {
   type Batch,
   batchBytes,
+  batchRows,
   type Cell,
+  type ColumnType,
   keyColumns,
   keyPlaces,
+  type Progress,
   type Row,
+  type Searched,
   type Source,
   type Table,
   type TableName,
@@ -34,8 +29,16 @@ import {
 
 type Found = Record<string, Cell>;
 
-/** A database on which no node lives. */
-export function createPostgresSource(pool: Pool, place: string, newMove: () => string): Source {
+/**
+ * A database on which no node lives.
+ * @param streams connections on which whole tables are read, in no time that anybody knows
+ */
+export function createPostgresSource(
+  pool: Pool,
+  streams: Pool,
+  place: string,
+  newMove: () => string,
+): Source & Searched {
   return {
     place,
     async count(table) {
@@ -44,17 +47,16 @@ export function createPostgresSource(pool: Pool, place: string, newMove: () => s
       );
       return row?.n ?? 0;
     },
-    read: (table, position, limit) =>
-      table.name === "delivery" ? readRecords(pool, table, position, limit) : readBatch(pool, table, position, limit),
+    read: (table, position) => batches(streams, table, position),
+    find: (table, rows) => find(pool, table, rows),
     highestKeys: () => highestKeys(pool),
-    async leave(to) {
+    async leave(to, isArriving) {
       const mark = await readMoveMark(pool);
-      if (mark?.role === "left" || mark?.role === "arriving") {
-        throw new StartupError(
-          mark.role === "left"
-            ? `The data of ${place} was moved to ${mark.place} already. Try: start a server there.`
-            : `The move to ${place} from ${mark.place} has not ended. Try: end that one first.`,
-        );
+      if (mark?.role === "arriving") {
+        throw new StartupError(`The move to ${place} from ${mark.place} has not ended. Try: end that one first.`);
+      }
+      if (mark?.role === "left" && !(mark.place === to && (await isArriving(mark.move)))) {
+        throw new StartupError(`The data of ${place} was moved to ${mark.place} already. Try: start a server there.`);
       }
       if (mark?.place === to) return mark.move;
       const move = newMove();
@@ -71,20 +73,32 @@ export function createPostgresSource(pool: Pool, place: string, newMove: () => s
 }
 
 /** A database with today's schema, on which no node lives. */
-export function createPostgresTarget(pool: Pool, place: string, from: string): Target {
+export function createPostgresTarget(pool: Pool, place: string, from: string): Target & Searched {
   const partitions = createPartitions(pool);
+
+  async function isOwn(move: string): Promise<boolean> {
+    const mark = await readMoveMark(pool);
+    return mark?.role === "arriving" && mark.move === move;
+  }
+
   return {
     place,
+    find: (table, rows) => find(pool, table, rows),
+    isArriving: isOwn,
     async arrive(move) {
-      const mark = await readMoveMark(pool);
-      if (mark === null || mark.role !== "arriving" || mark.move !== move) {
-        if (mark !== null || (await hasRows(pool))) throw notEmpty(place);
+      if (!(await isOwn(move))) {
+        if ((await readMoveMark(pool)) !== null || (await hasRows(pool))) throw notEmpty(place);
         await pool.transact(async (tx) => {
           // Two that come at once: the second one finds the table, and nothing of it is written.
           await tx.run(
             `create table move_progress
               (name text primary key, position text, rows bigint not null, checksum text not null, done boolean not null)`,
           );
+          await tx.run(
+            `insert into move_progress select name, null, 0, '0', false from unnest($1::text[]) as given(name)`,
+            [arrayText(tableNames)],
+          );
+          await putIndexesOff(tx);
           await writeMoveMark(tx, { move, role: "arriving", place: from });
         });
       }
@@ -96,27 +110,37 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
         done: boolean;
       }>("select name, position, rows::float8 as rows, checksum, done from move_progress");
       return new Map(
-        rows.map(({ name, position, rows, checksum, done }) => [
+        rows.map(({ name, position, rows, checksum, done }): [string, Progress] => [
           name,
           { position, rows, checksum: BigInt(checksum), isDone: done },
         ]),
       );
     },
-    async write(table, rows, { position, rows: count, checksum, isDone }) {
+    async write(table, rows, before, { position, rows: count, checksum, isDone }) {
       await partitions.makeFor(table, rows);
       await pool.transact(async (tx) => {
+        const own = await tx.run(
+          `update move_progress set position = $2::text, rows = $3::bigint, checksum = $4::text, done = $5::boolean
+            where name = $1::text and rows = $6::bigint and not done returning 1`,
+          [table.name, position, count, String(checksum), isDone, before.rows],
+        );
+        if (own.length === 0) throw writtenByAnother();
         for (const part of partsOf(table)) {
           const taken = part.takes ? rows.filter(part.takes) : rows;
           if (taken.length > 0) await insert(tx, table, part, taken);
         }
-        await tx.run(
-          `insert into move_progress (name, position, rows, checksum, done)
-            values ($1::text, $2::text, $3::bigint, $4::text, $5::boolean)
-            on conflict (name) do update set position = excluded.position, rows = excluded.rows,
-              checksum = excluded.checksum, done = excluded.done`,
-          [table.name, position, count, String(checksum), isDone],
-        );
       });
+    },
+    async index(onIndex) {
+      const left = await pool.read<{ name: string; text: string }>("select name, text from move_index order by name");
+      for (const { name, text } of left) {
+        onIndex(name);
+        await pool.transact(async (tx) => {
+          await tx.run(`set local maintenance_work_mem = '${indexMemory}'`);
+          await tx.run(text);
+          await tx.run("delete from move_index where name = $1::text", [name]);
+        });
+      }
     },
     async sum(table) {
       const [row] = await unplanned(pool, (tx) =>
@@ -125,17 +149,6 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
         ),
       );
       return { rows: row?.rows ?? 0, checksum: BigInt(row?.checksum ?? 0) };
-    },
-    async find(table, rows) {
-      const keys = keyColumns(table.name);
-      const given = keys.map((key, i) => `$${i + 1}::${typeOf(table.columns, key)}[]`);
-      const found = await pool.read<Found>(
-        `select ${selected(table)} from unnest(${given.join(", ")}) as given(${keys.map((_, i) => `given_${i}`).join(", ")})
-          cross join lateral (select * from (${viewOf(table)}) whole
-            where ${keys.map((key, i) => `whole.${key} = given_${i}`).join(" and ")}) v`,
-        keyPlaces(table).map((place) => arrayText(rows.map((row) => row[place] as number | string))),
-      );
-      return found.map((one) => rowOf(table, one));
     },
     async settle(highest) {
       for (const { table } of await identities(pool)) {
@@ -146,6 +159,11 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
         );
       }
       await pool.write("analyze");
+      await pool.transact(async (tx) => {
+        // What was written before it need not have been on disk yet; with this one it is.
+        await tx.run("set local synchronous_commit = on");
+        await tx.run("update move_progress set done = done");
+      });
     },
     async miscounted() {
       const found = await unplanned(pool, (tx) => tx.run<{ id: string }>(miscountedText));
@@ -154,14 +172,15 @@ export function createPostgresTarget(pool: Pool, place: string, from: string): T
     async markArrived() {
       await refuseLivingNodes(pool, place);
       await pool.transact(async (tx) => {
-        // The copies before it need not have been on disk yet; with this one they are.
         await tx.run("set local synchronous_commit = on");
-        await tx.run("drop table move_progress");
-        await tx.run("drop table move_mark");
+        for (const table of ["move_progress", "move_index", "move_mark"]) await tx.run(`drop table ${table}`);
       });
     },
   };
 }
+
+export const writtenByAnother = () =>
+  new StartupError("Another postrider move writes to this database. Try: wait until it has ended.");
 
 /** @throws StartupError when a server uses the database */
 export async function refuseLivingNodes(pool: Pool, place: string): Promise<void> {
@@ -204,97 +223,84 @@ const unplanned = <T>(pool: Pool, work: (tx: Transaction) => Promise<T>): Promis
     return work(tx);
   });
 
-async function insert(tx: Transaction, table: Table, part: Part, rows: readonly Row[]): Promise<void> {
-  const values: Value[] = [];
-  const arrays: string[] = [];
-  const names: string[] = [];
-  const made = new Map<string, string>();
-  const add = (value: Value, type: string) => `$${values.push(value)}::${type}`;
-  const used = new Set(part.columns.map(({ from }) => from));
-  for (const [i, { name, type }] of table.columns.entries()) {
-    if (!used.has(name)) continue;
-    if (type === "bytea") {
-      const given = rows.map((row) => row[i] as Uint8Array | null);
-      const packed = packBytes(given.map((bytes) => bytes ?? new Uint8Array()));
-      const bytes = add(packed.bytes, "bytea");
-      const lengths = arrayText(given.map((bytes) => bytes?.length ?? null));
-      arrays.push(add(packed.starts, "int[]"), add(lengths, "int[]"));
-      names.push(`${name}_start`, `${name}_length`);
-      // Of no length: there is none.
-      made.set(name, `substring(${bytes} from ${name}_start for ${name}_length)`);
-    } else {
-      arrays.push(add(arrayText(rows.map((row) => plain(row[i] ?? null))), `${type}[]`));
-      names.push(name);
-    }
-  }
+/** Of each index that is made: sorted on disk they take longer. */
+const indexMemory = "128MB";
+
+/**
+ * Written row by row, they take longer than the rows; made at the end, a few seconds for a million. What each one is made
+ * by stays in the database, so that whoever goes on with the move can make it.
+ */
+async function putIndexesOff(tx: Transaction): Promise<void> {
   await tx.run(
-    `insert into ${part.into} (${part.columns.map(({ name }) => name).join(", ")})
-      select ${part.columns.map(({ from }) => made.get(from) ?? from).join(", ")}
-        from unnest(${arrays.join(", ")}) as given(${names.join(", ")})`,
-    values,
+    `create table move_index as
+      select relname::text as name, coalesce('alter table ' || indrelid::regclass || ' add constraint ' || quote_ident(conname)
+          || ' ' || pg_get_constraintdef(pg_constraint.oid),
+        replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ')) as text,
+        coalesce('alter table ' || indrelid::regclass || ' drop constraint ' || quote_ident(conname),
+          'drop index ' || indexrelid::regclass) as removal
+      from pg_index join pg_class on pg_class.oid = indexrelid left join pg_constraint on conindid = indexrelid
+      where indrelid in ('event'::regclass, 'pending'::regclass, 'delivery'::regclass, 'attempt'::regclass)`,
   );
+  for (const { removal } of await tx.run<{ removal: string }>("select removal from move_index")) await tx.run(removal);
 }
 
-const plain = (cell: Cell): number | string | null =>
-  typeof cell === "boolean" ? String(cell) : (cell as number | string | null);
-
-/** The next rows by their key. */
-async function readBatch(pool: Pool, table: Table, position: string | null, limit: number): Promise<Batch> {
-  const key = keyColumns(table.name);
-  const at: (string | number)[] = position === null ? [] : JSON.parse(position);
-  const after = position === null ? "" : `where ${keyText(table.name)} > ${keyValues(table)}`;
-  const found = await pool.read<Found>(
-    bounded(table, `select * from (${viewOf(table)}) v ${after} order by ${key.join(", ")} limit ${limit}`, key),
-    at,
-  );
-  const rows = found.map((one) => rowOf(table, one));
-  const last = rows.at(-1);
-  const next = last && JSON.stringify(keyPlaces(table).map((place) => last[place]));
-  return { rows: table.name === "stat" ? mergeLatencies(table, rows) : rows, position: next ?? position };
-}
-
-/** Of some rows in an order, those until they are too many bytes. */
-function bounded(table: Table, text: string, order: readonly string[]): string {
-  const bytes = table.columns.filter(({ type }) => type === "bytea");
-  if (bytes.length === 0) return `select ${selected(table)} from (${text}) v order by ${order.join(", ")}`;
-  const size = bytes.map(({ name }) => `coalesce(octet_length(${name}), 0)`).join(" + ");
-  return `select ${selected(table)} from (
-      select v.*, sum(${size}) over (order by ${order.join(", ")} rows unbounded preceding) - (${size}) as bytes_before
-        from (${text}) v) w
-    where bytes_before < ${batchBytes} order by ${order.map((column) => `w.${column}`).join(", ")}`;
-}
-
-/** Tenant by tenant, as both tables are found by it; of each first what waits, and the newest first. */
-async function readRecords(pool: Pool, table: Table, position: string | null, limit: number): Promise<Batch> {
-  const names = table.columns.map(({ name }) => name);
-  type At = [tenantKey: number, from: "pending" | "delivery", seq: number, key: number];
-  const top = Number.MAX_SAFE_INTEGER;
-  let at: At = position === null ? [-1, "delivery", -1, 0] : JSON.parse(position);
-  const rows: Row[] = [];
-  const [, seqPlace = 0, keyPlace = 0] = keyPlaces(table);
-  while (rows.length < limit) {
-    const [tenantKey, from, seq, key] = at;
-    const found = await pool.read<Found>(
-      `select ${selected(table)} from (${recordsText(names, from)} where tenant_key = $1::bigint and event_seq <= $2::bigint
-          and (event_seq < $2::bigint or key > $3::bigint) order by event_seq desc, key limit $4::int) v
-        order by v.event_seq desc, v.key`,
-      [tenantKey, seq, key, limit - rows.length],
-    );
-    for (const one of found) rows.push(rowOf(table, one));
-    const last = found.length > 0 ? rows.at(-1) : undefined;
-    if (last) at = [tenantKey, from, Number(last[seqPlace]), Number(last[keyPlace])];
-    if (rows.length >= limit) break;
-    if (from === "pending") at = [tenantKey, "delivery", top, 0];
-    else {
-      const [next] = await pool.read<{ key: number }>(
-        "select key::float8 as key from tenant where key > $1::bigint order by key limit 1",
-        [tenantKey],
-      );
-      if (!next) break;
-      at = [next.key, "pending", top, 0];
+async function insert(tx: Transaction, table: Table, { into, columns }: Part, rows: readonly Row[]): Promise<void> {
+  const places = columns.map(({ from }) => table.columns.findIndex(({ name }) => name === from));
+  const types = places.map((place): ColumnType => table.columns[place]?.type ?? "smallint");
+  const writer = new CopyWriter();
+  for (const row of rows) {
+    writer.row(places.length);
+    for (let i = 0; i < places.length; i++) {
+      const place = places[i] ?? -1;
+      writer.cell(place < 0 ? 0 : (row[place] ?? null), types[i] ?? "smallint");
     }
   }
-  return { rows, position: JSON.stringify(at) };
+  const names = columns.map(({ name }) => name).join(", ");
+  await tx.copyIn(`copy ${into} (${names}) from stdin (format binary)`, writer.end());
+}
+
+async function find(pool: Pool, table: Table, rows: readonly Row[]): Promise<readonly Row[]> {
+  const keys = keyColumns(table.name);
+  const given = keys.map((key, i) => `$${i + 1}::${typeOf(table.columns, key)}[]`);
+  // Without the offset, what is grouped is grouped as a whole, and searched from one end to the other for each key.
+  const found = await pool.read<Found>(
+    `select ${selected(table)} from unnest(${given.join(", ")}) as given(${keys.map((_, i) => `given_${i}`).join(", ")})
+      cross join lateral (select * from (${viewOf(table)}) whole
+        where ${keys.map((key, i) => `whole.${key} = given_${i}`).join(" and ")} offset 0) v`,
+    keyPlaces(table).map((place) => arrayText(rows.map((row) => row[place] as number | string))),
+  );
+  const there = found.map((one) => rowOf(table, one));
+  return table.name === "stat" ? mergeLatencies(table, there) : there;
+}
+
+/** One statement for all that is left of a table: its rows have no index in this order, so they are sorted once. */
+async function* batches(streams: Pool, table: Table, position: string | null): AsyncGenerator<Batch> {
+  const order = orderOf(table.name);
+  const places = order.map((name) => table.columns.findIndex((column) => column.name === name));
+  const given: (string | number)[] = position === null ? [] : JSON.parse(position);
+  const at = given.map((value, i) => literal(value, typeOf(table.columns, order[i] ?? "")));
+  const after = position === null ? "" : `where (${order.join(", ")}) > (${at.join(", ")})`;
+  const chunks = streams.copyOut(
+    `copy (select ${table.columns.map(({ name }) => name).join(", ")} from (${viewOf(table)}) v ${after}
+      order by ${order.join(", ")}) to stdout (format binary)`,
+  );
+  const toBatch = (rows: readonly Row[]): Batch => ({
+    rows: table.name === "stat" ? mergeLatencies(table, rows) : rows,
+    position: JSON.stringify(places.map((place) => rows.at(-1)?.[place])),
+  });
+  let rows: Row[] = [];
+  let bytes = 0;
+  for await (const read of readCopy(chunks, table.columns)) {
+    for (const row of read) {
+      rows.push(row);
+      for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.length;
+    }
+    if (rows.length < batchRows && bytes < batchBytes) continue;
+    yield toBatch(rows);
+    rows = [];
+    bytes = 0;
+  }
+  if (rows.length > 0) yield toBatch(rows);
 }
 
 const identities = (pool: Pool) =>
@@ -320,8 +326,9 @@ function createPartitions(pool: Pool) {
   const known: PartitionRange[] = [];
   let making: Promise<void> = Promise.resolve();
 
+  const isKnown = (seq: number) => known.some(({ fromSeq, toSeq }) => seq >= fromSeq && seq < toSeq);
+
   async function make(seq: number): Promise<void> {
-    if (known.some(({ fromSeq, toSeq }) => seq >= fromSeq && seq < toSeq)) return;
     // What is in the way is another table's batch, which ends.
     while (!(await makePartitions(pool, "month", ingestedAtMs(seq))));
     known.push(partitionAt("month", ingestedAtMs(seq)));
@@ -332,7 +339,7 @@ function createPartitions(pool: Pool) {
       const place = columns.findIndex(({ name }) => name === "event_seq" || name === "seq");
       if (place < 0) return;
       making = making.then(async () => {
-        for (const row of rows) await make(Number(row[place]));
+        for (const row of rows) if (!isKnown(Number(row[place]))) await make(Number(row[place]));
       });
       await making;
     },

@@ -2,16 +2,18 @@ import type { Database } from "bun:sqlite";
 import { StartupError } from "../../domain/errors.ts";
 import { checksumOf as payloadChecksum } from "../sqlite/damage.ts";
 import { readMoveMark, writeMoveMark } from "../sqlite/move-mark.ts";
+import { keepTemporaryFilesIn } from "../sqlite/open.ts";
 import { checksumOf } from "./checksum.ts";
 import {
   type Batch,
   batchBytes,
+  batchRows,
   type Cell,
   type Column,
   isLabel,
-  keyColumns,
-  keyPlaces,
+  type Progress,
   type Row,
+  type Sampled,
   type Source,
   type Table,
   type TableName,
@@ -20,22 +22,27 @@ import {
 } from "./tables.ts";
 
 /** A database file, as whoever has its folder's lock opened it. */
-export function createSqliteSource(client: Database, place: string, newMove: () => string): Source {
+export function createSqliteSource(client: Database, place: string, newMove: () => string): Source & Sampled {
+  const { batches, sample } = createReader(client);
   return {
     place,
     count: async ({ name }) => countRows(client, name),
-    read: async (table, position, limit) => readBatch(client, table, position, limit),
+    async *read(table, position) {
+      yield* batches(table, position);
+    },
+    sample,
     highestKeys: async () => {
       const rows = client.query<{ name: TableName; seq: number }, []>("select name, seq from sqlite_sequence").all();
       return new Map(rows.filter(({ name }) => tableNames.includes(name)).map(({ name, seq }) => [name, seq]));
     },
-    async leave(to) {
+    async leave(to, isArriving) {
       const mark = readMoveMark(client);
-      if (mark?.role === "left" || mark?.role === "arriving") {
+      if (mark?.role === "arriving") {
+        throw new StartupError(`The move to ${place} from ${mark.place} has not ended. Try: end that one first.`);
+      }
+      if (mark?.role === "left" && !(mark.place === to && (await isArriving(mark.move)))) {
         throw new StartupError(
-          mark.role === "left"
-            ? `The data of ${place} was moved to ${mark.place} already. Try: set POSTRIDER_DATABASE_URL to that database.`
-            : `The move to ${place} from ${mark.place} has not ended. Try: end that one first.`,
+          `The data of ${place} was moved to ${mark.place} already. Try: set POSTRIDER_DATABASE_URL to that database.`,
         );
       }
       if (mark?.place === to) return mark.move;
@@ -53,14 +60,31 @@ export function createSqliteSource(client: Database, place: string, newMove: () 
 
 export const usedMeanwhile = (place: string) =>
   new StartupError(
-    `A server has used ${place} since the move began, so the copy may lack something. Try: stop it, empty the new place, and run postrider move again.`,
+    `A server or another move has used ${place} since the move began, so the copy may lack something. ` +
+      "Try: stop it, empty the new place, and run postrider move again.",
   );
 
+/** Of pages: with as much an index is sorted in memory at a time. */
+const cacheKib = 64 * 1024;
+/** Of the log, until it is copied back. */
+const logPages = 20_000;
+
+/**
+ * For as long as it is filled. A commit is not waited for, and yet a crash of the machine loses the last ones at most: before
+ * the log is copied back, it is on disk.
+ */
+const settingsOfCopying = [
+  "foreign_keys = off",
+  "synchronous = normal",
+  `wal_autocheckpoint = ${logPages}`,
+  `cache_size = -${cacheKib}`,
+];
+
 /** A new database file. */
-export function createSqliteTarget(client: Database, place: string, from: string): Target {
-  client.run("pragma foreign_keys = off");
-  // Nobody else copies the log back meanwhile.
-  client.run("pragma wal_autocheckpoint = 1000");
+export function createSqliteTarget(client: Database, place: string, from: string): Target & Sampled {
+  for (const setting of settingsOfCopying) client.query(`pragma ${setting}`).all();
+  keepTemporaryFilesIn(client, place);
+  const { batches, sample } = createReader(client);
   const inserts = new Map<string, ReturnType<Database["query"]>>();
 
   function insertOf({ name, columns }: Table) {
@@ -74,16 +98,26 @@ export function createSqliteTarget(client: Database, place: string, from: string
     return made;
   }
 
+  const isOwn = (move: string) => {
+    const mark = readMoveMark(client);
+    return mark?.role === "arriving" && mark.move === move;
+  };
+
   return {
     place,
+    sample,
+    isArriving: async (move) => isOwn(move),
     async arrive(move) {
-      const mark = readMoveMark(client);
-      if (mark === null || mark.role !== "arriving" || mark.move !== move) {
-        if (mark !== null || tableNames.some((name) => countRows(client, name) > 0)) throw notEmpty(place);
-        client.run(
-          `create table move_progress (name text primary key, position text, "rows" integer, checksum text, done integer)`,
-        );
-        writeMoveMark(client, { move, role: "arriving", place: from });
+      if (!isOwn(move)) {
+        if (readMoveMark(client) !== null || tableNames.some((name) => countRows(client, name) > 0))
+          throw notEmpty(place);
+        client.transaction(() => {
+          client.run(
+            `create table move_progress (name text primary key, position text, "rows" integer, checksum text, done integer)`,
+          );
+          putIndexesOff(client);
+          writeMoveMark(client, { move, role: "arriving", place: from });
+        })();
       }
       const rows = client
         .query<{ name: string; position: string; rows: number; checksum: string; done: number }, []>(
@@ -91,18 +125,20 @@ export function createSqliteTarget(client: Database, place: string, from: string
         )
         .all();
       return new Map(
-        rows.map(({ name, position, rows, checksum, done }) => [
+        rows.map(({ name, position, rows, checksum, done }): [string, Progress] => [
           name,
           { position, rows, checksum: BigInt(checksum), isDone: done === 1 },
         ]),
       );
     },
-    async write(table, rows, { position, rows: count, checksum, isDone }) {
+    async write(table, rows, _, { position, rows: count, checksum, isDone }) {
       const insert = insertOf(table);
       const payload = table.columns.findIndex(({ name }) => name === "payload");
+      const converted = table.columns.flatMap((column, i) => (isConverted(table, column) ? [i] : []));
       client.transaction(() => {
         for (const row of rows) {
-          const cells = row.map((cell, i) => toSqlite(cell, table, table.columns[i]));
+          const cells = [...row];
+          for (const i of converted) cells[i] = toSqlite(cells[i] ?? null);
           const bytes = row[payload];
           if (table.name === "event" && bytes instanceof Uint8Array) cells.push(payloadChecksum(bytes));
           insert.run(...(cells as never[]));
@@ -116,29 +152,27 @@ export function createSqliteTarget(client: Database, place: string, from: string
         ]);
       })();
     },
+    async index(onIndex) {
+      const query = client.query<{ name: string; text: string }, []>("select name, text from move_index order by name");
+      for (const { name, text } of query.all()) {
+        onIndex(name);
+        // Whoever watches it sees which one.
+        await Bun.sleep(0);
+        client.transaction(() => {
+          client.run(text);
+          client.run("delete from move_index where name = ?1", [name]);
+        })();
+      }
+    },
     async sum(table) {
       let rows = 0;
       let checksum = 0n;
-      for (let position: string | null = null; ; ) {
-        const batch = readBatch(client, table, position, sumBatch);
-        if (batch.rows.length === 0) return { rows, checksum };
+      for (const batch of batches(table, null)) {
         rows += batch.rows.length;
-        checksum += checksumOf(batch.rows);
-        position = batch.position;
+        checksum += checksumOf(table, batch.rows);
+        await Bun.sleep(0);
       }
-    },
-    async find(table, rows) {
-      const places = keyPlaces(table);
-      const query = client.query(
-        `select ${namesOf(table)} from ${table.name}
-          where ${keyColumns(table.name)
-            .map((key, i) => `${key} = ?${i + 1}`)
-            .join(" and ")}`,
-      );
-      return rows.flatMap((row) => {
-        const found = query.values(...(places.map((place) => row[place] ?? null) as never[]));
-        return found.map((cells) => cells.map((cell, i) => fromSqlite(cell as Cell, table, table.columns[i])));
-      });
+      return { rows, checksum };
     },
     async settle(highestKeys) {
       client.transaction(() => {
@@ -152,6 +186,8 @@ export function createSqliteTarget(client: Database, place: string, from: string
       })();
       const orphans = client.query("pragma foreign_key_check").all().length;
       if (orphans > 0) throw new StartupError(`${orphans} rows of ${from} lack what they belong to; it is unchanged.`);
+      client.run("pragma synchronous = full");
+      client.run("pragma wal_checkpoint(truncate)");
     },
     async miscounted() {
       return client
@@ -161,12 +197,23 @@ export function createSqliteTarget(client: Database, place: string, from: string
     },
     async markArrived() {
       client.transaction(() => {
-        client.run("drop table move_progress");
-        client.run("drop table move_mark");
+        for (const table of ["move_progress", "move_index", "move_mark"]) client.run(`drop table ${table}`);
       })();
       client.run("pragma wal_checkpoint(truncate)");
     },
   };
+}
+
+/**
+ * Written row by row, an index whose order is another than that of the rows takes twice the time of the rows. Unique ones
+ * stay, as they belong to small tables.
+ */
+function putIndexesOff(client: Database): void {
+  client.run("create table move_index (name text primary key, text text)");
+  const large = "type = 'index' and tbl_name in ('delivery', 'attempt') and sql is not null";
+  client.run(`insert into move_index select name, sql from sqlite_schema where ${large}`);
+  const names = client.query<{ name: string }, []>("select name from move_index").all();
+  for (const { name } of names) client.run(`drop index ${name}`);
 }
 
 export const notEmpty = (place: string) =>
@@ -183,46 +230,96 @@ const miscountedText = `
    where tenant.deleted_at is null and (u.pending, u.delivered, u.failed)
      <> (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0))`;
 
-const sumBatch = 10_000;
-
 /** Whether SQLite remembers the highest key that the table ever had. */
 const countsKeys = (client: Database, name: string): boolean =>
   client.query("select 1 from sqlite_schema where name = ?1 and sql like '%autoincrement%'").get(name) !== null;
 
-const namesOf = ({ columns }: Table) => columns.map(({ name }) => name).join(", ");
-
 const countRows = (client: Database, name: string): number =>
   client.query<{ n: number }, []>(`select count(*) as n from ${name}`).get()?.n ?? 0;
 
-/** In the order of row numbers, which every table has. */
-function readBatch(client: Database, table: Table, position: string | null, limit: number): Batch {
-  const columns = ["rowid as row_number", ...table.columns.map(({ name }) => name)].join(", ");
-  const query = client.query<Record<string, Cell>, [number, number]>(
-    `select ${columns} from ${table.name} where rowid > ?1 order by rowid limit ?2`,
-  );
-  const found: Cell[][] = [];
-  let bytes = 0;
-  for (const one of query.iterate(position === null ? -1 : Number(position), limit)) {
-    const cells = Object.values(one);
-    for (const cell of cells) if (cell instanceof Uint8Array) bytes += cell.length;
-    found.push(cells);
-    if (bytes >= batchBytes) break;
+/** Reads tables in the order of row numbers, which every table has. */
+function createReader(client: Database) {
+  /** After which numbers its batches began, of a table that was read from its beginning. */
+  const starts = new Map<TableName, number[]>();
+
+  function* batches(table: Table, position: string | null): Generator<Batch> {
+    const begun: number[] = [];
+    if (position === null) starts.set(table.name, begun);
+    for (let after = position === null ? beforeAll : Number(position); ; ) {
+      const { rows, last } = readRows(client, table, after, batchRows);
+      if (rows.length === 0) return;
+      begun.push(after);
+      after = last;
+      yield { rows, position: String(last) };
+    }
   }
-  const last = found.at(-1);
+
+  function startsOf({ name }: Table): readonly number[] {
+    const found = client.query<{ after: number }, [number]>(
+      `select number - 1 as after from
+        (select rowid as number, row_number() over (order by rowid) as place from ${name}) where place % ?1 = 1`,
+    );
+    return starts.get(name) ?? found.all(batchRows).map(({ after }) => after);
+  }
+
   return {
-    rows: found.map(([, ...cells]): Row => cells.map((cell, i) => fromSqlite(cell, table, table.columns[i]))),
-    position: last ? String(last[0]) : position,
+    batches,
+    *sample(table: Table, atLeast: number): Generator<readonly Row[]> {
+      const begun = startsOf(table);
+      // Those of the last batch may be few.
+      const ofEach = Math.ceil(atLeast / Math.max(begun.length - 1, 1));
+      for (const [i, start] of begun.entries()) {
+        let after = start;
+        for (let left = ofEach; left > 0; ) {
+          const { rows, last } = readRows(client, table, after, Math.min(left, batchRows), begun[i + 1]);
+          if (rows.length === 0) break;
+          yield rows;
+          left -= rows.length;
+          after = last;
+        }
+      }
+    },
   };
 }
 
-function fromSqlite(cell: Cell, table: Table, column: Column | undefined): Cell {
-  if (cell === null || column === undefined) return cell;
-  if (column.type === "boolean") return cell === 1;
-  return isLabel(table.name, column.name) ? JSON.stringify(cell) : cell;
+const beforeAll = -1;
+
+function readRows(
+  client: Database,
+  table: Table,
+  after: number,
+  limit: number,
+  upTo = Number.MAX_SAFE_INTEGER,
+): { rows: Row[]; last: number } {
+  const columns = ["rowid as row_number", ...table.columns.map(({ name }) => name)].join(", ");
+  const query = client.query<Record<string, Cell>, [number, number, number]>(
+    `select ${columns} from ${table.name} where rowid > ?1 and rowid <= ?2 order by rowid limit ?3`,
+  );
+  const converted = table.columns.flatMap((column, i) => (isConverted(table, column) ? [i] : []));
+  const rows: Row[] = [];
+  let last = after;
+  let bytes = 0;
+  for (const one of query.iterate(after, upTo, limit)) {
+    const [number, ...cells] = Object.values(one);
+    for (const cell of cells) if (cell instanceof Uint8Array) bytes += cell.length;
+    for (const i of converted) cells[i] = fromSqlite(cells[i] ?? null, table.columns[i]);
+    rows.push(cells);
+    last = Number(number);
+    if (bytes >= batchBytes) break;
+  }
+  return { rows, last };
 }
 
-function toSqlite(cell: Cell, table: Table, column: Column | undefined): Cell {
-  if (cell === null || column === undefined) return cell;
+const isConverted = ({ name }: Table, column: Column): boolean =>
+  column.type === "boolean" || isLabel(name, column.name);
+
+function fromSqlite(cell: Cell, column: Column | undefined): Cell {
+  if (cell === null) return cell;
+  return column?.type === "boolean" ? cell === 1 : JSON.stringify(cell);
+}
+
+function toSqlite(cell: Cell): Cell {
+  if (cell === null) return cell;
   if (typeof cell === "boolean") return cell ? 1 : 0;
-  return isLabel(table.name, column.name) ? JSON.parse(String(cell)) : cell;
+  return JSON.parse(String(cell));
 }

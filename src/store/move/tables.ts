@@ -66,6 +66,8 @@ export interface Progress {
 
 export const untouched: Progress = { position: null, rows: 0, checksum: 0n, isDone: false };
 
+/** Rows of a batch, which with how far it got is one transaction. */
+export const batchRows = 10_000;
 /** A batch ends with the row that has brought it there: payloads may be large. */
 export const batchBytes = 8 * 2 ** 20;
 
@@ -80,33 +82,55 @@ export interface Source {
   /** For people, without a password. */
   readonly place: string;
   count(table: Table): Promise<number>;
-  /** The next rows in the order of their keys; none: that was all. */
-  read(table: Table, position: string | null, limit: number): Promise<Batch>;
+  /** Rows from a position on, in an order that never changes. */
+  read(table: Table, position: string | null): AsyncIterable<Batch>;
   /** Highest key that each table ever gave, where no key is given twice. */
   highestKeys(): Promise<ReadonlyMap<TableName, number>>;
-  /** Marks the beginning. @returns the id of the move: that of the last one, if it did not end */
-  leave(place: string): Promise<string>;
+  /**
+   * Marks the beginning.
+   * @param isArriving whether a move is still under way at that place
+   * @returns the id of the move: that of the last one, if it did not end
+   * @throws StartupError when the data is somewhere else by now
+   */
+  leave(place: string, isArriving: (move: string) => Promise<boolean>): Promise<string>;
   /** Marks the end: no server starts on it from now on. @throws StartupError when one did meanwhile */
   markLeft(move: string): Promise<void>;
 }
 
-/** The side that is written. It can be read too, to be compared. */
+/** The side that is written. */
 export interface Target {
   readonly place: string;
+  isArriving(move: string): Promise<boolean>;
   /** Takes it for this move, if it is empty or the move's own. @throws StartupError when it is neither */
   arrive(move: string): Promise<ReadonlyMap<string, Progress>>;
-  /** Writes rows and how far the table is then, in one transaction. */
-  write(table: Table, rows: readonly Row[], progress: Progress): Promise<void>;
+  /**
+   * Writes rows and how far the table is then, in one transaction.
+   * @param before how far it was
+   * @throws StartupError when it was further, as another move writes to it
+   */
+  write(table: Table, rows: readonly Row[], before: Progress, after: Progress): Promise<void>;
+  /** Makes the indexes of large tables, which the copying does without. */
+  index(onIndex: (name: string) => void): Promise<void>;
   /** Rows and their checksum as they are there. */
   sum(table: Table): Promise<{ rows: number; checksum: bigint }>;
-  /** The rows with these keys, in any order. */
-  find(table: Table, rows: readonly Row[]): Promise<readonly Row[]>;
-  /** What is written at the end: keys go on above the highest. @throws StartupError */
+  /** What is written at the end: keys go on above the highest. All of it is on disk then. @throws StartupError */
   settle(highestKeys: ReadonlyMap<TableName, number>): Promise<void>;
   /** Ids of accounts that live, and whose counters are not what their records say. */
   miscounted(): Promise<readonly string[]>;
   /** A server may start on it. */
   markArrived(): Promise<void>;
+}
+
+/** The side, of the two, that gives rows from all over a table. */
+export interface Sampled {
+  /** At least so many, or all. */
+  sample(table: Table, atLeast: number): Iterable<readonly Row[]>;
+}
+
+/** And the one in which they are looked for. */
+export interface Searched {
+  /** The rows with these keys, in any order. */
+  find(table: Table, rows: readonly Row[]): Promise<readonly Row[]>;
 }
 
 /** Columns by which a row is found; SQLite's primary keys. */

@@ -33,6 +33,8 @@ export interface Pool {
   transact<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Several reads of one moment: all see what was committed before the first one. @throws as `read` */
   snapshot<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** What a `copy … to stdout` gives, as it comes; the statement has no parameters. @throws as `read` */
+  copyOut(text: string): AsyncIterable<Uint8Array>;
   /** Ends every connection, whatever is under way; later calls are refused. */
   close(): Promise<void>;
 }
@@ -41,6 +43,8 @@ export interface Transaction {
   /** Statements by drizzle's builder. */
   readonly db: PgRemoteDatabase;
   run<Row>(text: string, values?: readonly Value[]): Promise<Row[]>;
+  /** Gives a `copy … from stdin` all its bytes; the statement has no parameters. */
+  copyIn(text: string, bytes: Uint8Array): Promise<void>;
 }
 
 export type Value = string | number | boolean | null | Uint8Array;
@@ -117,13 +121,18 @@ export function createPool(options: PoolOptions): Pool {
         return await run(sql);
       } catch (error) {
         const fault = judge(error);
-        if (fault === "defect") throw error;
+        if (fault !== "conflict" || tries === mostTries) throw refusalOf(sql, error, fault);
         onFailure?.(error);
-        if (fault === "standby") giveUp(sql);
-        if (fault === "lost") throw new OutcomeUnknown(error);
-        if (fault !== "conflict" || tries === mostTries) throw storageUnavailable(fault);
       }
     }
+  }
+
+  /** What the caller is told. */
+  function refusalOf(sql: SQL, error: unknown, fault: Fault): unknown {
+    if (fault === "defect") return error;
+    onFailure?.(error);
+    if (fault === "standby") giveUp(sql);
+    return fault === "lost" ? new OutcomeUnknown(error) : storageUnavailable(fault);
   }
 
   const queryValues = (text: string, values: readonly Value[]) => (sql: SQL) =>
@@ -156,6 +165,12 @@ export function createPool(options: PoolOptions): Pool {
               extend();
               return rows;
             },
+            async copyIn(text, bytes) {
+              const writer = tx.unsafe(text).writable().getWriter();
+              await writer.write(bytes);
+              await writer.close();
+              extend();
+            },
           });
         }),
       ) as Promise<T>;
@@ -179,6 +194,22 @@ export function createPool(options: PoolOptions): Pool {
     },
     snapshot: <T>(work: (tx: Transaction) => Promise<T>) =>
       attempt(inTransaction("repeatable read read only", work), harmless),
+    async *copyOut(text) {
+      const sql = open();
+      const reader = sql.unsafe(text).readable().getReader();
+      try {
+        for (;;) {
+          const { done, value } = await withDeadline(sql, () => reader.read());
+          if (done) return;
+          yield value;
+        }
+      } catch (error) {
+        throw refusalOf(sql, error, harmless(error));
+      } finally {
+        // Whoever wants no more of it ends the statement.
+        await reader.cancel().catch(() => {});
+      }
+    },
     async close() {
       closed = true;
       await current?.close({ timeout: 0 });

@@ -46,3 +46,8 @@ export function heedMoveMark(client: Database, path: string): void {
       : `The move to ${path} from ${mark.place} has not ended. Try: run postrider move again, which goes on with it.`,
   );
 }
+
+export const begunByEarlier = (place: string) =>
+  new StartupError(
+    `The move to ${place} was begun by an earlier Postrider. Try: end it with that one, or empty ${place} and begin again.`,
+  );

@@ -8,8 +8,8 @@ import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
-import { migrate, migrations } from "./migrations.ts";
-import { heedMoveMark } from "./move-mark.ts";
+import { migrate, migrations, standingOf } from "./migrations.ts";
+import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
 import { findDamage } from "./start-check.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -93,6 +93,9 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
     const damage = findDamage(client, warn ?? (() => {}));
     if (damage !== null) throw damaged(path, damage);
     if (!forMove) heedMoveMark(client, path);
+    else if (readMoveMark(client)?.role === "arriving" && standingOf(client).schema < migrations.length) {
+      throw begunByEarlier(path);
+    }
     const masterKey = vault && createMasterKeyCheck(client, vault);
     masterKey?.verify();
     if (watch) keepTemporaryFilesIn(client, dataDir);
@@ -107,7 +110,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
 }
 
 /** To sort an index, or to undo a statement, SQLite keeps as much as the table is large: on disk, beside the database. */
-function keepTemporaryFilesIn(client: Database, dataDir: string): void {
+export function keepTemporaryFilesIn(client: Database, dataDir: string): void {
   client.run("pragma temp_store = file");
   // They have no name: whatever happens to the process, none stays behind.
   client.run(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`);
