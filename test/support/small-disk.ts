@@ -9,6 +9,8 @@ export interface SmallDisk {
   /** Takes every byte that is left. */
   fill(): void;
   empty(): void;
+  /** Makes it so large. */
+  grow(mebibytes: number): void;
   unmount(): void;
 }
 
@@ -37,6 +39,7 @@ export function mountSmallDisk(mebibytes: number): SmallDisk | null {
       }
     },
     empty: () => rmSync(ballast, { force: true }),
+    grow: (size) => void Bun.spawnSync(["mount", "-o", `remount,size=${size}m`, folder]),
     unmount() {
       // Lazily: a connection of this process may not have let go of its files yet.
       Bun.spawnSync(["umount", "-l", folder]);
