@@ -49,11 +49,14 @@ export const sendCharge = (
 ): ChargeChange | null =>
   state === "open" && (resendAt === null || resendAt <= now) ? { key, sentAt: now, ...times } : null;
 
-/** It was looked up, and is still under way or still watched. */
+/**
+ * It was looked up, and is still under way or still watched. Null when somebody else has settled it meanwhile: to be looked
+ * up again it would be known as paid each time, and so for ever.
+ */
 export const keepWaiting = (
-  { key, lookUps }: Charge,
+  charge: Charge,
   until: { readonly lookUpAt: number | null; readonly resendAt?: number; readonly reason?: string },
-): ChargeChange => ({ key, lookUps: lookUps + 1, ...until });
+): ChargeChange | null => (isSettled(charge) ? null : { key: charge.key, lookUps: charge.lookUps + 1, ...until });
 
 /** There is news of a charge, or of its refund. */
 export function lookUpSoon(charge: Charge, now: number): ChargeChange {

@@ -79,7 +79,8 @@ export interface BillingVerbs {
   books(accountKey: number): Promise<Books>;
 
   /**
-   * Makes the charge of a new hosted page, in place of the one before. Null when the verification is not open any more.
+   * Makes the charge of a new hosted page, in place of the one before. Null when the verification is not open any more, or
+   * the reference is known: as in the other verbs that make a charge, somebody else was faster then.
    * A payment that comes for the earlier page is given back.
    */
   preparePage(verificationKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
@@ -89,7 +90,7 @@ export interface BillingVerbs {
   /** Closes an open verification: an upgrade goes back to the plan in force. Null when it was not open. */
   giveUpVerification(verificationKey: number, now: number): Promise<Tenant | null>;
 
-  /** Records an upgrade that is about to be charged. Null when another charge of the account is open. */
+  /** Records an upgrade that is about to be charged. Null when another charge of the account is open, or the reference is known. */
   prepareUpgrade(
     accountKey: number,
     order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
@@ -97,13 +98,16 @@ export interface BillingVerbs {
   ): Promise<Charge | null>;
   /** Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. */
   endMonth(accountKey: number, invoice: NewInvoice | null, nextInvoiceAt: number, now: number): Promise<void>;
-  /** Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. */
+  /**
+   * Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. Does
+   * nothing when the reference is known.
+   */
   settleUp(
     accountKey: number,
     order: { readonly invoice: NewInvoice; readonly charge: NewCharge } | null,
     now: number,
   ): Promise<void>;
-  /** Stores the next charge of an open invoice. Null when one is open already. */
+  /** Stores the next charge of an open invoice. Null when one is open already, or the reference is known. */
   prepareAttempt(invoiceKey: number, charge: NewCharge, now: number): Promise<Charge | null>;
   /** Notes that the processor is about to be asked. False when the charge is not open any more, or `resendAt` is to come. */
   markSent(reference: string, times: { lookUpAt: number; resendAt: number }, now: number): Promise<boolean>;
@@ -135,7 +139,7 @@ export interface BillingVerbs {
     after: AfterFailure | null,
     now: number,
   ): Promise<Tenant | null>;
-  /** The charge is still under way, or still watched: when to look again. Counts as a look-up. */
+  /** The charge is still under way, or still watched: when to look again. Counts as a look-up. Does nothing once it is settled. */
   keepWaiting(
     reference: string,
     until: { lookUpAt: number | null; resendAt?: number; reason?: string },

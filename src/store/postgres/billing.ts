@@ -97,7 +97,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
       writes.submit(async (tx): Promise<Charge | null> => {
         const file = await fileOf(tx, verificationKey);
         const change = file && openPage(file, verificationKey, charge, now);
-        if (!change) return null;
+        if (!change || (await chargeOf(tx, charge.reference))) return null;
         await writeBooks(file, change, now);
         return chargeOf(tx, charge.reference);
       }),

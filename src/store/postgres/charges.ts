@@ -28,10 +28,12 @@ type Verbs = Pick<
 
 /** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
 export function chargeVerbs({ pool, writes }: Connection): Verbs {
-  /** The charge that a change adds, once it is written. */
+  /** The charge that a change adds, once it is written; nothing is when the reference is known. */
   async function addedBy(file: LoadedBooks, change: BooksChange | null, now: number): Promise<Charge | null> {
+    const reference = change?.addsCharge?.reference;
+    if (reference !== undefined && (await chargeOf(file.tx, reference))) return null;
     await writeBooks(file, change, now);
-    return change?.addsCharge ? chargeOf(file.tx, change.addsCharge.reference) : null;
+    return reference === undefined ? null : chargeOf(file.tx, reference);
   }
 
   const requiredCharge = async (tx: WriteTransaction, reference: string): Promise<Charge> =>
@@ -58,7 +60,7 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
     settleUp: (accountKey, order, now) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        await writeBooks(file, settleUp(file, order, now), now);
+        await addedBy(file, settleUp(file, order, now), now);
       }),
 
     prepareAttempt: (invoiceKey, charge, now) =>

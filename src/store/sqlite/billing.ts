@@ -134,7 +134,7 @@ export function billingVerbs({ client, writer, hold, billing, books }: Connectio
       writer.submit<Charge | null>((tx) => {
         const file = fileOf(tx, verificationKey);
         const change = file && openPage(file, verificationKey, charge, now);
-        if (!change) return null;
+        if (!change || billing.chargeOf(charge.reference)) return null;
         books.write(file, change, now);
         return billing.requiredCharge(charge.reference);
       }),

@@ -34,10 +34,12 @@ export function chargeVerbs({ client, writer, billing, books }: Connection): Ver
     "delete from invoice where account_key = ?1",
   ].map((statement) => client.prepare<null, [number]>(statement));
 
-  /** The charge that a change adds, once it is written. */
+  /** The charge that a change adds, once it is written; nothing is when the reference is known. */
   function addedBy(file: LoadedBooks, change: BooksChange | null, now: number): Charge | null {
+    const reference = change?.addsCharge?.reference;
+    if (reference !== undefined && billing.chargeOf(reference)) return null;
     books.write(file, change, now);
-    return change?.addsCharge ? billing.requiredCharge(change.addsCharge.reference) : null;
+    return reference === undefined ? null : billing.requiredCharge(reference);
   }
 
   return {
@@ -56,7 +58,7 @@ export function chargeVerbs({ client, writer, billing, books }: Connection): Ver
     settleUp: (accountKey, order, now) =>
       writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
-        books.write(file, settleUp(file, order, now), now);
+        addedBy(file, settleUp(file, order, now), now);
       }),
 
     prepareAttempt: (invoiceKey, charge, now) =>

@@ -115,6 +115,23 @@ export function chargesContract(backend: StoreBackend): void {
         expect((await world.store.planDays(accountKey)).invoiced.get(20_500)).toBe("paid");
       });
 
+      test("that is settled is not looked up again, whoever has not heard of it", async () => {
+        const { accountKey } = await verified();
+        const { charge } = await charged(accountKey);
+        await world.store.settleCharge(charge.reference, payment, now());
+        await world.store.keepWaiting(charge.reference, { lookUpAt: now(), resendAt: now() }, now());
+        expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "succeeded", lookUpAt: null });
+      });
+
+      test("is not made again under a reference that is known", async () => {
+        const { accountKey } = await verified();
+        const { invoice, charge } = await charged(accountKey);
+        await fail(charge, { kind: "retry", at: now() });
+        const again = newCharge({ amountKobo: 50_000, reference: charge.reference });
+        expect(await world.store.prepareAttempt(invoice.key, again, now())).toBeNull();
+        expect((await books(accountKey)).invoices).toMatchObject([{ key: invoice.key, nextAttemptAt: now() }]);
+      });
+
       test("that fails makes the account past due, then suspends it, and its success ends both", async () => {
         const { tenant, accountKey } = await verified();
         const { invoice, charge } = await charged(accountKey);

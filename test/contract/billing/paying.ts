@@ -1,4 +1,4 @@
-import type { AfterFailure, Charge, NewCard, NewInvoice } from "../../../src/domain/books.ts";
+import type { AfterFailure, Charge, NewCard, NewCharge, NewInvoice } from "../../../src/domain/books.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import { newToken } from "../../../src/lib/id.ts";
 import type { World } from "../../support/store-factory.ts";
@@ -19,7 +19,7 @@ export const newCard = (signature: string | null = "SIG", sealed = newToken(60))
   expYear: "2030",
 });
 
-export const newCharge = (given: { amountKobo?: number; cardKey?: number | null; lookUpAt?: number | null } = {}) => ({
+export const newCharge = (given: Partial<NewCharge> = {}) => ({
   reference: `ref-${newToken(60)}`,
   processor: "sandbox:test",
   amountKobo: 10_000,
