@@ -18,7 +18,7 @@ export function entryPoints(): string[] {
  */
 export async function findShipped(): Promise<LockedPackage[]> {
   const program = await Bun.build({ entrypoints: entryPoints(), target: "bun", metafile: true });
-  const files = [program, await bundleWeb()].flatMap(({ metafile }) => Object.keys(metafile?.inputs ?? {}));
+  const files = [program, ...(await bundleWeb())].flatMap(({ metafile }) => Object.keys(metafile?.inputs ?? {}));
   if (files.length === 0) throw new Error("The bundler does not say what it has read");
   const { packages } = readLock();
   // Longest first: a package within another one's folder is not that one.

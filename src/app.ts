@@ -30,7 +30,7 @@ import { createAuthenticate } from "./http/auth.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
 import { dashboardRoutes } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
-import type { ErasedEndpoint } from "./http/endpoint.ts";
+import type { Access, ErasedEndpoint } from "./http/endpoint.ts";
 import { createHealthBeacon } from "./http/health-beacon.ts";
 import { healthRoutes } from "./http/health-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
@@ -47,9 +47,11 @@ import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
 import { createMachineWatch } from "./maintenance/machine-watch.ts";
+import { createBrowserSessions } from "./operator/browser-session.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
+import { operatorSessionRoutes } from "./operator/session-routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { deriveSecret, type Secrets } from "./secrets.ts";
@@ -247,6 +249,16 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
   const apiKeys = createApiKeys({ store, clock, vault });
   const signingKeys = createSigningKeys({ store, clock, vault });
+  const browserSessions = createBrowserSessions({
+    secret: secretFor("operator session"),
+    operatorToken: operatorToken.current,
+    publicUrl,
+    clock,
+  });
+  const onWrongToken = (access: Access, address: string) => {
+    metrics.loginFailed("operator");
+    log.write("warn", "operator.refused", { address, access });
+  };
   const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
 
   const readiness = createReadiness({ store, lease, hasRoom, clock });
@@ -276,8 +288,16 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken: operatorToken.rotate }),
+    ...operatorSessionRoutes({
+      sessions: browserSessions,
+      operatorToken: operatorToken.current,
+      limits,
+      log,
+      onWrongToken: (address) => onWrongToken("operator", address),
+    }),
     ...nodeRoutes({
       lease,
+      isShared: config.databaseUrl !== null,
       self: { name: nodeName, since: clock.now(), listener: () => listenersText(address.ownListeners) },
     }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
@@ -293,11 +313,9 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       sessions,
       authenticateApiKey: createApiKeyAuthentication({ store, clock, keyUse }),
       operatorToken: operatorToken.current,
+      isOperatorsBrowser: browserSessions.isOpen,
       metricsToken: config.metricsToken,
-      onWrongToken(access, address) {
-        metrics.loginFailed("operator");
-        log.write("warn", "operator.refused", { address, access });
-      },
+      onWrongToken,
     }),
     answers,
     config,

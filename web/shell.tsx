@@ -4,6 +4,7 @@ import { useLocation } from "preact-iso/router";
 import { call } from "./api/client.ts";
 import { endSession, expiresAt, isLast } from "./api/session.ts";
 import { exactTime } from "./format/time.ts";
+import { Brand } from "./parts/brand.tsx";
 import { Button } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
@@ -40,23 +41,6 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {children}
       </main>
     </div>
-  );
-}
-
-export function Brand() {
-  return (
-    <a class="brand" href="/">
-      <svg viewBox="0 0 16 16" aria-hidden="true">
-        <rect width="16" height="16" rx="4" fill="var(--accent)" />
-        <path
-          d="M3.5 8h6M7 4.500 10.500 8 7 11.500M12.500 4.500v7"
-          stroke="var(--accent-ink)"
-          stroke-width="1.6"
-          fill="none"
-        />
-      </svg>
-      Postrider
-    </a>
   );
 }
 

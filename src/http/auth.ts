@@ -1,6 +1,7 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { DomainError } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
+import { isSameSecret } from "../lib/same-secret.ts";
+import { isSafe } from "./cross-site-guard.ts";
 import type { Access } from "./endpoint.ts";
 import { notAuthenticated, type SessionClaims, type Sessions } from "./session.ts";
 
@@ -17,6 +18,8 @@ export interface AuthDeps {
   authenticateApiKey(key: string): Promise<{ tenant: Tenant; apiKeyId: string }>;
   /** Read each time, because it can be rotated. */
   operatorToken(): string;
+  /** Whether a browser in which the operator has signed in sends this. */
+  isOperatorsBrowser(headers: Headers): boolean;
   /** Reads the metrics and nothing else; null when none is set. */
   metricsToken: string | null;
   /** Told of every wrong operator or metrics token, with the address that it came from. */
@@ -30,14 +33,21 @@ export function createAuthenticate({
   sessions,
   authenticateApiKey,
   operatorToken,
+  isOperatorsBrowser,
   metricsToken,
   onWrongToken,
 }: AuthDeps) {
-  return async function authenticate(access: Access, headers: Headers, address: string): Promise<Identity> {
+  return async function authenticate(
+    access: Access,
+    { method, headers }: Pick<Request, "method" | "headers">,
+    address: string,
+  ): Promise<Identity> {
     if (access === "none") return nobody;
     const token = bearerToken(headers);
     if (access === "operator" || access === "metrics") {
       if (token !== null && isToken(access, token)) return nobody;
+      if (token === null && access === "operator" && mayComeFromPage(method, headers) && isOperatorsBrowser(headers))
+        return nobody;
       // No token is no guess: it may be a browser or a probe.
       if (token !== null) onWrongToken(access, address);
       throw access === "operator" ? notOperator() : notScraper();
@@ -53,9 +63,8 @@ export function createAuthenticate({
 
   /** Always compares both, so that the timing reveals nothing. */
   function isToken(access: Access, given: string): boolean {
-    const hash = sha256(given);
-    const isOperators = timingSafeEqual(hash, sha256(operatorToken()));
-    const isScrapers = metricsToken !== null && timingSafeEqual(hash, sha256(metricsToken));
+    const isOperators = isSameSecret(given, operatorToken());
+    const isScrapers = metricsToken !== null && isSameSecret(given, metricsToken);
     return isOperators || (isScrapers && access === "metrics");
   }
 }
@@ -67,7 +76,11 @@ function bearerToken(headers: Headers): string | null {
   return header.slice(7).trim();
 }
 
-const sha256 = (text: string) => createHash("sha256").update(text).digest();
+/**
+ * A cookie is sent by the browser, not by whoever asks: what changes anything must name the page that it is from, and the
+ * origins of others are refused before (`createCrossSiteGuard`).
+ */
+const mayComeFromPage = (method: string, headers: Headers) => isSafe(method) || headers.has("origin");
 
 const notScraper = () =>
   new DomainError({

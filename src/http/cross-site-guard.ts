@@ -3,6 +3,7 @@ import { isLoopbackHost } from "../lib/cidr.ts";
 
 /** They change nothing (RFC 9110, section 9.2.1). */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+export const isSafe = (method: string): boolean => safeMethods.has(method);
 
 export interface OwnOrigins {
   /** Base address of the server, as it is known outside. */
@@ -23,7 +24,7 @@ export function createCrossSiteGuard({ publicUrl, port }: OwnOrigins) {
     { method, headers, url }: Request,
     isSecretPath: (path: string) => boolean,
   ): DomainError | null {
-    if (safeMethods.has(method)) return null;
+    if (isSafe(method)) return null;
     const origin = headers.get("origin");
     const site = headers.get("sec-fetch-site");
     if (origin === null && site === null) return null;

@@ -11,12 +11,15 @@ const folder = existsSync(join(embedded, "index.html")) ? embedded : join(import
 export interface DashboardFiles {
   /** The one page of all views. */
   readonly page: string;
+  /** That of the operator, with a script and a style of its own. */
+  readonly operatorPage: string;
   /** Scripts and styles, each compressed with gzip, under names that hold a hash of their content. */
   readonly assetsFolder: string;
 }
 
 /** Null when the dashboard was not built, as in a fresh checkout. */
 export function findDashboard(): DashboardFiles | null {
-  const path = join(folder, "index.html");
-  return existsSync(path) ? { page: readFileSync(path, "utf8"), assetsFolder: join(folder, "assets") } : null;
+  if (!existsSync(join(folder, "index.html"))) return null;
+  const read = (name: string) => readFileSync(join(folder, name), "utf8");
+  return { page: read("index.html"), operatorPage: read("operator.html"), assetsFolder: join(folder, "assets") };
 }

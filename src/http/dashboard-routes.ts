@@ -19,6 +19,9 @@ const views = [
   "/plan",
 ];
 
+/** Its screens have no paths of their own: those below this one are the operator's interface. */
+const operatorView = "/operator";
+
 /** Hazards, section 5, "The dashboard". Trusted types: no text ever becomes markup, and the browser holds the page to it. */
 const headers = {
   ...pageHeaders({
@@ -43,26 +46,26 @@ export const assetHeaders = {
 
 /** One page for every view: which one it is, and who may see what, is decided by the calls that it makes. */
 export function dashboardRoutes(files: DashboardFiles | null): ErasedEndpoint[] {
-  return views.map((path) =>
-    endpoint(
-      {
-        method: "GET",
-        path,
-        tag: "Pages",
-        summary: "Open the dashboard",
-        access: "none",
-        responses: { 200: { description: "The page.", contentType: "text/html" } },
-      },
-      () => {
-        if (!files) {
-          throw unavailable(
-            "The dashboard was not built. Try: npm start, or bun web/build.ts",
-            "dashboard_missing",
-            60,
-          );
-        }
-        return { status: 200, text: files.page, headers };
-      },
-    ),
-  );
+  return [
+    ...views.map((path) => pageRoute(path, "Open the dashboard", files?.page)),
+    pageRoute(operatorView, "Open the operator's page", files?.operatorPage),
+  ];
 }
+
+const pageRoute = (path: string, summary: string, page: string | undefined): ErasedEndpoint =>
+  endpoint(
+    {
+      method: "GET",
+      path,
+      tag: "Pages",
+      summary,
+      access: "none",
+      responses: { 200: { description: "The page.", contentType: "text/html" } },
+    },
+    () => {
+      if (page === undefined) {
+        throw unavailable("The dashboard was not built. Try: npm start, or bun web/build.ts", "dashboard_missing", 60);
+      }
+      return { status: 200, text: page, headers };
+    },
+  );

@@ -80,5 +80,6 @@ export const refusalCodes: readonly string[] = [
   "weak_password",
   "webhook_not_found",
   "wrong_credentials",
+  "wrong_operator_token",
   "wrong_password",
 ];

@@ -10,7 +10,7 @@ import type { Place, Room } from "./room.ts";
 import { check } from "./validation.ts";
 
 export interface ResponderDeps {
-  authenticate(access: Access, headers: Headers, address: string): Promise<Identity>;
+  authenticate(access: Access, request: Request, address: string): Promise<Identity>;
   clientAddress(socketAddress: string, headers: Headers): string;
   bodyRoom: Room;
   answers: Pick<Answers, "begin">;
@@ -97,7 +97,7 @@ export function createResponder(deps: ResponderDeps) {
     const { headers } = request;
     const address = clientAddress(socketAddress, headers);
     trace.address = address;
-    const { tenant, session, apiKeyId } = await authenticate(endpoint.access, headers, address);
+    const { tenant, session, apiKeyId } = await authenticate(endpoint.access, request, address);
     trace.tenantId = tenant?.id ?? null;
     if (endpoint.limit) {
       await endpoint.limit({ address, tenant, session, apiKeyId } as Parameters<typeof endpoint.limit>[0]);

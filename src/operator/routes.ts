@@ -312,8 +312,9 @@ function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {
   };
 }
 
-/** The command line says which user of the machine runs it; anybody else is who has the token. */
+/** The command line says which user of the machine runs it; anybody else is who has the token, or has signed in with it. */
 function actorOf(headers: Headers): string {
+  if (!headers.has("authorization")) return "operator in a browser";
   const user = headers.get(operatorUserHeader);
   return user !== null && /^[\w.@-]{1,64}$/.test(user) ? `command of ${user}` : "operator token";
 }

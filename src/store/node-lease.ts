@@ -13,6 +13,10 @@ export interface NodeStanding extends LivingNode {
   /** When it joined, in ms since the Unix epoch. */
   readonly since: number;
   readonly lastBeatMsAgo: number;
+  /** Until others take it for dead, if it sends no other heartbeat; null: nobody ever does. */
+  readonly leaseLeftMs: number | null;
+  /** Form of the database that its program is for; null: it is alone on its own. */
+  readonly schema: number | null;
   /** False: its lease has run out, and soon its place is free. */
   readonly isAlive: boolean;
   /** What it does in the background, in the order of the alphabet. */

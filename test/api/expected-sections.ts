@@ -31,4 +31,6 @@ export const expectedSections: readonly string[] = [
   ...Array.from({ length: 13 }, (_, i) => `rules ${i + 1}`),
   // Answers that are bounded
   "rules 15",
+  // The operator in a browser
+  "rules 17",
 ];

@@ -21,8 +21,16 @@ test("postrider nodes lists a server on SQLite as the only one, for people and f
   expect(more).toEqual([]);
 
   const answer = JSON.parse((await nodes(server.dataDir, "--json")).out);
+  expect(answer.shared).toBe(false);
   expect(answer.nodes).toMatchObject([
-    { slot: 0, listeners: expect.arrayContaining([host]), alive: true, answering: true },
+    {
+      slot: 0,
+      lease_left_seconds: null,
+      schema: null,
+      listeners: expect.arrayContaining([host]),
+      alive: true,
+      answering: true,
+    },
   ]);
   await server.stop();
 });

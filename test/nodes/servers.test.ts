@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { migrations } from "../../src/store/postgres/migrations.ts";
 import { describeWithPostgres, usePostgres } from "../support/postgres.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
@@ -76,10 +77,24 @@ describeWithPostgres("servers on one database", () => {
     expect(there).toMatchObject([entry("first", first, true), entry("second", second, false)]);
     expect(here).toMatchObject([entry("first", first, false), entry("second", second, true)]);
     expect(here.map(({ slot }: { slot: number }) => slot)).toEqual([0, 1]);
-    expect(here.every((node: { last_heartbeat_seconds: number }) => node.last_heartbeat_seconds < 20)).toBe(true);
+    for (const { last_heartbeat_seconds: since, lease_left_seconds: left, schema } of here) {
+      expect([since < 20, left > 0 && left <= 20, schema]).toEqual([true, true, migrations.length]);
+    }
     expect(here.flatMap(({ jobs }: { jobs: string[] }) => jobs).toSorted()).toEqual(["biller", "janitor", "replayer"]);
     await second.app.stop();
     expect(await list(first)).toMatchObject([{ name: "first" }]);
+  });
+
+  test("take the operator's session of one at all of them", async () => {
+    const database = await postgres.migrated();
+    const [first, second] = [await start(database, "first"), await start(database, "second")];
+    const signedIn = await first.request("POST", "/operator/session", { body: { token: secrets.operatorToken } });
+    const headers = { Cookie: signedIn.headers.get("set-cookie")?.split(";")[0] ?? "" };
+    expect((await second.request("GET", "/operator/nodes", { headers })).status).toBe(200);
+    for (let guess = 0; guess < 10; guess += 1)
+      await (guess % 2 ? first : second).request("POST", "/operator/session", { body: { token: "svc_op_wrong" } });
+    const late = await first.request("POST", "/operator/session", { body: { token: secrets.operatorToken } });
+    expect([late.status, late.body.code]).toEqual([429, "too_many_logins"]);
   });
 
   test("deliver to none of their own listeners, whichever of them it is", async () => {

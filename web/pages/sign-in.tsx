@@ -1,4 +1,5 @@
-import "./front/front.css";
+import { Brand } from "../parts/brand.tsx";
+import "../styles/front.css";
 import { useEffect, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { type NoSession, noSession } from "../api/session.ts";
@@ -8,7 +9,6 @@ import { Field } from "../parts/field.tsx";
 import { readForm } from "../parts/form.ts";
 import { PageHead } from "../parts/page.tsx";
 import { signIn } from "../session/sign-in.ts";
-import { Brand } from "../shell.tsx";
 
 const why: Record<NoSession, string | null> = {
   none: null,

@@ -1,4 +1,4 @@
-import "./front/front.css";
+import "../styles/front.css";
 import { useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";

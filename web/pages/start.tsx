@@ -1,4 +1,4 @@
-import "./front/front.css";
+import "../styles/front.css";
 import { useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import { noSession } from "../api/session.ts";

@@ -23,6 +23,7 @@ const paths = {
   exit: "M6 3H3v10h3M8 8h6M11.500 5.500L14 8l-2.500 2.500",
   docs: "M4 2h6l3 3v9H4zM6 8h5M6 11h5",
   warn: "M8 2.500l6 11H2zM8 6.500v3.500M8 12h.01",
+  servers: "M2 3h12v4H2zM2 9h12v4H2zM5 5h.01M5 11h.01",
 } as const;
 
 export type IconName = keyof typeof paths;

@@ -108,7 +108,8 @@ export async function beat(
 /** Every node that holds a slot, for people. @param own incarnation of this process, if it has one */
 export async function listNodes(pool: Pool, own: number | undefined): Promise<NodeStanding[]> {
   const rows = await pool.read<Omit<NodeStanding, "isSelf" | "jobs"> & { jobs: string }>(
-    `select slot, incarnation, name, listener, (extract(epoch from joined_at) * 1000)::float8 as since,
+    `select slot, incarnation, name, listener, schema, (extract(epoch from joined_at) * 1000)::float8 as since,
+       greatest(0, extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs",
        greatest(0, ${leaseMs} - extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "lastBeatMsAgo",
        lease_until > clock_timestamp() as "isAlive",
        coalesce((select string_agg(job.name, ',' order by job.name) from job

@@ -2,11 +2,11 @@ import { useEffect } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { CreatedTenant } from "../../api/types.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Brand } from "../../parts/brand.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { PageHead } from "../../parts/page.tsx";
 import { signIn } from "../../session/sign-in.ts";
-import { Brand } from "../../shell.tsx";
 
 /** The only time that the password of a new free account is shown. Nothing but this view keeps it. */
 export function NewAccount({ account: { tenant_id: id, password = "" } }: { account: CreatedTenant }) {

@@ -1,5 +1,5 @@
+import { Brand } from "../../parts/brand.tsx";
 import { LinkButton } from "../../parts/button.tsx";
-import { Brand } from "../../shell.tsx";
 
 /** Above the pages on which accounts are made. */
 export function FrontHead() {

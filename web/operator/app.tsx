@@ -1,0 +1,21 @@
+import { Said } from "../parts/said.tsx";
+import { standing } from "./api/session.ts";
+import { OperatorShell } from "./shell.tsx";
+import { SignInPage } from "./sign-in.tsx";
+
+/** The operator's page. It is served at one path alone; which of its screens is shown stands in the fragment. */
+export function OperatorApp() {
+  const now = standing.value;
+  return (
+    <>
+      {now === "unknown" ? (
+        <main class="front" aria-busy="true" />
+      ) : now === "in" ? (
+        <OperatorShell />
+      ) : (
+        <SignInPage why={now} />
+      )}
+      <Said />
+    </>
+  );
+}

@@ -1,0 +1,13 @@
+import { render } from "preact";
+import "../styles/tokens.css";
+import "../styles/base.css";
+import "../styles/parts.css";
+import "../styles/shell.css";
+import "../styles/front.css";
+import { resume } from "./api/session.ts";
+import { OperatorApp } from "./app.tsx";
+
+void resume();
+
+const root = document.getElementById("app");
+if (root) render(<OperatorApp />, root);

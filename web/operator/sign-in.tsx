@@ -1,0 +1,60 @@
+import { useRef } from "preact/hooks";
+import { Refusal, useAttempt } from "../parts/attempt.tsx";
+import { Brand } from "../parts/brand.tsx";
+import { Button } from "../parts/button.tsx";
+import { Field } from "../parts/field.tsx";
+import { readForm } from "../parts/form.ts";
+import { PageHead } from "../parts/page.tsx";
+import { type NotIn, signIn } from "./api/session.ts";
+
+const reasons: Record<NotIn, string | null> = {
+  none: null,
+  left: "You are signed out.",
+  ended: "Your session has ended. Sign in again to go on.",
+};
+
+export function SignInPage({ why }: { why: NotIn }) {
+  const form = useRef<HTMLFormElement>(null);
+  const attempt = useAttempt(
+    async () => {
+      const { token = "" } = readForm(form.current);
+      await signIn(token.trim());
+    },
+    { words: { wrong_operator_token: "This is not the operator token." } },
+  );
+  return (
+    <main class="front narrow">
+      <Brand href="/operator" />
+      <PageHead title="Operator" />
+      {reasons[why] && (
+        <p class="notice" role="status">
+          {reasons[why]}
+        </p>
+      )}
+      <form
+        ref={form}
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          attempt.run();
+        }}
+      >
+        <Field
+          label="Operator token"
+          name="token"
+          type="password"
+          autocomplete="current-password"
+          hint="It is in the file operator-token of the server's data directory."
+          required
+        />
+        <Refusal of={attempt} />
+        <div class="buttons">
+          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
+            Sign in
+          </Button>
+          <a href="/">To the dashboard</a>
+        </div>
+      </form>
+    </main>
+  );
+}
