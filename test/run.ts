@@ -15,7 +15,7 @@ import { backendVariable, databaseVariable, hasOwnServer, startFastServer } from
  * those go on until the others have ended. `--postgres` runs all tests of the API over PostgreSQL, and nothing else.
  *
  *   lint ─▶ types ─▶ web types ─▶ dashboard ─▶ tests ─▶ postgres ─▶ build ─▶ executable ─▶ crash ─▶ browser
- *   deliveries ─▶ payments      on the time that those leave over: most of them wait as long as they work
+ *   deliveries ─▶ billers ─▶ payments      on the time that those leave over: most of them wait as long as they work
  */
 
 interface Outcome {
@@ -67,6 +67,8 @@ const { values } = parseArgs({
     postgres: { type: "boolean", default: false },
   },
 });
+/** Of two billers on PostgreSQL: half a minute of one core. The proof is two thousand (docs/payments.md). */
+const racedHistories = 20;
 /** Processes side by side. */
 const simulations = 2;
 /** Much of a test is waiting, but two of those that are not take what two cores have. */
@@ -132,6 +134,7 @@ async function runSimulations(others: Promise<unknown>): Promise<Outcome[]> {
   const payments = { most: Number(values.histories), least: leastHistories, until: others };
   return [
     await stage("deliveries", () => simulate("test/labs/sim/delivery.ts", "seeds", { most: Number(values.seeds) })),
+    await stage("billers", raceBillers),
     await stage("payments", () => simulate("test/labs/sim/billing.ts", "histories", payments)),
   ];
 }
@@ -229,6 +232,17 @@ async function simulate(script: string, countOption: string, { most, least, unti
   const passed = runs.filter(({ succeeded }) => succeeded).length;
   const told = runs.map(({ succeeded, text }) => (succeeded ? `        ${text}` : text));
   return { told, passed, failed: simulations - passed, skipped: [] };
+}
+
+/** Payments over PostgreSQL, if there is any. */
+async function raceBillers(): Promise<Outcome> {
+  if (!hasOwnServer && !givenDatabase) return { ...clean, skipped: ["payments over PostgreSQL"] };
+  const { succeeded, text } = await runTool(
+    "bun",
+    ["test/labs/sim/billing.ts", `--histories=${racedHistories}`, "--postgres"],
+    { gives: true, ...(givenDatabase && { env: { [databaseVariable]: givenDatabase } }) },
+  );
+  return succeeded ? { ...clean, told: [`        ${text}`], passed: 1 } : failure(text);
 }
 
 /** Of a test, however busy the machine is. */

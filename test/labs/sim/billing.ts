@@ -9,8 +9,8 @@ import { openSqlite } from "./billing/sqlite-store.ts";
 
 /**
  * Payments over many simulated histories: `bun run sim:payments --histories 10000`, or `--seed 4711` for one again. With
- * `--postgres` over that, at the server that tests have: with the same faults and customers, but what comes at once there
- * comes in any order, so a seed need not repeat.
+ * `--postgres` over that, at the server that tests have: with the same faults and customers, and with two billers that race
+ * each other. What comes at once there comes in any order, so a seed need not repeat.
  *
  * The exit code is 1 when an invariant was broken. SIGTERM ends it once `--least` histories have been simulated.
  */
@@ -41,13 +41,20 @@ process.on("SIGTERM", () => {
 const isEnough = (seed: number) => seed > last || (isCalledOff && seed > least);
 const startedAt = performance.now();
 
-for (let from = first; !isEnough(from); from += historiesInOneStore) {
+/** Histories under way: one that waits for the server leaves the processor to the others. Over SQLite nothing waits. */
+const sideBySide = values.postgres ? 4 : 1;
+let next = first;
+
+/** One history after the other, in a store of its own. */
+async function simulate(): Promise<void> {
   const time = { ...systemClock, now: () => clockOf.history.now() };
   const clockOf = { history: systemClock };
   const simulated = await (values.postgres ? openPostgres : openSqlite)(time);
   const vault = createVault(randomBytes(32));
   try {
-    for (let seed = from; seed < from + historiesInOneStore && !isEnough(seed); seed += 1) {
+    for (let left = historiesInOneStore; left > 0 && !isEnough(next); left -= 1) {
+      const seed = next;
+      next += 1;
       await run(seed);
       done += 1;
     }
@@ -70,6 +77,12 @@ for (let from = first; !isEnough(from); from += historiesInOneStore) {
     tell(`  again: bun run sim:payments --seed ${seed}${values.postgres ? " --postgres" : ""}`);
   }
 }
+
+await Promise.all(
+  Array.from({ length: sideBySide }, async () => {
+    while (!isEnough(next)) await simulate();
+  }),
+);
 
 function tell(text: string): void {
   process.stdout.write(`${text}\n`);

@@ -3,6 +3,7 @@ import type { Tenant, Tier } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
 import { createRandom, type Random } from "../../../../src/lib/random.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
+import { leaseMs } from "../../../../src/store/postgres/nodes.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 import { newTenant } from "../../../support/store-factory.ts";
 import type { HistoryCounts } from "./counts.ts";
@@ -10,7 +11,7 @@ import { createCustomer } from "./customer.ts";
 import { calendar, createIncarnation, type Incarnation } from "./incarnation.ts";
 import { type Behaviour, createModelProcessor, type Fault, type ModelProcessor } from "./model-processor.ts";
 import { ownAccountOnly } from "./own-account.ts";
-import { nextTurn, type SimulatedStore } from "./simulated-store.ts";
+import { type AccountLock, nextTurn, type SimulatedStore } from "./simulated-store.ts";
 
 /** What is left when a history is over, for the invariants. */
 export interface HistoryEnd {
@@ -54,7 +55,7 @@ const quietMs = 45 * dayMs;
  * and the network fail in every way that the seam knows, and the program crashes before and after its calls.
  */
 export async function runHistory(seed: number, { simulated, vault, clockOf }: HistoryDeps): Promise<HistoryEnd> {
-  const { store } = simulated;
+  const { nodes } = simulated;
   const random = createRandom(seed);
   // Any day of any month, often close to a month's end; leap years among them.
   const startAt = startOf(random);
@@ -78,19 +79,25 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   /** What should never happen at all. */
   const unexpected: string[] = [];
   const agenda: { at: number; action: () => void }[] = [];
-  const later = (delayMs: number, action: () => void) => void agenda.push({ at: clock.now() + delayMs, action });
+  function later(delayMs: number, action: () => void): () => void {
+    const entry = { at: clock.now() + delayMs, action };
+    agenda.push(entry);
+    return () => void (agenda.includes(entry) && agenda.splice(agenda.indexOf(entry), 1));
+  }
   let underWay = 0;
 
   /** Waits for the world's clock inside a call, during which other things happen. */
-  function travel(): Promise<void> {
-    if (isQuiet() || !random.chance(0.1)) return Promise.resolve();
+  const travel = (): Promise<void> =>
+    isQuiet() || !random.chance(0.1) ? Promise.resolve() : passTime(random.between(1, 50_000));
+
+  function passTime(ms: number): Promise<void> {
     underWay -= 1;
-    return new Promise((resolve) =>
-      later(random.between(1, 50_000), () => {
+    return new Promise((resolve) => {
+      later(ms, () => {
         underWay += 1;
         resolve();
-      }),
-    );
+      });
+    });
   }
 
   const faultShare = random.pick([0, 0.02, 0.1, 0.3]);
@@ -136,7 +143,7 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   let lost: HistoryEnd["lost"] = null;
   let isBeingRestored = false;
   function backUp(): void {
-    if (!program || !own.isVerified() || own.tenant() === null) {
+    if (programs.every((program) => program === null) || !own.isVerified() || own.tenant() === null) {
       later(5 * dayMs, backUp);
       return;
     }
@@ -151,52 +158,75 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   }
 
   function putBackLater(takenAt: number, putBackRows: () => Promise<void>): void {
-    if (!program) {
+    if (programs.every((program) => program === null)) {
       later(60 * minuteMs, () => putBackLater(takenAt, putBackRows));
       return;
     }
     counts.restores += 1;
     isBeingRestored = true;
-    program.crash();
+    for (const program of programs) program?.crash();
     // Once nothing of what it was doing is under way in the store any more.
     later(1, () => {
       underWay += 1;
       // What the store has kept of the tenant is of the time after the backup: what changes it in any case has it read anew.
       const putBackNow = putBackRows()
-        .then(() => store.endAllSessions(tenantKey))
+        .then(() => nodes[0].endAllSessions(tenantKey))
         .catch((error: unknown) => void unexpected.push(String(error)));
       void putBackNow.then(() => {
         underWay -= 1;
         lost = { from: takenAt, to: clock.now() };
         isBeingRestored = false;
-        later(random.between(0, 3) * dayMs, start);
+        for (const [node] of nodes.entries()) later(random.between(0, 3) * dayMs, () => start(node));
       });
     });
   }
 
-  /** Null while it is down. */
-  let program: Incarnation | null = null;
+  /** What runs at each node; null while it is down. */
+  const programs: (Incarnation | null)[] = nodes.map(() => null);
   const own = ownAccountOnly(simulated);
 
-  function start(): void {
-    program = createIncarnation({
-      store: own.store,
+  function start(node: number): void {
+    // Before the program was put back to a backup it was already to be started again.
+    if (programs[node] || isBeingRestored) return;
+    const onFailure = (error: unknown) => void unexpected.push(String(error));
+    let lock: AccountLock | null = null;
+    async function loseLock(): Promise<void> {
+      underWay += 1;
+      await lock?.lose().catch(onFailure);
+      underWay -= 1;
+    }
+    programs[node] = createIncarnation({
+      store: own.over(nodes[node] ?? nodes[0]),
+      lockOf(life) {
+        lock = simulated.lock({ life, clock: { ...clock, after: later }, onFailure });
+        return lock;
+      },
       processor: model.processor,
       clock,
       vault,
       prices,
       diesAt,
-      onFailure: (error) => void unexpected.push(error),
+      onFailure,
       onCrash() {
         counts.crashes += 1;
-        program = null;
+        programs[node] = null;
+        if (nodes.length > 1) later(leaseMs, () => void loseLock());
         if (isBeingRestored) return;
         // Mostly it is back at once; sometimes it misses a month's end.
-        later(random.chance(0.1) ? random.between(1, 6) * dayMs : random.between(0, 90) * 1000, start);
+        later(random.chance(0.1) ? random.between(1, 6) * dayMs : random.between(0, 90) * 1000, () => start(node));
       },
       underWay: (change) => {
         underWay += change;
       },
+      ...(nodes.length > 1 && {
+        travel() {
+          if (isQuiet() || !random.chance(0.03)) return Promise.resolve();
+          const ms = random.between(1, 50_000);
+          // Then it stood still, and another one has the account meanwhile.
+          if (ms > leaseMs) later(leaseMs, () => void loseLock());
+          return passTime(ms);
+        },
+      }),
     });
   }
 
@@ -207,14 +237,14 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   const samples: Sample[] = [];
   own.watch(tenantKey);
   await own.look();
-  start();
+  for (const [node] of nodes.entries()) start(node);
   if (created.tier !== "free" && created.enforcedTier !== null) act((p) => p.payments.requestCard(created));
 
   async function createAccount(): Promise<Tenant> {
     const kind = random.pick(["paid", "paid", "free", "vouched"]);
     const tier: Tier = kind === "free" ? "free" : random.pick(["pro", "business"]);
     const email = `customer${seed}@example.com`;
-    return store.createTenant(
+    return nodes[0].createTenant(
       {
         ...newTenant({ tier, email, loginEmail: tier === "free" ? null : email }),
         ...(kind === "paid" && {
@@ -226,9 +256,14 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
     );
   }
 
+  function anyRunning(): Incarnation | null {
+    const [one = null, ...others] = programs.filter((program) => program !== null);
+    return one && others.length > 0 ? random.pick([one, ...others]) : one;
+  }
+
   /** Something that a client asks of the program. Its answer may never come, and may be a refusal. */
   function act(action: (running: Incarnation) => Promise<unknown>): boolean {
-    const running = program;
+    const running = anyRunning();
     if (!running) return false;
     underWay += 1;
     let counted = true;
@@ -269,7 +304,8 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   async function settle(): Promise<void> {
     for (let quietTurns = 0; quietTurns < 4; ) {
       await (underWay === 0 ? nextTurn() : simulated.goOn());
-      quietTurns = underWay === 0 && store.oldestWaitingWriteMs() === 0 ? quietTurns + 1 : 0;
+      const isQuietTurn = underWay === 0 && nodes.every((store) => store.oldestWaitingWriteMs() === 0);
+      quietTurns = isQuietTurn ? quietTurns + 1 : 0;
     }
     await own.look();
     const tenant = own.tenant();
@@ -284,7 +320,7 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
     if (step > 50_000) throw new Error("The history does not come to an end");
     await settle();
     const now = clock.now();
-    const dueAt = program ? own.dueAt() : null;
+    const dueAt = programs.some((program) => program !== null) ? own.dueAt() : null;
     // What is due and not done waits for a call that is under way.
     const dueIn = dueAt === null ? endAt : dueAt > now ? dueAt : now + minuteMs;
     const next = Math.min(endAt, dueIn, ...agenda.map(({ at }) => at));
@@ -295,10 +331,10 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
     for (const { action } of due) action();
     wake();
   }
-  (program as Incarnation | null)?.crash();
+  for (const program of programs) program?.crash();
 
   function wake(): void {
-    program?.payments.biller.wake();
+    for (const program of programs) program?.payments.biller.wake();
   }
 
   Object.assign(counts, model.seen);

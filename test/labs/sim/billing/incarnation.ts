@@ -3,11 +3,11 @@ import { createPayments, type Payments } from "../../../../src/billing/payments.
 import type { PaymentProcessor } from "../../../../src/billing/processor.ts";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
-import { createKeyedLock } from "../../../../src/lib/keyed-lock.ts";
+import type { KeyedLock } from "../../../../src/lib/keyed-lock.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
 import { everyJob } from "../../../../src/store/jobs.ts";
 import type { Store } from "../../../../src/store/store.ts";
-import { createLife } from "../../../support/mortal.ts";
+import { createLife, type Life } from "../../../support/mortal.ts";
 
 /** One run of the program, from its start to its crash. What it was doing then never ends. */
 export interface Incarnation {
@@ -19,6 +19,8 @@ export interface Incarnation {
 
 export interface IncarnationDeps {
   store: Store;
+  /** One at a time for the account, of all that run. */
+  lockOf(life: Life): KeyedLock<number>;
   processor: PaymentProcessor;
   clock: Clock;
   vault: Vault;
@@ -30,6 +32,8 @@ export interface IncarnationDeps {
   onFailure(error: string): void;
   /** Counts what is under way, so that the world knows when nothing is. */
   underWay(change: 1 | -1): void;
+  /** How long an answer of the database is on its way. @default no time */
+  travel?: () => Promise<void>;
 }
 
 /** One for all: to load the system's data of zones takes longer than many a run of the program. */
@@ -37,14 +41,14 @@ export const calendar = createBillingCalendar("Africa/Lagos");
 
 /** Starts the program over the same store and the same processor. */
 export function createIncarnation(deps: IncarnationDeps): Incarnation {
-  const { clock, vault, prices, diesAt, onCrash, onFailure, underWay } = deps;
-  const life = createLife({ diesAt, onCrash, underWay });
+  const { clock, vault, prices, diesAt, onCrash, onFailure, underWay, travel } = deps;
+  const life = createLife({ diesAt, onCrash, underWay, ...(travel && { travel }) });
 
   const store = life.mortal(deps.store);
   const payments = createPayments({
     store,
     jobs: everyJob,
-    lock: createKeyedLock(),
+    lock: deps.lockOf(life),
     clock,
     log: {
       enabled: () => false,

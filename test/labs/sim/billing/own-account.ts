@@ -7,21 +7,23 @@ interface AccountRow {
   dueAt: number | null;
   version: number;
   verifiedAt: number | null;
+  token: string | null;
 }
 
-const accountColumns = "key, due_at as dueAt, version, verified_at as verifiedAt";
+const accountText = `select key, due_at as dueAt, version, verified_at as verifiedAt,
+    (select token from card_verification where account_key = billing_account.key and state = 'open') as token
+  from billing_account`;
 
 /**
  * The store as the only account's: others are left from histories before, whose time was another. What it tells of the
  * account is what was there at the last look.
  */
-export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
+export function ownAccountOnly({ rows, writes }: SimulatedStore) {
   let tenantKey = 0;
   let key = 0;
   let lookedAt: number | null = null;
   let account: AccountRow | null = null;
   let tenant: Tenant | null = null;
-  let token: string | null = null;
 
   async function look(): Promise<void> {
     const at = writes();
@@ -29,8 +31,8 @@ export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
     // By its own key as soon as that is known: a deleted tenant has left it.
     const [accounts, tenants] = await Promise.all([
       key === 0
-        ? rows<AccountRow>(`select ${accountColumns} from billing_account where tenant_key = ?1`, tenantKey)
-        : rows<AccountRow>(`select ${accountColumns} from billing_account where key = ?1`, key),
+        ? rows<AccountRow>(`${accountText} where tenant_key = ?1`, tenantKey)
+        : rows<AccountRow>(`${accountText} where key = ?1`, key),
       rows<Tenant>(
         `select key, id, tier, email, enforced_tier as enforcedTier, operator_suspended_at as operatorSuspendedAt,
            payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt
@@ -41,8 +43,6 @@ export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
     account = accounts[0] ?? null;
     tenant = tenants[0] ?? null;
     key = account?.key ?? 0;
-    const open = "select token from card_verification where account_key = ?1 and state = 'open'";
-    token = (await rows<{ token: string }>(open, key))[0]?.token ?? null;
     lookedAt = at;
   }
 
@@ -55,9 +55,9 @@ export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
     accountKey: () => key,
     dueAt: () => account?.dueAt ?? null,
     isVerified: () => account?.verifiedAt != null,
-    openToken: () => token,
+    openToken: () => account?.token ?? null,
     tenant: () => tenant,
-    store: {
+    over: (store: Store): Store => ({
       ...store,
       async dueAccounts(now: number) {
         await look();
@@ -65,7 +65,7 @@ export function ownAccountOnly({ store, rows, writes }: SimulatedStore) {
         const isDue = at !== null && at <= now;
         return { accounts: isDue ? [{ key, version }] : [], nextAt: isDue ? null : at };
       },
-    } satisfies Store,
+    }),
   };
 }
 

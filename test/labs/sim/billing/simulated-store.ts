@@ -1,8 +1,14 @@
+import type { Clock } from "../../../../src/lib/clock.ts";
+import type { KeyedLock } from "../../../../src/lib/keyed-lock.ts";
 import type { Store } from "../../../../src/store/store.ts";
+import type { Life } from "../../../support/mortal.ts";
 
-/** A store to be simulated over, and its tables, to look at what no verb shows. */
+/** A database to be simulated over, and its tables, to look at what no verb shows. */
 export interface SimulatedStore {
-  readonly store: Store;
+  /** As each node has it; the same account is worked for at all of them. */
+  readonly nodes: readonly [Store, ...Store[]];
+  /** What one run of the program at a node waits with for those of the others. */
+  lock(run: { life: Life; clock: Clock; onFailure(error: unknown): void }): AccountLock;
   /** By a statement with a key, in the words of SQLite. */
   rows<Row>(statement: string, key: number): Promise<Row[]>;
   /** Changes with whatever is written: what was read is what there is, as long as it is the same. */
@@ -12,6 +18,11 @@ export interface SimulatedStore {
   /** Waits a little for what is under way. */
   goOn(): Promise<void>;
   end(): Promise<void>;
+}
+
+export interface AccountLock extends KeyedLock<number> {
+  /** Whatever it holds is anybody's, as when a lease runs out. */
+  lose(): Promise<void>;
 }
 
 /** Of the event loop. */

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../../../src/lib/clock.ts";
+import { createKeyedLock } from "../../../../src/lib/keyed-lock.ts";
 import { openStore } from "../../../../src/store/open.ts";
 import { accountTables, nextTurn, type SimulatedStore } from "./simulated-store.ts";
 
@@ -27,7 +28,8 @@ export async function openSqlite(clock: Clock): Promise<SimulatedStore> {
   }
 
   return {
-    store,
+    nodes: [store],
+    lock: () => ({ ...createKeyedLock(), lose: async () => {} }),
     rows: async <Row>(statement: string, key: number) => client.query<Row, [number]>(statement).all(key),
     writes: () => commits,
     async backUp({ tenantKey, accountKey }) {
