@@ -42,7 +42,7 @@ import { createInbox } from "./inbox/inbox.ts";
 import { inboxRoutes } from "./inbox/routes.ts";
 import { createInboxSender } from "./inbox/sender.ts";
 import { createBoundedLog } from "./lib/bounded-log.ts";
-import type { Clock } from "./lib/clock.ts";
+import { type Clock, sleep } from "./lib/clock.ts";
 import type { DatabaseTime } from "./lib/database-clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createVault } from "./lib/vault.ts";
@@ -71,8 +71,8 @@ export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
   /** Listens, and begins to deliver what is pending. @throws StartupError when the port is taken */
   start(): Promise<{ url: string; port: number }>;
   /**
-   * Begins nothing new and lets attempts in flight end, while requests are served; then turns those away, closes streams and
-   * database.
+   * Begins nothing new and lets attempts in flight end, and a balancer notice, while requests are served; then turns those away,
+   * closes streams and database.
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
@@ -107,10 +107,18 @@ export interface AppDeps {
   onTime?(time: DatabaseTime): void;
   /** Tests of clients that do not read have less patience. @default readerPatienceMs */
   readerPatienceMs?: number;
+  /** Tests have no balancer that would have to notice. @default noticeMs */
+  noticeMs?: number;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
 const drainMs = 8000;
+
+/**
+ * How long one of several servers goes on answering, while `/readyz` says 503, so that a balancer that asks each 2 s sends it
+ * nothing more: what it had sent to a closed port, or on a connection that ends at this moment, would be a 502.
+ */
+const noticeMs = 5000;
 
 /**
  * The composition root: what exists, and what gets what. What is made up of parts that nobody else needs, as the engine is,
@@ -365,7 +373,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       beacon?.drain();
       const url = address.localUrl();
       if (url !== "") home.announce({ pid: process.pid, url, stopping }, warn);
+      const hasBalancer = !config.localMode && lease.living().length > 1;
+      const noticed = hasBalancer ? sleep(clock, deps.noticeMs ?? noticeMs) : null;
       const left = await engine.stop(drainMs, payments?.biller.stop());
+      await noticed;
       server.turnAway();
       await billing.close();
       sender.close();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { migrations } from "../../src/store/postgres/migrations.ts";
 import { describeWithPostgres, usePostgres } from "../support/postgres.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { startTestApp, type TestAccount, type TestApp, type TestAppOptions } from "../support/test-app.ts";
 
 const secrets = {
   masterKey: new Uint8Array(32).fill(7),
@@ -14,9 +14,9 @@ const secrets = {
 describeWithPostgres("servers on one database", () => {
   const postgres = usePostgres();
 
-  async function start(url: string, name: string, port = 0): Promise<TestApp> {
-    const env = { POSTRIDER_DATABASE_URL: url, POSTRIDER_NODE_NAME: name, POSTRIDER_PORT: String(port) };
-    const server = await startTestApp({ env, secrets, durability: "waived" });
+  async function start(url: string, name: string, port = 0, more: TestAppOptions = {}): Promise<TestApp> {
+    const env = { POSTRIDER_DATABASE_URL: url, POSTRIDER_NODE_NAME: name, POSTRIDER_PORT: String(port), ...more.env };
+    const server = await startTestApp({ secrets, durability: "waived", ...more, env });
     postgres.cleanUpFirst(() => server.stop());
     return server;
   }
@@ -83,6 +83,23 @@ describeWithPostgres("servers on one database", () => {
     expect(here.flatMap(({ jobs }: { jobs: string[] }) => jobs).toSorted()).toEqual(["biller", "janitor", "replayer"]);
     await second.app.stop();
     expect(await list(first)).toMatchObject([{ name: "first" }]);
+  });
+
+  test("answer while they leave, until a balancer has noticed; the others deliver what was accepted so late", async () => {
+    const database = await postgres.migrated();
+    const leaves = { env: { POSTRIDER_PUBLIC_URL: "https://relay.example.com" }, noticeMs: 1_000 };
+    const stays = await start(database, "stays", 0, leaves);
+    // The last one to come knows of the others at once.
+    const goes = await start(database, "goes", 0, leaves);
+    const account = await goes.account();
+    const inbox = (await account.get("/v1/inbox")).body.url;
+    expect((await account.put("/v1/tenants/webhooks", [{ webhook_url: inbox }])).status).toBe(200);
+    const left = goes.app.stop();
+    const [ready, late] = await Promise.all([goes.request("GET", "/readyz"), account.ingest({})]);
+    expect([ready.status, late.status]).toEqual([503, 202]);
+    await left;
+    const there = await stays.signIn(account.id, account.password);
+    while ((await there.get(`/v1/events/${late.body.eventId}`)).body[0].state !== "DELIVERED") await Bun.sleep(50);
   });
 
   test("take the operator's session of one at all of them", async () => {
