@@ -399,7 +399,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const place =
         databaseUrl === null
           ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
-          : { url: databaseUrl, nodeName, durability, ...(onTime && { onTime }) };
+          : { url: databaseUrl, nodeName, durability, onBeat: machine.storage.committed, ...(onTime && { onTime }) };
       const opened = await openStore({
         ...place,
         clock,

@@ -123,7 +123,7 @@ export function createMetrics(sources: MetricSources) {
   });
   const storageErrors = new Counter({
     name: "postrider_storage_errors_total",
-    help: "Failed writes and checkpoints, by SQLite error class.",
+    help: "Failed writes and checkpoints, and failed calls to a database server, by class of error.",
     labelNames: ["class"],
     registers,
   });

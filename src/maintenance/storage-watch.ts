@@ -3,7 +3,7 @@ import type { Log } from "../lib/log.ts";
 
 /** What the storage did not do. */
 export interface StorageFailure {
-  /** `begin`, `write`, `commit`, `read back`, `checkpoint`. */
+  /** `begin`, `write`, `commit`, `read back`, `checkpoint`; of a database elsewhere `statement`, `heartbeat`, `change`, … */
   operation: string;
   error: unknown;
 }
@@ -11,15 +11,41 @@ export interface StorageFailure {
 /** Over after this long without a failure and with a commit since: on a full disk small writes may still succeed. */
 const calmMs = 10_000;
 
-/** What SQLite says when it is not to blame. `SQLITE_CONSTRAINT` and the like are defects, and end in a request's line. */
-const classes = ["full", "ioerr", "corrupt", "notadb", "readonly", "cantopen", "busy", "nomem"] as const;
+const classes = ["full", "ioerr", "corrupt", "notadb", "readonly", "cantopen", "busy", "nomem", "unreachable"] as const;
 
 export type StorageErrorClass = (typeof classes)[number];
 export const storageErrorClasses: readonly StorageErrorClass[] = classes;
 
+/**
+ * By how a code begins: SQLite's own, an SQLSTATE of PostgreSQL, or what its client says. The first that fits counts.
+ * `SQLITE_CONSTRAINT` and the like are defects, and end in a request's line; two transactions in each other's way are nothing.
+ */
+const classesByCode: readonly (readonly [prefix: string, StorageErrorClass])[] = [
+  ...classes.map((name) => [`SQLITE_${name.toUpperCase()}`, name] as const),
+  ["53100", "full"],
+  ["53200", "nomem"],
+  // Too many connections.
+  ["53", "busy"],
+  ["57014", "busy"],
+  ["25006", "readonly"],
+  ["58", "ioerr"],
+  ["XX001", "corrupt"],
+  ["XX002", "corrupt"],
+  ["08", "unreachable"],
+  ["57P", "unreachable"],
+  ["28", "unreachable"],
+  ["3D000", "unreachable"],
+  ["ERR_POSTGRES_CONNECTION", "unreachable"],
+  ["ERR_POSTGRES_TLS", "unreachable"],
+  ["DeadlinePassed", "unreachable"],
+];
+
+/** What passes by itself, or as somebody makes room. */
+const passing: ReadonlySet<StorageErrorClass> = new Set(["full", "busy", "unreachable"]);
+
 export interface StorageWatch {
   failed(failure: StorageFailure): void;
-  /** A commit has gone through. */
+  /** A commit has gone through, or a heartbeat. */
   committed(): void;
 }
 
@@ -31,7 +57,7 @@ export interface StorageWatchDeps {
 }
 
 /**
- * Tells the log of a storage that fails: one line when it begins, with what SQLite says, and one when it is over, with how
+ * Tells the log of a storage that fails: one line when it begins, with what the database says, and one when it is over, with how
  * often it failed. Another error within an episode, as when a full disk turns out to be a broken one, gets its own line.
  */
 export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps): StorageWatch {
@@ -53,7 +79,7 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
   return {
     failed({ operation, error }) {
       const code = codeOf(error);
-      const errorClass = classes.find((name) => code.startsWith(`SQLITE_${name.toUpperCase()}`));
+      const errorClass = classesByCode.find(([prefix]) => code.startsWith(prefix))?.[1];
       if (errorClass === undefined) return;
       onFailure(errorClass);
       const now = clock.monotonicMs();
@@ -66,7 +92,7 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
       episode.hasCommitted = false;
       if (episode.codes.has(code)) return;
       episode.codes.add(code);
-      const level = errorClass === "full" || errorClass === "busy" ? "warn" : "error";
+      const level = passing.has(errorClass) ? "warn" : "error";
       log.write(level, "storage.failed", {
         operation,
         code,
@@ -79,7 +105,10 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
   };
 }
 
+/** Of PostgreSQL's the SQLSTATE, which its client calls by the name that systems give to their numbers. */
 function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
+  if (!(error instanceof Error)) return "";
+  const { code, errno, name }: { code?: unknown; errno?: unknown; name: string } = error;
+  if (typeof errno === "string") return errno;
+  return typeof code === "string" ? code : name;
 }

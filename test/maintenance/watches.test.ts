@@ -4,6 +4,7 @@ import { createDescriptorWatch } from "../../src/maintenance/descriptor-watch.ts
 import { createDiskWatch } from "../../src/maintenance/disk-watch.ts";
 import { createIdClockWatch } from "../../src/maintenance/id-clock-watch.ts";
 import { createStorageWatch } from "../../src/maintenance/storage-watch.ts";
+import { DeadlinePassed } from "../../src/store/postgres/faults.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 type Line = Record<string, unknown> & { event: string; level: string };
@@ -133,9 +134,34 @@ describe("a storage that fails", () => {
     },
   );
 
-  test("a defect of ours is none", () => {
+  test.each<[code: string, errorClass: string, level: string]>([
+    ["53100", "full", "warn"],
+    ["53300", "busy", "warn"],
+    ["57014", "busy", "warn"],
+    ["57P01", "unreachable", "warn"],
+    ["25006", "readonly", "error"],
+    ["58030", "ioerr", "error"],
+    ["XX001", "corrupt", "error"],
+  ])("PostgreSQL's %s is counted as %s", (sqlState, errorClass, level) => {
+    const { lines, watch, counted } = setUp();
+    const error = Object.assign(new Error("it happened"), { code: "ERR_POSTGRES_SERVER_ERROR", errno: sqlState });
+    watch.failed({ operation: "statement", error });
+    expect([counted, lines]).toMatchObject([[errorClass], [{ level, code: sqlState, operation: "statement" }]]);
+  });
+
+  test("a server that nobody answers at is one, by whatever the client says", () => {
+    const { watch, fail, counted } = setUp();
+    for (const how of ["REFUSED", "CLOSED", "TIMEOUT"]) fail(`ERR_POSTGRES_CONNECTION_${how}`, "heartbeat");
+    watch.failed({ operation: "statement", error: new DeadlinePassed("no answer for 12 s") });
+    expect(counted).toEqual(Array(4).fill("unreachable"));
+  });
+
+  test("a defect of ours is none, nor are transactions in each other's way", () => {
     const { lines, watch, fail, counted } = setUp();
     fail("SQLITE_CONSTRAINT_UNIQUE");
+    for (const errno of ["23505", "40P01", "55P03"]) {
+      watch.failed({ operation: "statement", error: Object.assign(new Error("no"), { errno }) });
+    }
     watch.failed({ operation: "write", error: new Error("a defect") });
     expect([lines, counted]).toEqual([[], []]);
   });

@@ -6,6 +6,7 @@ import { batchOf, gate, type Hooks, ingestOne, outcome, register, startHooks, un
 import { createMigratedDatabase, describeWithPostgres } from "../support/postgres.ts";
 import { createCuttingProxy } from "../support/postgres-proxy.ts";
 import { openStream } from "../support/stream-client.ts";
+import type { TestApp } from "../support/test-app.ts";
 import { accountAt, asOperator, concurrency, shareAccount, startNode } from "./pair.ts";
 
 /**
@@ -50,6 +51,8 @@ describeWithPostgres("when one of two servers dies", () => {
     };
   }
 
+  const linesOf = ({ log }: TestApp, event: string) => log.filter((line) => line.includes(`"event":"${event}"`));
+
   const nodesOf = async (server: Parameters<typeof asOperator>[0]): Promise<string[]> =>
     (await asOperator(server, "GET", "/nodes")).body.nodes.map(({ name }: { name: string }) => name);
 
@@ -72,6 +75,11 @@ describeWithPostgres("when one of two servers dies", () => {
     await pair.whenWatchedBy(2);
     await pair.lapse();
     expect(await nodesOf(a)).toEqual(["a"]);
+    await until(
+      () => linesOf(b, "storage.failed").length,
+      (count) => count > 0,
+    );
+    expect(linesOf(a, "storage.failed")).toEqual([]);
     const resumed = await resuming;
     // Those that were in flight are never answered.
     hook.answer = 200;

@@ -45,8 +45,8 @@ export interface OwnNodeOptions {
   onJoined(node: Node): void;
   /** What has to end, and be forgotten, before whoever made these changes is answered. */
   heed(changes: readonly Change[]): Promise<void>;
-  /** Told at each heartbeat what time the database has. */
-  onTime?(time: DatabaseTime): void;
+  /** Told at each heartbeat that is confirmed what time the database has. */
+  onTime(time: DatabaseTime): void;
   onFailure(failure: { operation: string; error: unknown }): void;
 }
 
@@ -71,7 +71,7 @@ export function createOwnNode(options: OwnNodeOptions): OwnNode {
     },
     heed: () => changes.catchUp(),
     onBeat(beat, sentAt, heardAt) {
-      onTime?.({ now: beat.now, sentAt, heardAt });
+      onTime({ now: beat.now, sentAt, heardAt });
       const hasLeft = ({ incarnation }: LivingNode) => !beat.living.some((node) => node.incarnation === incarnation);
       const anyHasLeft = living.some(hasLeft);
       living = beat.living;

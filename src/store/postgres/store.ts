@@ -67,6 +67,8 @@ export interface PostgresOptions {
   onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** Told what time the database has, before anything bears one and at each heartbeat. */
   onTime?(time: DatabaseTime): void;
+  /** Told of each heartbeat that the database has confirmed. */
+  onBeat?(): void;
   onFailure?(failure: { operation: string; error: unknown }): void;
   /** Told by how much the times of ids are ahead of the clock; else 0. */
   onAhead?(aheadMs: number): void;
@@ -102,11 +104,17 @@ export async function openPostgresStore({
   onCommit,
   onAhead,
   onTime,
+  onBeat,
   onFailure,
   onDefect,
   durability,
 }: PostgresOptions): Promise<OpenedStore> {
-  const failed = (operation: string) => (error: unknown) => onFailure?.({ operation, error });
+  let isClosing = false;
+  // Connections that end with the store are no failures of it.
+  const tellFailure: typeof onFailure = (failure) => {
+    if (!isClosing) onFailure?.(failure);
+  };
+  const failed = (operation: string) => (error: unknown) => tellFailure({ operation, error });
   const poolOf = (options: Pick<PoolOptions, "size" | "settings" | "statementTimeoutMs">, operation = "statement") =>
     createPool({ url, clock: machineClock, onFailure: failed(operation), ...options });
   await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
@@ -152,8 +160,11 @@ export async function openPostgresStore({
       await new Promise<void>((resolve) => setImmediate(resolve));
       for (const change of changes) feed.tell(change);
     },
-    ...(onTime && { onTime }),
-    onFailure: (failure) => onFailure?.(failure),
+    onTime(time) {
+      onTime?.(time);
+      onBeat?.();
+    },
+    onFailure: tellFailure,
   });
   const numbers = createNumbers({ lastSeq: await lastSeqOf(pool), now: clock.now, slot: () => ownNode().slot });
   const hotPool = poolOf({ size: hotPoolSize, settings: byKeys });
@@ -262,6 +273,7 @@ export async function openPostgresStore({
     await size.close();
     await streamLog.close();
     await listener.close();
+    isClosing = true;
     await Promise.all([pool.close(), hotPool.close()]);
   }
 
