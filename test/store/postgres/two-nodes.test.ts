@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { DomainError } from "../../../src/domain/errors.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import type { NodeLease } from "../../../src/store/node-lease.ts";
 import type { OpenedStore } from "../../../src/store/opened.ts";
 import { rescueExpired } from "../../../src/store/postgres/nodes.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
@@ -21,11 +22,13 @@ describeWithPostgres("two nodes on one database", () => {
     const proxy = await createCuttingProxy(url);
     postgres.cleanUpFirst(proxy.close);
     const open = async (url: string) => {
-      const { store } = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
-      postgres.cleanUpFirst(() => store.close());
-      return store;
+      const opened = await openPostgresStore({ url, clock: systemClock, durability: "waived" });
+      postgres.cleanUpFirst(() => opened.store.close());
+      return opened;
     };
-    const stores = [await open(proxy.url), await open(url)] as const;
+    const opened = [await open(proxy.url), await open(url)] as const;
+    const stores = [opened[0].store, opened[1].store] as const;
+    const leases = [opened[0].lease, opened[1].lease] as const;
     const made = newTenant({ urls: [a], ...given });
     const tenant = await stores[0].createTenant(made, systemClock.now());
     const accept = (store: OpenedStore["store"], count = 1) =>
@@ -41,7 +44,7 @@ describeWithPostgres("two nodes on one database", () => {
       return claims.flatMap(({ due }) => due);
     };
     const pool = postgres.pool(url);
-    return { stores, tenant, accept, claim, pool, proxy };
+    return { stores, leases, tenant, accept, claim, pool, proxy };
   }
 
   /** As when a node was not heard of for a lease: another one declares it dead. */
@@ -53,13 +56,10 @@ describeWithPostgres("two nodes on one database", () => {
     expect(await rescueExpired(pool)).toHaveLength(1);
   }
 
-  /** Resolves when there are two again. */
-  async function whenJoinedAnew(pool: Pool): Promise<void> {
-    for (;;) {
-      const [row] = await pool.read<{ nodes: number }>("select count(*)::int as nodes from node");
-      if (row?.nodes === 2) return;
-      await Bun.sleep(50);
-    }
+  /** Resolves when it knows that it was dead, and lives again. */
+  async function whenJoinedAnew(lease: NodeLease): Promise<void> {
+    const isBack = async () => (await lease.nodes()).length === 2 && lease.mayStart();
+    while (!(await isBack())) await Bun.sleep(50);
   }
 
   const settle = (store: OpenedStore["store"], delivery: DueDelivery, outcome: "delivered" | "failed" | "retry") =>
@@ -179,7 +179,7 @@ describeWithPostgres("two nodes on one database", () => {
   });
 
   test("settle late what another has by now: logged only, but for an acknowledgement", async () => {
-    const { stores, accept, claim, pool } = await twoNodes();
+    const { stores, leases, accept, claim, pool } = await twoNodes();
     const [one, two] = stores;
     const mine = (await Promise.all(Array.from({ length: 3 }, () => accept(one)))).flatMap(
       ({ deliveries }) => deliveries,
@@ -189,7 +189,7 @@ describeWithPostgres("two nodes on one database", () => {
     const theirs = await claim(two);
     expect(theirs).toHaveLength(3);
     // It comes back as another node, with the outcomes of attempts that it had begun as the one before.
-    await whenJoinedAnew(pool);
+    await whenJoinedAnew(leases[0]);
     expect(await settle(one, retried, "retry")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
     expect(await settle(one, failed, "failed")).toMatchObject({ kind: "superseded", attempt: expect.anything() });
     expect(await settle(one, delivered, "delivered")).toMatchObject({ kind: "settled" });
