@@ -399,7 +399,15 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       const place =
         databaseUrl === null
           ? { dataDir: storeFolder, ...(maxPageCount !== undefined && { maxPageCount }) }
-          : { url: databaseUrl, nodeName, durability, onBeat: machine.storage.committed, ...(onTime && { onTime }) };
+          : {
+              url: databaseUrl,
+              nodeName,
+              durability,
+              lastNode: home.lastNode(),
+              noteNode: home.noteNode,
+              onBeat: machine.storage.committed,
+              ...(onTime && { onTime }),
+            };
       const opened = await openStore({
         ...place,
         clock,

@@ -15,7 +15,15 @@ const sessionSecretFile = "session-secret";
 export const operatorTokenFile = "operator-token";
 const lockFile = "lock.db";
 const serverFile = "server.json";
-const ownFiles: readonly string[] = [ownMasterKeyFile, sessionSecretFile, operatorTokenFile, lockFile, serverFile];
+const nodeFile = "node.json";
+const ownFiles: readonly string[] = [
+  ownMasterKeyFile,
+  sessionSecretFile,
+  operatorTokenFile,
+  lockFile,
+  serverFile,
+  nodeFile,
+];
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
 
@@ -134,6 +142,14 @@ export function openDataDir(
         }
       },
       rotateOperatorToken: () => writeOperatorToken(path),
+      lastNode: () => readNodeFile(path),
+      noteNode(mark) {
+        try {
+          writePrivate(path, nodeFile, `${JSON.stringify({ mark, folder: identityOf(path) })}\n`, false);
+        } catch (error) {
+          warn(`${join(path, nodeFile)} cannot be written: ${describe(error)}`);
+        }
+      },
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -214,6 +230,21 @@ export function readServerFile(folder: string): Whereabouts | null {
   }
 }
 
+/** Null also in a copy of the folder: the server that it was copied from may live. */
+function readNodeFile(path: string): string | null {
+  try {
+    const { mark, folder } = JSON.parse(readPrivate(join(path, nodeFile))) as { mark: string; folder: string };
+    return folder === identityOf(path) ? mark : null;
+  } catch {
+    return null;
+  }
+}
+
+function identityOf(path: string): string {
+  const { dev, ino } = statSync(path);
+  return `${dev}:${ino}`;
+}
+
 function closeToOthers(path: string, warn: (message: string) => void): void {
   const names = [...ownFiles, ...databaseFiles];
   closeFolder(path, (name) => names.some((own) => name.startsWith(own)), warn);
@@ -221,7 +252,7 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
 }
 
 function linkPolicyOf(name: string): LinkPolicy {
-  if (name === serverFile) return "replaced";
+  if (name === serverFile || name === nodeFile) return "replaced";
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 

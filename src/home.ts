@@ -15,6 +15,10 @@ export interface Home {
    * @throws the system's error when it cannot be written; then the old one stays valid
    */
   rotateOperatorToken(): string;
+  /** What the last server here was known as among those that share its database; null when there was none, or it is not known. */
+  lastNode(): string | null;
+  /** Notes what this one is known as. When it cannot, the next one waits until a lease has run out. */
+  noteNode(mark: string): void;
   /** Lets the next server in. */
   release(): void;
 }

@@ -27,6 +27,8 @@ function createNotedHome() {
   const home: Home = {
     announce: ({ url, stopping = false }) =>
       void told.push(`${stopping ? "stopping" : "serving"} port ${new URL(url).port}`),
+    lastNode: () => null,
+    noteNode() {},
     rotateOperatorToken: () => "the second token",
     release: () => void told.push("released"),
   };

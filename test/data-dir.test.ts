@@ -54,6 +54,21 @@ const refusal = (open: () => unknown): string => {
   return "opened";
 };
 
+describe("what a server was known as among those that share a database", () => {
+  test("is what the next one here finds, and none that was started on a copy", () => {
+    const folder = newFolder();
+    const first = openDataDir(folder);
+    expect(first.lastNode()).toBeNull();
+    first.noteNode("7@1");
+    first.noteNode("8@2");
+    first.release();
+    expect(reopened(folder).lastNode()).toBe("8@2");
+    const copy = newFolder();
+    for (const name of readdirSync(folder)) copyFileSync(join(folder, name), join(copy, name));
+    expect(reopened(copy).lastNode()).toBeNull();
+  });
+});
+
 describe("the secrets of servers that share a database", () => {
   const open = (folder: string, masterKeyFile: string | null, isShared = true) => {
     const warnings: string[] = [];

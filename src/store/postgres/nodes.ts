@@ -1,7 +1,7 @@
 import type { LivingNode, NodeStanding } from "../node-lease.ts";
 import { laneSlots, nodeSlots } from "./event-schema.ts";
 import { arrayText } from "./parameters.ts";
-import type { Pool, Transaction } from "./pool.ts";
+import type { Pool, Transaction, Value } from "./pool.ts";
 
 /**
  * The nodes that share a database. Each holds a slot under an incarnation, a number that is never given twice, for as long
@@ -15,6 +15,8 @@ import type { Pool, Transaction } from "./pool.ts";
 export interface Node {
   readonly slot: number;
   readonly incarnation: number;
+  /** Names it among all that ever were, also of other databases and of earlier states of this one. */
+  readonly mark: string;
   readonly lanes: readonly LaneMark[];
 }
 
@@ -41,6 +43,9 @@ export const leaseMs = 20_000;
 
 const leaseText = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
+/** When it joined, in microseconds: a database that was restored gives the same numbers again. */
+const markText = "incarnation || '@' || (extract(epoch from joined_at) * 1000000)::bigint";
+
 /** Another node may take the same free slot at the same moment; then the next one is tried. */
 const mostTries = nodeSlots;
 
@@ -59,10 +64,10 @@ async function take(tx: Transaction, { name, listener, schema, lanes }: NodeDesc
       where not exists (select 1 from node where node.slot = s.slot) order by s.slot limit 1`,
   );
   if (!free) return "full";
-  const [taken] = await tx.run<{ incarnation: number }>(
+  const [taken] = await tx.run<Pick<Node, "incarnation" | "mark">>(
     `insert into node (slot, incarnation, joined_at, lease_until, name, listener, schema, heeded)
      select $1, nextval('node_incarnation'), clock_timestamp(), ${leaseText}, $2, $3, $4, last from change_head
-     on conflict (slot) do nothing returning incarnation`,
+     on conflict (slot) do nothing returning incarnation, ${markText} as mark`,
     [free.slot, name, listener, schema],
   );
   if (!taken) return "taken";
@@ -132,9 +137,13 @@ export async function listNodes(pool: Pool, own: number | undefined): Promise<No
 export const rescueExpired = (pool: Pool): Promise<number[]> =>
   rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
 
-/** Ends one node, whatever its lease: one that leaves, or the earlier life of one that is known to have ended. */
+/** Ends one node, whatever its lease: one that leaves. */
 export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
   rescue(pool, "incarnation = $1 for update", [incarnation]);
+
+/** Ends one of which it is known that its process has ended, if nobody else has. */
+export const retireMarked = (pool: Pool, mark: string): Promise<number[]> =>
+  rescue(pool, `${markText} = $1::text for update`, [mark]);
 
 /**
  * One transaction, in this order, and each step a statement of its own, which sees all that was committed before it began:
@@ -146,7 +155,7 @@ export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
  *    half a second for a million rows;
  * 4. their slots are free.
  */
-function rescue(pool: Pool, which: string, values: readonly number[] = []): Promise<number[]> {
+function rescue(pool: Pool, which: string, values: readonly Value[] = []): Promise<number[]> {
   return pool.transact(async (tx) => {
     const dead = await tx.run<{ incarnation: number }>(`select incarnation from node where ${which}`, values);
     if (dead.length === 0) return [];

@@ -32,6 +32,7 @@ import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { heedMoveMark } from "./move-mark.ts";
+import { retireMarked } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
 import { oldestSnapshotSeconds } from "./oldest-snapshot.ts";
 import { createOwnNode } from "./own-node.ts";
@@ -64,6 +65,10 @@ export interface PostgresOptions {
   mayGrow?: Growth["mayGrow"];
   /** What people know this node by. @default the machine's name */
   nodeName?: string;
+  /** The mark of this node's last life, if that is known to have ended: what it owned is free at once. */
+  lastNode?: string | null;
+  /** Told the mark of each life, before it owns anything. */
+  noteNode?(mark: string): void;
   onCommit?(commit: { jobs: number; durationMs: number }): void;
   /** Told what time the database has, before anything bears one and at each heartbeat. */
   onTime?(time: DatabaseTime): void;
@@ -100,6 +105,8 @@ export async function openPostgresStore({
   machineClock = systemClock,
   vault,
   nodeName = hostname(),
+  lastNode = null,
+  noteNode,
   mayGrow = () => true,
   onCommit,
   onAhead,
@@ -111,7 +118,7 @@ export async function openPostgresStore({
 }: PostgresOptions): Promise<OpenedStore> {
   let isClosing = false;
   // Connections that end with the store are no failures of it.
-  const tellFailure: typeof onFailure = (failure) => {
+  const tellFailure = (failure: { operation: string; error: unknown }) => {
     if (!isClosing) onFailure?.(failure);
   };
   const failed = (operation: string) => (error: unknown) => tellFailure({ operation, error });
@@ -149,7 +156,10 @@ export async function openPostgresStore({
       keys.forgetAll();
       holdings.forgetAll();
     },
-    onJoined: (joined) => lanes.beginAt(joined),
+    onJoined(joined) {
+      noteNode?.(joined.mark);
+      lanes.beginAt(joined);
+    },
     async heed(changes) {
       for (const change of changes) {
         if ("tenantKey" in change) kept.forget(change.tenantKey);
@@ -191,6 +201,8 @@ export async function openPostgresStore({
     onUnowned: node.tellUnowned,
     onFailure: failed("comparison"),
   });
+  // If it cannot be done now, it is when the lease has run out.
+  if (lastNode !== null) await retireMarked(pool, lastNode).catch(failed("rescue"));
   await node.join();
   const size = createDatabaseSize({ pool, clock: machineClock, onFailure: failed("size") });
   // So that there is an answer when it is asked for.

@@ -226,7 +226,7 @@ describeWithPostgres("payments at several nodes", () => {
     const { verified, pool } = await twoNodes();
     const { accountKey } = await verified();
     const { clock, advance, whenSet } = createManualClock();
-    const node = () => ({ slot: 0, incarnation: 7, lanes: [], heeded: 0 });
+    const node = () => ({ slot: 0, incarnation: 7, mark: "7@0", lanes: [], heeded: 0 });
     const failures: unknown[] = [];
     const lock = createBillingLock({ pool, clock, node, onFailure: (error) => failures.push(error) });
     const leased = async () => {

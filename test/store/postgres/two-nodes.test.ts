@@ -17,6 +17,37 @@ const everything = { roomFor: () => Number.POSITIVE_INFINITY };
 describeWithPostgres("two nodes on one database", () => {
   const postgres = usePostgres();
 
+  test.each([
+    ["owned is free as it starts again", "its own", 2],
+    ["goes on when the mark is another's", "another's", 0],
+  ])("what a node that was killed %s", async (_, whose, free) => {
+    const url = await postgres.migrated();
+    const marks: string[] = [];
+    const open = async (lastNode: string | null) => {
+      const { store } = await openPostgresStore({
+        url,
+        clock: systemClock,
+        durability: "waived",
+        lastNode,
+        noteNode: (mark) => void marks.push(mark),
+      });
+      postgres.cleanUpFirst(() => store.close());
+      return store;
+    };
+    const first = await open(null);
+    const made = newTenant({ urls: [a] });
+    const { key: tenantKey } = await first.createTenant(made, systemClock.now());
+    const payloads = [bytes("1"), bytes("2")];
+    await first.acceptEvents({ tenantKey, apiKeyId: made.apiKey.id, payloads, ...everything });
+    const [mark = ""] = marks;
+    const again = await open(whose === "its own" ? mark : mark.replace(/@.*/, "@0"));
+    expect(new Set(marks).size).toBe(2);
+    const claims = await Promise.all(
+      (await again.discover()).map((lane) => again.claim(lane, systemClock.now(), 1_000)),
+    );
+    expect(claims.flatMap(({ due }) => due)).toHaveLength(free);
+  });
+
   async function twoNodes(given: Parameters<typeof newTenant>[0] = {}) {
     const url = await postgres.migrated();
     const proxy = await createCuttingProxy(url);
