@@ -2,24 +2,31 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { hasOwnServer } from "../../support/postgres-server.ts";
 
-const cycles = 3;
+const cycles = 10;
+/** How soon others take over is held to seconds by the command itself, where nothing else runs. */
+const graceSeconds = 60;
 
 test.skipIf(!hasOwnServer)(
-  `${cycles} cycles of kills and pauses of four nodes on one database: nothing is lost, and the others take over`,
+  `${cycles} mishaps of four nodes and their database: nothing is lost, and the others take over`,
   async () => {
     const lab = join(import.meta.dir, "nodes.ts");
-    const child = Bun.spawn([process.execPath, lab, "--cycles", String(cycles), "--spare", "--json"], {
-      stdin: "ignore",
-      stdout: "pipe",
-      stderr: "inherit",
-    });
+    const words = ["--cycles", String(cycles), "--grace", String(graceSeconds), "--json"];
+    const child = Bun.spawn([process.execPath, lab, ...words], { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
     const { held, command, figures, faults } = JSON.parse(await new Response(child.stdout).text());
     expect({ command, faults: faults.told }).toEqual({ command, faults: [] });
     expect([held, await child.exited]).toEqual([true, 0]);
 
     // The mishaps met what they were meant to meet; otherwise the run has proved nothing.
-    expect(figures.acknowledged).toBeGreaterThan(0);
+    const met = {
+      events: figures.acknowledged,
+      kills: figures.kills,
+      "takeovers that were timed": figures.takeoverMs.count,
+      "events of a quota": figures.quotaAccepted,
+      "replays that ended": figures.replays.completed,
+      "webhooks that want nothing": figures.failed,
+    };
+    expect(Object.entries(met).filter(([, count]) => !(count > 0))).toEqual([]);
     expect(figures.cycles).toBe(cycles);
   },
-  300_000,
+  600_000,
 );

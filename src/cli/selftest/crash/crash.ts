@@ -15,6 +15,9 @@ const defaultCycles = 50;
 const databaseFlag = "--database-url";
 const nodesFlag = "--nodes";
 const defaultNodes = 4;
+/** One is always spared; of more, each would have too little of the machine. */
+const fewestNodes = 2;
+const mostNodes = 16;
 
 export const crashCommand: Command = {
   words: ["selftest", "crash"],
@@ -22,7 +25,11 @@ export const crashCommand: Command = {
   flags: [
     { name: "--cycles", value: "N", doc: `How many times to kill the server (default ${defaultCycles}).` },
     { name: databaseFlag, value: "URL", doc: "Test several servers on this PostgreSQL database, which must be empty." },
-    { name: nodesFlag, value: "N", doc: `How many servers share the database (default ${defaultNodes}).` },
+    {
+      name: nodesFlag,
+      value: "N",
+      doc: `How many servers share the database, ${fewestNodes} to ${mostNodes} (default ${defaultNodes}).`,
+    },
     seedFlag,
     { ...dirFlag, doc: "Where to create the temporary folder (default: the system's temporary directory)." },
     jsonFlag,
@@ -37,8 +44,8 @@ failed; the folder is kept, and the seed reproduces the timing of the kills and 
 
 With --database-url several servers share that database, and some of them are killed or
 stand still for up to 25 s, while clients go on with the others: those must take over
-within 25 s, and attempt nothing that another server is attempting. A cycle takes about
-25 s. What the test has stored stays in the database.`,
+within 25 s, and attempt nothing that another server is attempting. Ten cycles take about
+a minute. What the test has stored stays in the database.`,
   async run({ flags }, io) {
     const cycles = readCount(flags, "--cycles", defaultCycles);
     const seed = readSeed(flags);
@@ -46,6 +53,11 @@ within 25 s, and attempt nothing that another server is attempting. A cycle take
     const nodes = readCount(flags, nodesFlag, defaultNodes);
     if (url === undefined && flags.has(nodesFlag)) {
       throw new UsageError(`${nodesFlag} needs a database that they share. Try: ${databaseFlag} postgres://…`);
+    }
+    if (nodes < fewestNodes || nodes > mostNodes) {
+      throw new UsageError(
+        `${nodesFlag} must be from ${fewestNodes} to ${mostNodes}. Try: ${nodesFlag} ${defaultNodes}`,
+      );
     }
     const folder = makeFolder(flags.get(dirFlag.name) ?? tmpdir());
     const asJson = flags.has(jsonFlag.name);

@@ -32,6 +32,9 @@ export interface NodesFigures extends CrashFigures {
   cuts: number;
   /** Webhooks whose removal was answered while a mishap was under way. */
   removals: number;
+  /** Events of accounts whose quota ran out in the race of all nodes, acknowledged and without an answer. */
+  quotaAccepted: number;
+  quotaUnanswered: number;
   /** From the death of nodes to the end of all that was on its way then. */
   takeoverMs: number[];
 }
@@ -45,6 +48,8 @@ export const createNodesFigures = (cast: Cast, webhookConcurrency: number, nodes
   databaseKills: 0,
   cuts: 0,
   removals: 0,
+  quotaAccepted: 0,
+  quotaUnanswered: 0,
   takeoverMs: [],
 });
 

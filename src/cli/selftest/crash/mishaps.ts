@@ -1,22 +1,26 @@
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import type { Random } from "../../../lib/random.ts";
 import type { Account } from "../rig/account.ts";
-import type { Ledger, RecordTally } from "../rig/ledger.ts";
+import type { Ledger } from "../rig/ledger.ts";
 import type { Roaming } from "../rig/traffic.ts";
 import type { NodesFigures } from "./figures.ts";
 import type { TestNode } from "./nodes.ts";
 import type { Outages } from "./outages.ts";
 import type { DatabaseMishaps } from "./shared-database.ts";
 
-/** What happens to nodes and their database, and what is expected of those that are left. */
+/** What happens to nodes and their database in a round, and what is expected of those that are left. */
 export interface Mishaps {
-  /** Two of the nodes at most, or what they stand on. */
-  happen(victims: readonly TestNode[]): Promise<void>;
+  /** Something begins, as soon as there is a node or a database that it can happen to. */
+  happen(): Promise<void>;
+  /** A node is killed, and stays away until others have taken over. */
+  die(): Promise<void>;
   /** Resolves when all that was on its way at a mishap has gone on, and every node listens. */
   whenOver(): Promise<void>;
 }
 
 export interface MishapsOptions {
+  /** Those that it may happen to; others are spared, so that somebody is there who takes over. */
+  readonly victims: readonly TestNode[];
   readonly database: DatabaseMishaps | null;
   readonly accounts: readonly Account[];
   readonly ledger: Ledger;
@@ -25,6 +29,8 @@ export interface MishapsOptions {
   readonly outages: Outages;
   readonly random: Random;
   readonly clock: Clock;
+  /** For a machine that does other things as well: so much later all may go on. */
+  readonly graceMs: number;
   /** Told of what happens. */
   tell(text: string): void;
 }
@@ -35,6 +41,8 @@ export const takeoverMs = 25_000;
 const inTouchAgainMs = 5_000;
 /** When it is over that, it is still waited for. */
 const patienceMs = 60_000;
+/** Of the pauses some end before a lease can have run out on anything, and some after. */
+const shortFreezeMs = 8_000;
 const longestFreezeMs = 25_000;
 const longestOutageMs = 5_000;
 /** What a node had begun before it stood still may come so long after it goes on. */
@@ -44,14 +52,25 @@ const leaseLeftMs = 9_000;
 /** What was sent before a mishap is read by then. */
 const readByMs = 1_000;
 const lookEveryMs = 50;
+/** When a look comes so late, the machine had no time for the nodes either. */
+const stallMs = 500;
 const cutsAtOnce = 5;
 const killedStartingShare = 0.1;
+const stayingAwayShare = 0.3;
+
+type Kind = "kill" | "short freeze" | "long freeze" | "database" | "cut";
+const kindsOfNodes: readonly Kind[] = ["kill", "kill", "kill", "short freeze", "long freeze"];
+const kindsOfDatabase: readonly Kind[] = ["database", "cut"];
 
 export function createMishaps(options: MishapsOptions): Mishaps {
-  const { database, accounts, ledger, roaming, figures, outages, random, clock, tell } = options;
+  const { victims, database, accounts, ledger, roaming, figures, outages, random, clock, graceMs, tell } = options;
   const underWay = new Set<Promise<void>>();
+  /** Killed and not back, or standing still. */
+  const away = new Set<TestNode>();
   /** By the monotonic clock: when all must have gone on. */
   let dueAt = 0;
+  let isDatabaseDown = false;
+  let longFreezes = 0;
   let count = 0;
   /** Starts wait for the database, and the next mishap of it for them. */
   let isDatabaseUp: Promise<unknown> = Promise.resolve();
@@ -75,21 +94,26 @@ export function createMishaps(options: MishapsOptions): Mishaps {
   }
 
   /** @param measures whether the time it takes is told, if nothing else happens meanwhile */
-  async function watchTakeover(left: readonly RecordTally[], measures: boolean): Promise<void> {
+  async function watchTakeover(measures: boolean): Promise<void> {
+    const left = ledger.onTheWay(accounts);
     const own = count;
     const since = clock.monotonicMs();
-    for (;;) {
+    let allowedMs = graceMs;
+    for (let last = since; ; ) {
       const waiting = left.filter(({ concluded }) => concluded.size === 0).length;
       const now = clock.monotonicMs();
+      if (now - last > stallMs) allowedMs += now - last;
+      last = now;
       if (waiting === 0) break;
-      if (now > dueAt + patienceMs) {
+      if (!isDatabaseDown && now > dueAt + allowedMs + patienceMs) {
         return ledger.fault(`${waiting} deliveries did not go on after a mishap`);
       }
       await sleep(clock, lookEveryMs);
     }
     const now = clock.monotonicMs();
-    tell(`all that was on its way ${Math.round(now - since)} ms ago has gone on`);
-    if (now > dueAt) ledger.fault(`deliveries went on ${Math.round(now - dueAt)} ms too late after a mishap`);
+    const lateMs = Math.round(now - dueAt - allowedMs);
+    tell(`all ${left.length} that were on their way ${Math.round(now - since)} ms ago have gone on`);
+    if (!isDatabaseDown && lateMs > 0) ledger.fault(`deliveries went on ${lateMs} ms too late after a mishap`);
     if (measures && own === count && left.length > 0) figures.takeoverMs.push(now - since);
   }
 
@@ -102,6 +126,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       figures.killedStarting += 1;
     }
     figures.restartMs.push(await node.start());
+    away.delete(node);
     tell(`${node.name} is back`);
   }
 
@@ -111,75 +136,85 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     if (port !== null) roaming.leave(port);
   }
 
-  function killNodes(victims: readonly TestNode[]): void {
-    figures.kills += victims.length;
-    const left = ledger.onTheWay(accounts);
+  /** @param staysAway until what was on its way has gone on by others; otherwise it is started at once */
+  function killNodes(killed: readonly TestNode[], staysAway: boolean): void {
+    figures.kills += killed.length;
     expectBy(takeoverMs);
-    run(watchTakeover(left, true));
+    const goneOn = watchTakeover(true);
+    run(goneOn);
     run(beginNextLife());
-    const restarted = Promise.all(
-      victims.map(async (node) => {
-        await kill(node);
-        await startAgain(node);
-      }),
-    );
-    starts = Promise.all([starts, restarted]);
-    run(restarted.then(() => {}));
+    for (const node of killed) {
+      away.add(node);
+      const isGone = kill(node);
+      run(
+        (async () => {
+          await isGone;
+          if (staysAway) await goneOn;
+          const started = startAgain(node);
+          starts = Promise.all([starts, started]);
+          await started;
+        })(),
+      );
+    }
   }
 
-  async function freeze(victim: TestNode): Promise<void> {
-    const ms = random.between(1_000, longestFreezeMs);
+  async function freeze(victim: TestNode, ms: number): Promise<void> {
     figures.freezes += 1;
-    const left = ledger.onTheWay(accounts);
     expectBy(takeoverMs);
-    run(watchTakeover(left, false));
+    run(watchTakeover(false));
     run(beginNextLife());
     tell(`${victim.name} stands still for ${Math.round(ms)} ms`);
+    away.add(victim);
     // What it was about to write or to hear is late, and the server may have ended its connections.
     const goesOn = outages.begin();
     victim.freeze();
     await sleep(clock, Math.min(ms, leaseLeftMs));
-    if (ms > leaseLeftMs) {
+    const isLong = ms > leaseLeftMs;
+    if (isLong) {
+      longFreezes += 1;
       ledger.mayOverlap = true;
       ledger.hasStoodStill = true;
       await sleep(clock, ms - leaseLeftMs);
     }
     victim.thaw();
     goesOn();
+    away.delete(victim);
     tell(`${victim.name} goes on`);
     // What it had under way when it stood still may be made again by now, from here or from elsewhere.
     ledger.life += 1;
     run(beginNextLife());
-    if (ms <= leaseLeftMs) return;
+    if (!isLong) return;
     figures.longFreezes += 1;
     await sleep(clock, attemptMs);
-    ledger.mayOverlap = false;
+    longFreezes -= 1;
+    ledger.mayOverlap = longFreezes > 0;
   }
 
   async function killDatabase({ kill, start }: DatabaseMishaps): Promise<void> {
-    await starts;
-    figures.databaseKills += 1;
-    const left = ledger.onTheWay(accounts);
     const { promise, resolve } = Promise.withResolvers<void>();
     isDatabaseUp = promise;
-    expectBy(longestOutageMs + patienceMs);
+    await starts;
+    figures.databaseKills += 1;
+    const goneOn = watchTakeover(false);
     run(beginNextLife());
     tell("the database is killed");
+    isDatabaseDown = true;
     const isOver = outages.begin();
     await kill();
     await sleep(clock, random.between(0, longestOutageMs));
     await start();
     isOver();
     tell("the database is back");
-    resolve();
-    dueAt = 0;
     expectBy(takeoverMs + inTouchAgainMs);
-    await watchTakeover(left, false);
+    isDatabaseDown = false;
+    resolve();
+    await goneOn;
   }
 
   async function cut({ cut }: DatabaseMishaps): Promise<void> {
-    const left = ledger.onTheWay(accounts);
     tell(`${cutsAtOnce} connections are cut`);
+    expectBy(takeoverMs + inTouchAgainMs);
+    const goneOn = watchTakeover(false);
     const isOver = outages.begin();
     for (let n = 0; n < cutsAtOnce; n++) {
       figures.cuts += 1;
@@ -187,20 +222,38 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       await sleep(clock, random.between(0, lookEveryMs));
     }
     isOver();
-    expectBy(takeoverMs + inTouchAgainMs);
-    await watchTakeover(left, false);
+    await goneOn;
+  }
+
+  async function free(): Promise<TestNode[]> {
+    for (;;) {
+      const found = victims.filter((node) => !away.has(node));
+      if (found.length > 0) return found.sort(() => random.next() - 0.5);
+      await sleep(clock, lookEveryMs);
+    }
   }
 
   return {
-    async happen(victims) {
+    async happen() {
+      // One crash of the database at a time.
+      const kinds = [...kindsOfNodes, ...(database && !isDatabaseDown ? kindsOfDatabase : [])];
+      const kind = random.pick(kinds as [Kind, ...Kind[]]);
+      const [first, second] = kind === "database" || kind === "cut" ? [] : await free();
       count += 1;
-      const [first] = victims;
-      const kinds = ["kill", "kill", "freeze", ...(database ? ["database", "cut"] : [])] as const;
-      const kind = random.pick(kinds as unknown as readonly [(typeof kinds)[number], ...(typeof kinds)[number][]]);
-      if (kind === "kill" || first === undefined || first.port === null) killNodes(victims);
-      else if (kind === "freeze") run(freeze(first));
+      if (kind === "database" && database) run(killDatabase(database));
       else if (kind === "cut" && database) run(cut(database));
-      else if (database) run(killDatabase(database));
+      else if (first && kind === "short freeze") run(freeze(first, random.between(1_000, shortFreezeMs)));
+      else if (first && kind === "long freeze") run(freeze(first, random.between(leaseLeftMs, longestFreezeMs)));
+      else if (first) {
+        const both = second && random.chance(0.5) ? [first, second] : [first];
+        // One at a time: the next mishap needs somebody to happen to.
+        killNodes(both, random.chance(stayingAwayShare) && both.length + away.size < victims.length);
+      }
+    },
+    async die() {
+      const [first] = await free();
+      count += 1;
+      if (first) killNodes([first], true);
     },
     async whenOver() {
       while (underWay.size > 0) await Promise.all(underWay);

@@ -1,5 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
+import { StartupError } from "../../../domain/errors.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
@@ -9,11 +10,11 @@ import type { Trial } from "../rig/conduct.ts";
 import { statusIn } from "../rig/http-message.ts";
 import { createFaults, createLedger, noteFault } from "../rig/ledger.ts";
 import { startSwitchboard } from "../rig/switchboard.ts";
-import type { Roaming } from "../rig/traffic.ts";
 import { addRound, createNodesFigures, type NodesFigures } from "./figures.ts";
 import { createMishaps } from "./mishaps.ts";
 import { apiOf, createNodes, type TestNode } from "./nodes.ts";
 import { createOutages } from "./outages.ts";
+import { runQuotaRace } from "./quota-race.ts";
 import { watchRemoval } from "./removal.ts";
 import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
 import { type CrashProgress, crashSettings } from "./run.ts";
@@ -22,13 +23,16 @@ import type { SharedDatabase } from "./shared-database.ts";
 /** What is done to nodes; the report prints it beside the figures. */
 export const nodesSettings = {
   ...crashSettings,
-  /** A cycle ends when all has gone on: a lease and more. */
+  /** Then all must go on and end, which takes a lease and more. */
   cyclesInRound: 10,
+  /** The next mishap comes so long after the last one, while most of what that has met is still on its way. */
+  shortestCycleMs: 1_000,
+  longestCycleMs: 4_000,
+  /** In so many cycles a webhook is removed. */
+  removalShare: 0.4,
+  window: 200,
   /** A slow webhook answers so late, at most. */
-  slowestMs: 400,
-  /** In so many cycles something else happens before the first mishap is over. */
-  secondShare: 0.5,
-  secondWithinMs: 22_000,
+  slowestMs: 250,
   /** Clients send as fast as they can before a mishap, and with such pauses while it lasts. */
   shortestPauseMs: 200,
   longestPauseMs: 800,
@@ -44,6 +48,8 @@ export interface NodesRunOptions {
   readonly seed: number;
   readonly folder: string;
   readonly clock: Clock;
+  /** See `MishapsOptions`. @default none */
+  readonly graceMs?: number;
   /** See `ServerOptions`. */
   readonly program?: readonly string[];
   /** Called after every cycle. */
@@ -52,10 +58,10 @@ export interface NodesRunOptions {
 
 /**
  * Several servers on one database: some are killed, or stand still, or lose their database, while the clients go on with the
- * others. In every cycle one node is left alone, so that somebody is there who takes over.
+ * others. In every round one node is left alone, so that somebody is there who takes over.
  */
 export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
-  const { nodes: count, database, cycles, seed, folder, clock, program, onProgress } = options;
+  const { nodes: count, database, cycles, seed, folder, clock, graceMs = 0, program, onProgress } = options;
   const faults = createFaults();
   const random = createRandom(seed);
   const switchboard = startSwitchboard(clock, fork(random), faults, nodesSettings);
@@ -98,8 +104,12 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     return openRound({ ...beginning, isOutage: (answer) => statusIn(answer) === outage });
   }
 
-  async function runCycle({ accounts, ledger, replays }: Round, roaming: Roaming): Promise<void> {
+  /** Each cycle is a mishap; they overlap. The last one is a death that is timed. */
+  async function runRound({ accounts, ledger, traffic, replays }: Round, some: number): Promise<void> {
+    const roaming = traffic.roam({ clock, pickPort, pauseMs });
+    const [survivor, ...victims] = shuffled(nodes.all);
     const mishaps = createMishaps({
+      victims,
       database: database.mishaps,
       accounts,
       ledger,
@@ -108,22 +118,37 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
       outages,
       random: fork(random),
       clock,
+      graceMs,
       tell: (text) => appendFileSync(join(folder, journalFile), `${formatIso(clock.now())} ${text}\n`),
     });
-    const [survivor, ...others] = shuffled(nodes.all);
-    const atOnce = random.between(1, Math.max(1, others.length - 1));
-    isBusy = true;
-    await sleep(clock, random.between(nodesSettings.shortestLifeMs, nodesSettings.longestLifeMs));
-    const removal = watchRemoval(nodes, { ledger, switchboard, random: fork(random), clock });
-    await mishaps.happen(others.slice(0, atOnce));
-    isBusy = false;
-    if (random.chance(nodesSettings.secondShare)) {
-      await sleep(clock, random.between(0, nodesSettings.secondWithinMs));
-      await mishaps.happen(others.slice(atOnce, atOnce + 1));
+    const race = runQuotaRace(nodes, { ledger, random: fork(random), clock });
+    const removals: Promise<boolean>[] = [];
+    let looking: Promise<void> = Promise.resolve();
+    for (let n = 0; n < some; n++) {
+      isBusy = true;
+      await sleep(clock, random.between(nodesSettings.shortestLifeMs, nodesSettings.longestLifeMs));
+      if (random.chance(nodesSettings.removalShare)) {
+        removals.push(watchRemoval(nodes, { ledger, switchboard, random: fork(random), clock }));
+      }
+      await (n < some - 1 ? mishaps.happen() : mishaps.die());
+      isBusy = false;
+      looking = looking.then(() => replays.look(apiOf(survivor ?? pick())));
+      await sleep(clock, random.between(nodesSettings.shortestCycleMs, nodesSettings.longestCycleMs));
+      figures.cycles += 1;
+      onProgress({
+        cycles: figures.cycles,
+        acknowledged: figures.acknowledged + ledger.figures.acknowledged,
+        delivered: figures.delivered + ledger.figures.delivered,
+        faults: faults.count,
+      });
     }
     await mishaps.whenOver();
-    figures.removals += (await removal) ? 1 : 0;
-    await replays.look(apiOf(survivor ?? pick()));
+    await looking;
+    for (const isAnswered of await Promise.all(removals)) figures.removals += isAnswered ? 1 : 0;
+    await roaming.stop();
+    const { accepted, unanswered } = await race.end(apiOf(survivor ?? pick()));
+    figures.quotaAccepted += accepted;
+    figures.quotaUnanswered += unanswered;
   }
 
   function shuffled(all: readonly TestNode[]): TestNode[] {
@@ -131,6 +156,20 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
       .map((node) => ({ node, at: random.next() }))
       .sort((a, b) => a.at - b.at)
       .map(({ node }) => node);
+  }
+
+  /** @throws StartupError when the database is not one for a test */
+  async function startAll(): Promise<void> {
+    for (const node of nodes.all) {
+      try {
+        figures.restartMs.push(await node.start());
+      } catch (error) {
+        if (node !== nodes.all[0]) throw error;
+        const said = error instanceof Error ? error.message : String(error);
+        const [reason] = said.replace(/^.*?postrider: /s, "").split(" Try: ");
+        throw new StartupError(`${reason} Try: --database-url with an empty database of a server that runs`);
+      }
+    }
   }
 
   async function endRound(round: Round): Promise<void> {
@@ -157,22 +196,10 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     figures,
     faults,
     async run() {
-      for (const node of nodes.all) figures.restartMs.push(await node.start());
+      await startAll();
       while (figures.cycles < cycles) {
         const round = await beginRound();
-        const roaming = round.traffic.roam({ clock, pickPort, pauseMs });
-        const some = Math.min(cycles - figures.cycles, nodesSettings.cyclesInRound);
-        for (let n = 0; n < some; n++) {
-          await runCycle(round, roaming);
-          figures.cycles += 1;
-          onProgress({
-            cycles: figures.cycles,
-            acknowledged: figures.acknowledged + round.ledger.figures.acknowledged,
-            delivered: figures.delivered + round.ledger.figures.delivered,
-            faults: faults.count,
-          });
-        }
-        await roaming.stop();
+        await runRound(round, Math.min(cycles - figures.cycles, nodesSettings.cyclesInRound));
         await endRound(round);
       }
       await auditTheWhole();

@@ -84,6 +84,11 @@ export function nodesPairs(figures: NodesFigures): Pair[] {
       `after ${formatDuration(percentile(takeoverMs, 50))} (p50), ${formatDuration(Math.max(0, ...takeoverMs))} at most, ` +
         "all that was on its way at a kill had gone on",
     ],
+    [
+      "Quota",
+      `exact to the event: ${grouped(figures.quotaAccepted)} events acknowledged by all nodes at once, ` +
+        `${grouped(figures.quotaUnanswered)} without a response`,
+    ],
     ["Removals", `${counted(figures.removals, "webhook")} removed during mishaps, and nothing came to them afterwards`],
   ];
 }

@@ -78,16 +78,21 @@ interface AccountWish {
   readonly hooks: readonly Hook[];
   readonly receiverUrl: string;
   readonly operatorToken: string;
+  /** @default enterprise, which is without a quota to speak of */
+  readonly tier?: "free" | "enterprise";
 }
 
-/** Makes an account without a quota to speak of, and registers its webhooks. */
-export async function openAccount(api: Api, { hooks, receiverUrl, operatorToken }: AccountWish): Promise<Account> {
+/** Makes an account, and registers its webhooks. */
+export async function openAccount(
+  api: Api,
+  { hooks, receiverUrl, operatorToken, tier = "enterprise" }: AccountWish,
+): Promise<Account> {
   const { tenant_id: id, password } = await api.send<{ tenant_id: string; password: string }>(
     "POST",
     "/v1/tenants",
     201,
   );
-  await api.send("PUT", `/operator/tenants/${id}/tier`, 200, { token: operatorToken, body: { tier: "enterprise" } });
+  await api.send("PUT", `/operator/tenants/${id}/tier`, 200, { token: operatorToken, body: { tier } });
   const session = await logIn(api, { id, password });
   const keys = await api.send<{ key: string }[]>("GET", "/v1/tenants/api-keys", 200, { token: session });
   const body = hooks.map(({ path }) => ({ webhook_url: receiverUrl + path }));

@@ -1,4 +1,5 @@
 import { rmSync } from "node:fs";
+import { StartupError } from "../../../domain/errors.ts";
 import { systemClock as clock } from "../../../lib/clock.ts";
 import { exitCode, type Io, signalExitCode } from "../../io.ts";
 import { type Faults, noteFault } from "./ledger.ts";
@@ -33,6 +34,7 @@ export interface Plan<Figures> {
  * Runs a self-test to its end, prints what it found with what it was taken on, and leaves nothing behind, unless
  * something was wrong: then the folder stays.
  * @returns the exit code
+ * @throws StartupError when there is nothing to test
  */
 export async function conduct<Figures extends { backend: string }>(
   { title, command, seed, folder, trial, settings, verdict, pairs }: Plan<Figures>,
@@ -42,14 +44,18 @@ export async function conduct<Figures extends { backend: string }>(
   const { figures, faults } = trial;
   const machine = describeMachine(folder);
   const startedAt = clock.monotonicMs();
+  let hasBegun = true;
   const interrupted = io.nextSignal().then((signal) => signalExitCode[signal]);
   try {
     const code = await Promise.race([attempt(trial), interrupted]);
     if (code !== null) return code;
+  } catch (error) {
+    hasBegun = false;
+    throw error;
   } finally {
     await trial.end();
     io.progress("");
-    if (faults.count === 0) rmSync(folder, { recursive: true, force: true });
+    if (faults.count === 0 || !hasBegun) rmSync(folder, { recursive: true, force: true });
   }
   const result = {
     title,
@@ -71,6 +77,7 @@ async function attempt({ run, faults }: Trial<unknown>): Promise<null> {
   try {
     await run();
   } catch (error) {
+    if (error instanceof StartupError) throw error;
     noteFault(faults, `the test could not continue: ${error instanceof Error ? error.message : error}`);
   }
   return null;
