@@ -60,7 +60,7 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
     and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
 
 /**
- * What others claim at the same moment is passed over. Ended, the statement has either written the owner of a row or left it
+ * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the statement has either written the owner of a row or left it
  * as it was, and a rescue of this node comes after it (`ownerText`).
  */
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
@@ -71,8 +71,10 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       and exists (select 1 from own) and exists (select 1 from receiver)
     order by webhook_key, next_attempt_at limit $6::int for update skip locked),
   claimed as (
-    update pending set owner = $2::int from due
-    where pending.tenant_key = due.tenant_key and pending.event_seq = due.event_seq and pending.key = due.key
+    update pending set owner = $2::int from due cross join lateral (
+      select record.ctid as place from pending record
+      where record.tenant_key = due.tenant_key and record.event_seq = due.event_seq and record.key = due.key offset 0) found
+    where pending.ctid = found.place
     returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
       next_attempt_at)
   select receiver.id as "tenantId", receiver.tier, receiver.url, claimed.event_seq::float8 as "eventSeq",
@@ -93,10 +95,13 @@ export const nextDueText = `select next_attempt_at::float8 as at from pending
         and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)
   order by webhook_key, next_attempt_at limit 1`;
 
+/** Each is looked up, and then found by its place: see `settleText`. */
 export const releaseText = `update pending set owner = null
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)
-  where pending.tenant_key = given.tenant_key and pending.event_seq = given.event_seq and pending.key = given.key
-    and owner = $1::int`;
+  cross join lateral (
+    select record.ctid as place from pending record
+    where record.tenant_key = given.tenant_key and record.event_seq = given.event_seq and record.key = given.key offset 0) found
+  where pending.ctid = found.place and owner = $1::int`;
 
 interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId" | "replayGroupId"> {
   readonly tier: Tier;

@@ -21,10 +21,19 @@ const given = `unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::i
   as given (tenant_key, version, event_seq, key, run, state, at, error_reason, error_code, status_code, attempt_key,
     started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, i)`;
 
-/** Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. */
-const isAsGiven = `tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
-  and pending.tenant_key = given.tenant_key and pending.event_seq = given.event_seq and pending.key = given.key
-  and pending.run = given.run and pending.owner = $2::int`;
+/**
+ * Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. Each is looked up
+ * (`offset 0`), and then found by its place: of a queue that was empty when it was vacuumed, the planner would walk all, and
+ * compare each record with all that is given.
+ */
+const foundText = `select given.*, record.place from m, ${given} cross join lateral (
+    select pending.ctid as place from tenant join pending on pending.tenant_key = tenant.key
+    where tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
+      and pending.event_seq = given.event_seq and pending.key = given.key
+      and pending.run = given.run and pending.owner = $2::int offset 0) record`;
+
+/** Another may have written it meanwhile. Its keys would not differ, and comparing them would have it found by them. */
+const isStill = "pending.ctid = found.place and pending.run = found.run and pending.owner = $2::int";
 
 const logged = "attempt_key, started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length";
 
@@ -38,20 +47,21 @@ const attemptOf = (name: string) => `select event_seq, tenant_key, attempt_key, 
  * was decided on what is kept; what the statement does not find so is left out.
  */
 export const settleText = `with m as (${markText}),
+  found as materialized (${foundText}),
   ended as (
-    delete from pending using m, ${given}, tenant
-    where given.state > ${waits} and ${isAsGiven}
+    delete from pending using found
+    where found.state > ${waits} and ${isStill}
     returning pending.tenant_key, pending.event_seq, pending.key, pending.webhook_key, pending.run,
       pending.attempts_in_run + 1 as attempts_in_run, pending.attempts + 1 as attempts, pending.replay_key,
-      pending.attempts_forgotten, given.state, given.at, given.error_reason, given.error_code, given.status_code, given.i,
+      pending.attempts_forgotten, found.state, found.at, found.error_reason, found.error_code, found.status_code, found.i,
       ${logged}),
   retried as (
-    update pending set owner = null, next_attempt_at = given.at, last_attempt_at = given.started_at,
+    update pending set owner = null, next_attempt_at = found.at, last_attempt_at = found.started_at,
       attempts_in_run = pending.attempts_in_run + 1, attempts = pending.attempts + 1,
-      error_reason = given.error_reason, error_code = given.error_code, status_code = given.status_code
-    from m, ${given}, tenant
-    where given.state = ${waits} and ${isAsGiven}
-    returning pending.tenant_key, pending.event_seq, pending.webhook_key, pending.attempts, pending.replay_key, given.i,
+      error_reason = found.error_reason, error_code = found.error_code, status_code = found.status_code
+    from found
+    where found.state = ${waits} and ${isStill}
+    returning pending.tenant_key, pending.event_seq, pending.webhook_key, pending.attempts, pending.replay_key, found.i,
       ${logged}),
   history as (
     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
