@@ -8,7 +8,6 @@ import { administer, startDurableServer } from "../../../support/postgres-server
 import { say, showProgress } from "../output.ts";
 import { startProduct } from "../servers.ts";
 import { dataIn } from "./database.ts";
-import { count } from "./report.ts";
 
 /** A history in a PostgreSQL of its own. */
 export interface PostgresHistory {
@@ -44,7 +43,9 @@ export async function moveHistory(folder: string, parent: string): Promise<Postg
       onProgress: ({ what }) => showProgress(`moving: ${what}`),
     });
     const seconds = (performance.now() - startedMs) / 1000;
-    say(`  moved                    ${count(summary?.rows ?? 0)} rows in ${seconds.toFixed(0)} s, compared`);
+    say(
+      `  moved                    ${(summary?.rows ?? 0).toLocaleString("en-GB")} rows in ${seconds.toFixed(0)} s, compared`,
+    );
   } finally {
     dataDir.release();
   }
