@@ -20,7 +20,7 @@ export interface BillingLockOptions {
   pool: Pool;
   clock: Clock;
   /** @throws DomainError `unavailable` while this process is no node */
-  node(): Node;
+  node(): Pick<Node, "incarnation">;
   onFailure(error: unknown): void;
 }
 

@@ -62,7 +62,7 @@ export async function openPostgres(clock: Clock): Promise<SimulatedStore> {
     nodes,
     lock({ life, clock, onFailure }) {
       incarnation += 1;
-      const node = { incarnation, slot: 0, lanes: [] };
+      const node = { incarnation };
       const lock = createBillingLock({
         pool: life.mortal(pool),
         clock: { ...clock, after: (delayMs, callback) => clock.after(delayMs * longerPauses, callback) },
