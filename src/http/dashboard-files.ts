@@ -17,9 +17,11 @@ export interface DashboardFiles {
   readonly assetsFolder: string;
 }
 
-/** Null when the dashboard was not built, as in a fresh checkout. */
+/** Null when the dashboard was not built, as in a fresh checkout, or was built without one of its pages, as by an earlier one. */
 export function findDashboard(): DashboardFiles | null {
-  if (!existsSync(join(folder, "index.html"))) return null;
-  const read = (name: string) => readFileSync(join(folder, name), "utf8");
-  return { page: read("index.html"), operatorPage: read("operator.html"), assetsFolder: join(folder, "assets") };
+  const [page, operatorPage] = ["index.html", "operator.html"].map((name) => {
+    const path = join(folder, name);
+    return existsSync(path) ? readFileSync(path, "utf8") : null;
+  });
+  return page && operatorPage ? { page, operatorPage, assetsFolder: join(folder, "assets") } : null;
 }
