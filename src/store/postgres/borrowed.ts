@@ -10,8 +10,8 @@ export interface BorrowedDatabase {
   /** Host, port and database; never the password. */
   readonly place: string;
   /**
-   * Takes away the tables of servers with this master key, which must have ended. Those of others stay: they may have come
-   * since it was found empty.
+   * Takes away all that is in it, if that is of servers with this master key, which must have ended. Others may have taken the
+   * database since it was found empty: then it stays as it is.
    * @returns whether the database is empty
    */
   giveBack(masterKey: Uint8Array): Promise<boolean>;
@@ -34,38 +34,46 @@ export async function borrowDatabase({ url, clock, ...check }: BorrowOptions): P
       await pool.close();
     }
   };
-  const found = await withPool(tablesIn);
+  const found = await withPool(relationsIn);
   if (found.length > 0) throw notEmpty(place, found);
 
   return {
     place,
     giveBack: (masterKey) =>
       withPool(async (pool) => {
-        const tables = await tablesIn(pool);
-        if (tables.length === 0) return true;
-        if (!tables.includes("vault_check")) return false;
+        const relations = await relationsIn(pool);
+        if (relations.length === 0) return true;
+        if (!relations.some(({ name }) => name === "vault_check")) return false;
         const key = createMasterKeyCheck(createVault(masterKey));
         return pool.transact(async (tx) => {
           if (!(await key.holds(tx))) return false;
-          await tx.run(`drop table ${tables.map((name) => `"${name}"`).join(", ")} cascade`);
+          const named = (which: boolean) =>
+            relations.filter(({ isSequence }) => isSequence === which).map(({ name }) => `"${name}"`);
+          await tx.run(`drop table ${named(false).join(", ")} cascade`);
+          // Some have gone with their tables.
+          for (const sequence of named(true)) await tx.run(`drop sequence if exists ${sequence}`);
           return true;
         });
       }),
   };
 }
 
-/** And what else has rows. Partitions go with their tables. */
-async function tablesIn(pool: Pool): Promise<string[]> {
-  const rows = await pool.read<{ name: string }>(
-    `select relname::text as name from pg_class
-      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f') and not relispartition
-      order by 1`,
-  );
-  return rows.map(({ name }) => name);
+interface Relation {
+  readonly name: string;
+  readonly isSequence: boolean;
 }
 
-function notEmpty(place: string, [first, ...others]: readonly string[]): StartupError {
-  const named = others.length === 0 ? `the table ${first}` : `the table ${first} and ${others.length} more`;
+/** Whatever has rows. Partitions go with their tables. */
+const relationsIn = (pool: Pool): Promise<Relation[]> =>
+  pool.read<Relation>(
+    `select relname::text as name, relkind = 'S' as "isSequence" from pg_class
+      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+        and not relispartition
+      order by 1`,
+  );
+
+function notEmpty(place: string, [first, ...others]: readonly Relation[]): StartupError {
+  const named = others.length === 0 ? `${first?.name}` : `${first?.name} and ${others.length} more`;
   return new StartupError(
     `The database at ${place} is not empty: it has ${named}. ` +
       "Try: create database postrider_demo encoding 'UTF8' template template0, and name that one.",

@@ -28,13 +28,18 @@ describeWithPostgres("a database that is borrowed", () => {
     expect(await giveBack(masterKey)).toBe(true);
     await serve(url);
     expect(await giveBack(masterKey)).toBe(true);
-    await borrow(url);
+    const again = await borrow(url);
+    await serve(url);
+    expect(await again.giveBack(masterKey)).toBe(true);
   });
 
   test("is refused when anything is in it", async () => {
     const url = await postgres.database();
     await postgres.pool(url).write("create view somebodys as select 1 as one");
-    await expect(borrow(url)).rejects.toThrow(/is not empty: it has the table somebodys\. Try: create database/);
+    await expect(borrow(url)).rejects.toThrow(/is not empty: it has somebodys\. Try: create database/);
+    const counted = await postgres.database();
+    await postgres.pool(counted).write("create sequence somebodys");
+    await expect(borrow(counted)).rejects.toThrow(/it has somebodys\./);
     await expect(borrow(await postgres.migrated())).rejects.toThrow(/and \d+ more\. Try: create database/);
   });
 
