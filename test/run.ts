@@ -67,7 +67,7 @@ const { values } = parseArgs({
     postgres: { type: "boolean", default: false },
   },
 });
-/** Of two billers on PostgreSQL: half a minute of one core. The proof is two thousand (docs/payments.md). */
+/** Of two billers on PostgreSQL: half a minute of one core. */
 const racedHistories = 20;
 /** Processes side by side. */
 const simulations = 2;
