@@ -193,12 +193,13 @@ export function createMishaps(options: MishapsOptions): Mishaps {
   async function killDatabase({ kill, start }: DatabaseMishaps): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     isDatabaseUp = promise;
+    // From here on: another crash must not come while this one waits.
+    isDatabaseDown = true;
     await starts;
     figures.databaseKills += 1;
     const goneOn = watchTakeover(false);
     run(beginNextLife());
     tell("the database is killed");
-    isDatabaseDown = true;
     const isOver = outages.begin();
     await kill();
     await sleep(clock, random.between(0, longestOutageMs));
