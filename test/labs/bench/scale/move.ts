@@ -2,14 +2,14 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SQL } from "bun";
-import { administer, startDurableServer } from "../../support/postgres-server.ts";
-import { endWithUs, installCleanup, removeAtEnd } from "./cleanup.ts";
-import { describeSurroundings, folderOnDisk } from "./machine.ts";
-import { positive } from "./options.ts";
-import { say } from "./output.ts";
-import { machineLines } from "./report.ts";
-import { dataIn, provideSeeded } from "./scale/database.ts";
-import { root } from "./servers.ts";
+import { administer, startDurableServer } from "../../../support/postgres-server.ts";
+import { endWithUs, installCleanup, removeAtEnd } from "../cleanup.ts";
+import { describeSurroundings, folderOnDisk } from "../machine.ts";
+import { positive } from "../options.ts";
+import { say } from "../output.ts";
+import { machineLines } from "../report.ts";
+import { root } from "../servers.ts";
+import { dataIn, provideSeeded } from "./database.ts";
 
 /** `bun run bench:move`: a data directory is moved to PostgreSQL and back, by the executable. */
 const help = `Usage: bun run bench:move [options]
