@@ -60,8 +60,9 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
     and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
 
 /**
- * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the statement has either written the owner of a row or left it
- * as it was, and a rescue of this node comes after it (`ownerText`).
+ * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the
+ * statement has either written the owner of a row or left it as it was, and a rescue of this node comes after it
+ * (`ownerText`).
  */
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
