@@ -87,7 +87,10 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     underWay.add(done);
   }
 
-  /** Deliveries that had been answered may come again from here on. */
+  /**
+   * Deliveries that had been answered may come again from here on. Whoever was killed starts after it: it takes back at once
+   * what it owned before.
+   */
   async function beginNextLife(): Promise<void> {
     await sleep(clock, readByMs);
     ledger.life += 1;
@@ -123,6 +126,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
       const start = node.start().catch(() => {});
       await Promise.race([start, sleep(clock, random.between(0, figures.restartMs.at(-1) ?? 0))]);
       await kill(node);
+      await beginNextLife();
       figures.killedStarting += 1;
     }
     figures.restartMs.push(await node.start());
@@ -142,13 +146,13 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     expectBy(takeoverMs);
     const goneOn = watchTakeover(true);
     run(goneOn);
-    run(beginNextLife());
     for (const node of killed) {
       away.add(node);
       const isGone = kill(node);
       run(
         (async () => {
           await isGone;
+          await beginNextLife();
           if (staysAway) await goneOn;
           const started = startAgain(node);
           starts = Promise.all([starts, started]);
@@ -198,10 +202,10 @@ export function createMishaps(options: MishapsOptions): Mishaps {
     await starts;
     figures.databaseKills += 1;
     const goneOn = watchTakeover(false);
-    run(beginNextLife());
     tell("the database is killed");
     const isOver = outages.begin();
     await kill();
+    await beginNextLife();
     await sleep(clock, random.between(0, longestOutageMs));
     await start();
     isOver();
