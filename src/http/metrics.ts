@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { DomainError } from "../domain/errors.ts";
 import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
 import { type Pausable, pausable } from "../domain/pauses.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
@@ -16,7 +17,7 @@ export interface MetricSources {
   inFlight(): number;
   disk(): { freeBytes: number; floorBytes: number };
   storage(): { databaseBytes: number; logBytes: number };
-  oldestSnapshotSeconds(): Promise<number>;
+  oldestSnapshotSeconds(): number;
   descriptors(): Descriptors | null;
   /** What people know this server by. */
   nodeName: string;
@@ -224,9 +225,11 @@ export function createMetrics(sources: MetricSources) {
     answered: ({ method, path }: ErasedEndpoint, status: number) => requests.inc({ method, route: path, status }),
     connected: (reused: boolean) => connections.inc({ connection: reused ? "reused" : "new" }),
     async text(): Promise<string> {
-      const depth = await sources.queueDepth();
-      pending.set(depth.pending);
-      oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.now() - depth.oldestDueAt) / 1000));
+      const depth = await sources.queueDepth().catch(unlessUnavailable);
+      if (depth) {
+        pending.set(depth.pending);
+        oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.now() - depth.oldestDueAt) / 1000));
+      }
       inFlight.set(sources.inFlight());
       for (const what of pausable) paused.set({ what }, sources.isPaused(what) ? 1 : 0);
       streams.set(sources.openStreams());
@@ -237,7 +240,7 @@ export function createMetrics(sources: MetricSources) {
       const { databaseBytes, logBytes } = sources.storage();
       databaseSize.set(databaseBytes);
       logSize.set(logBytes);
-      oldestSnapshot.set(await sources.oldestSnapshotSeconds());
+      oldestSnapshot.set(sources.oldestSnapshotSeconds());
       const lease = sources.lease();
       nodes.set(Math.max(1, lease.living().length));
       sinceBeat.set(lease.sinceBeatMs() / 1000);
@@ -253,3 +256,9 @@ export function createMetrics(sources: MetricSources) {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
+
+/** While the database is away, what it would have to say stays as it was, and all else is told: it says what is wrong. */
+function unlessUnavailable(error: unknown): null {
+  if (error instanceof DomainError && error.kind === "unavailable") return null;
+  throw error;
+}

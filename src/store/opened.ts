@@ -26,6 +26,6 @@ export interface OpenedStore {
   readonly billingLock: KeyedLock<number>;
   /** How much room the store takes. */
   sizes(): StorageSizes;
-  /** Age of the oldest transaction that holds a snapshot of a shared database, in seconds; else 0. */
-  oldestSnapshotSeconds(): Promise<number>;
+  /** Age of the oldest transaction that holds a snapshot of a shared database, in seconds, as it was lately; else 0. */
+  oldestSnapshotSeconds(): number;
 }

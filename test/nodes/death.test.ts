@@ -82,6 +82,8 @@ describeWithPostgres("when one of two servers dies", () => {
       (count) => count > 0,
     );
     expect(linesOf(a, "storage.failed")).toEqual([]);
+    // Whoever watches it sees what is wrong.
+    expect((await b.request("GET", "/metrics")).status).toBe(200);
     const resumed = await resuming;
     for (const eventId of body.eventIds) expect(await outcome(atA, eventId)).toMatchObject({ state: "DELIVERED" });
     const ids = hook.received.map(({ headers }) => String(headers["service-event-id"]));

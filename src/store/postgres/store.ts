@@ -15,15 +15,16 @@ import { createBillingLock } from "./billing-lock.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
-import { createDatabaseSize } from "./database-size.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
 import { storageUnavailable } from "./faults.ts";
+import { databaseBytes, oldestSnapshotSeconds } from "./figures.ts";
 import { createGate } from "./gate.ts";
 import { createHoldings } from "./holdings.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { inboxVerbs } from "./inbox.ts";
+import { createKeptFigure, type KeptFigureOptions } from "./kept-figure.ts";
 import { createKeptTenants } from "./kept-tenants.ts";
 import { createLanes } from "./lanes.ts";
 import { createLimits } from "./limits.ts";
@@ -34,7 +35,6 @@ import { migrate, migrations } from "./migrations.ts";
 import { heedMoveMark } from "./move-mark.ts";
 import { retireMarked } from "./nodes.ts";
 import { createNumbers } from "./numbers.ts";
-import { oldestSnapshotSeconds } from "./oldest-snapshot.ts";
 import { createOwnNode } from "./own-node.ts";
 import { makePartitions } from "./partitions.ts";
 import { byKeys } from "./planner.ts";
@@ -94,6 +94,10 @@ const hotPoolSize = 2;
 
 /** How long a vacuum of the queue may take. */
 const upkeepTimeoutMs = 10 * 60_000;
+
+/** How old what the metrics say of the database may be. */
+const sizeMaxAgeMs = 60_000;
+const snapshotMaxAgeMs = 1_000;
 
 /** One accepts, one settles, and the row of one says whether the node may own (`ownership.ts`). */
 const laneCount = 3;
@@ -204,9 +208,14 @@ export async function openPostgresStore({
   // If it cannot be done now, it is when the lease has run out.
   if (lastNode !== null) await retireMarked(pool, lastNode).catch(failed("rescue"));
   await node.join();
-  const size = createDatabaseSize({ pool, clock: machineClock, onFailure: failed("size") });
-  // So that there is an answer when it is asked for.
-  size.bytes();
+  const figure = (options: Pick<KeptFigureOptions, "read" | "maxAgeMs">) => {
+    const kept = createKeptFigure({ clock: machineClock, onFailure: failed("figure"), ...options });
+    // So that there is an answer when it is asked for.
+    kept.latest();
+    return kept;
+  };
+  const size = figure({ read: () => databaseBytes(pool), maxAgeMs: sizeMaxAgeMs });
+  const oldestSnapshot = figure({ read: () => oldestSnapshotSeconds(pool), maxAgeMs: snapshotMaxAgeMs });
   const streamLog = createStreamLog({
     pool,
     watchers: node.watchers,
@@ -272,8 +281,8 @@ export async function openPostgresStore({
     lease: node.lease,
     billingLock: createBillingLock({ pool, clock: machineClock, node: ownNode, onFailure: failed("billing lock") }),
     // The log is all databases' of the server, and only its administrators may see how long it is.
-    sizes: () => ({ databaseBytes: size.bytes(), logBytes: 0 }),
-    oldestSnapshotSeconds: () => oldestSnapshotSeconds(pool),
+    sizes: () => ({ databaseBytes: size.latest(), logBytes: 0 }),
+    oldestSnapshotSeconds: oldestSnapshot.latest,
   };
 
   async function end(): Promise<void> {
@@ -282,7 +291,7 @@ export async function openPostgresStore({
     await node.writes.close();
     await lanes.close();
     await node.leave();
-    await size.close();
+    await Promise.all([size.close(), oldestSnapshot.close()]);
     await streamLog.close();
     await listener.close();
     isClosing = true;

@@ -159,6 +159,6 @@ export function openSqliteStore({
     lease: alone,
     billingLock: createKeyedLock(),
     sizes: () => databaseSizes(dataDir),
-    oldestSnapshotSeconds: async () => 0,
+    oldestSnapshotSeconds: () => 0,
   };
 }

@@ -61,7 +61,7 @@ const metrics = createMetrics({
   inFlight: () => 0,
   disk: () => ({ freeBytes: 0, floorBytes: 0 }),
   storage: () => ({ databaseBytes: 0, logBytes: 0 }),
-  oldestSnapshotSeconds: async () => 0,
+  oldestSnapshotSeconds: () => 0,
   descriptors: () => null,
   nodeName: "a test",
   lease: () => alone,

@@ -1,10 +1,16 @@
 import type { Pool } from "./pool.ts";
 
+/** How many bytes the database takes. The server looks at every file to say it. */
+export async function databaseBytes({ read }: Pool): Promise<number> {
+  const [row] = await read<{ bytes: number }>("select pg_database_size(current_database())::float8 as bytes");
+  return row?.bytes ?? 0;
+}
+
 /**
  * Whoever holds one, idle or not, keeps every row that was changed since from being vacuumed. Sessions of other users are only
  * seen by members of `pg_read_all_stats`.
  */
-const text = `select coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as seconds from (
+const oldestSnapshotText = `select coalesce(extract(epoch from clock_timestamp() - min(since)), 0)::float8 as seconds from (
     select xact_start as since from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend'
       and (backend_xmin is not null or backend_xid is not null)
@@ -12,7 +18,7 @@ const text = `select coalesce(extract(epoch from clock_timestamp() - min(since))
     select prepared from pg_prepared_xacts where database = current_database()) held`;
 
 /** Age of the oldest transaction of this database that sees it as it was. */
-export async function oldestSnapshotSeconds(pool: Pool): Promise<number> {
-  const [row] = await pool.read<{ seconds: number }>(text);
+export async function oldestSnapshotSeconds({ read }: Pool): Promise<number> {
+  const [row] = await read<{ seconds: number }>(oldestSnapshotText);
   return Math.max(0, row?.seconds ?? 0);
 }

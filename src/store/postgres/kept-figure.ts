@@ -1,0 +1,41 @@
+import type { Clock } from "../../lib/clock.ts";
+
+/** A figure of the database as it was a little while ago: nobody who asks for it waits for the database, or fails with it. */
+export interface KeptFigure {
+  /** Asks anew in the background when the answer is old. 0 until there is one. Never throws. */
+  latest(): number;
+  /** Resolves when nothing is being asked. */
+  close(): Promise<void>;
+}
+
+export interface KeptFigureOptions {
+  read(): Promise<number>;
+  /** From then on an answer is old, in ms. */
+  maxAgeMs: number;
+  clock: Pick<Clock, "monotonicMs">;
+  onFailure(error: unknown): void;
+}
+
+export function createKeptFigure({ read, maxAgeMs, clock, onFailure }: KeptFigureOptions): KeptFigure {
+  let latest = 0;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let asking: Promise<void> | null = null;
+
+  async function ask(): Promise<void> {
+    askedAt = clock.monotonicMs();
+    try {
+      latest = await read();
+    } catch (error) {
+      onFailure(error);
+    }
+    asking = null;
+  }
+
+  return {
+    latest() {
+      if (asking === null && clock.monotonicMs() - askedAt >= maxAgeMs) asking = ask();
+      return latest;
+    },
+    close: async () => void (await asking),
+  };
+}
