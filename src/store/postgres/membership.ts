@@ -3,6 +3,7 @@ import { type Clock, sleep } from "../../lib/clock.ts";
 import { nodeSlots } from "./event-schema.ts";
 import { type Beat, beat, join, leaseMs, type Node, type NodeDescription, rescueExpired, retire } from "./nodes.ts";
 import type { Pool } from "./pool.ts";
+import { untilAnswered } from "./until-answered.ts";
 
 /**
  * This process as a node: it keeps its lease, knows until when it may act on it, and rescues what dead nodes owned.
@@ -11,7 +12,7 @@ import type { Pool } from "./pool.ts";
  * *heard* it: so this node always gives up first.
  */
 export interface Membership {
-  /** Takes a slot. @throws StartupError when none becomes free */
+  /** Takes a slot. @throws StartupError when none becomes free, or the database does not answer for long */
   start(): Promise<Node>;
   /** The node that this process is; null while it has to find out whether it still is one. */
   current(): Node | null;
@@ -173,7 +174,7 @@ export function createMembership(options: MembershipOptions): Membership {
   return {
     async start() {
       for (;;) {
-        const joined = await tryToJoin();
+        const joined = await untilAnswered({ clock, onFailure }, tryToJoin);
         if (joined === "crowded") {
           throw new StartupError(
             `All ${nodeSlots} places for nodes on this database are taken. Try: stop one of them, or wait until the lease ` +

@@ -1,7 +1,8 @@
 import { StartupError } from "../../domain/errors.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { sqlStateOf } from "./faults.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
+import { patienceMs } from "./until-answered.ts";
 
 /** What a server says of itself and of the way to it. */
 export interface ServerFacts {
@@ -20,7 +21,10 @@ export interface ServerFacts {
 }
 
 const oldestVersion = 150_000;
+const pauseMs = 1_000;
 const variable = "POSTRIDER_DATABASE_URL";
+/** A pooler does not know a setting that the connection asks for. */
+const connectionNotTaken = "08P01";
 
 /** What keeps the program from relying on such a server, and what to do; null: nothing. */
 export function problemOf(
@@ -57,7 +61,7 @@ export function problemOf(
 
 export interface StartCheckOptions {
   url: string;
-  clock: Pick<Clock, "after">;
+  clock: Clock;
   /** `waived`: fsync and synchronous_commit may be off. Only tests do without what they promise. @default "required" */
   durability?: "required" | "waived";
   /** What the URL was given by, for whoever has to correct it. @default "POSTRIDER_DATABASE_URL" */
@@ -67,18 +71,29 @@ export interface StartCheckOptions {
 /** @throws StartupError when the server cannot be reached or not be relied on, with what to do */
 export async function checkServer({ url, clock, durability, setting = variable }: StartCheckOptions): Promise<void> {
   const server = addressOf(url, setting);
-  let failure: unknown;
-  const onFailure = (error: unknown) => {
-    failure ??= error;
-  };
-  let facts: ServerFacts;
-  try {
-    facts = await factsOf({ url, clock, onFailure });
-  } catch (error) {
-    throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error, setting)}`);
-  }
+  const facts = await factsIn(server, { url, clock, setting });
   const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
+}
+
+/** A server that starts, or a connection that was cut, is asked again; of all else whoever starts this should know at once. */
+async function factsIn(server: string, { url, clock, setting }: { url: string; clock: Clock; setting: string }) {
+  const begunAt = clock.monotonicMs();
+  for (;;) {
+    let failure: unknown;
+    const onFailure = (error: unknown) => {
+      failure ??= error;
+    };
+    try {
+      return await factsOf({ url, clock, onFailure });
+    } catch (error) {
+      const isLate = clock.monotonicMs() - begunAt >= patienceMs;
+      if (isLate || !isPassing(failure)) {
+        throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error, setting)}`);
+      }
+    }
+    await sleep(clock, pauseMs);
+  }
 }
 
 /** Host, port and database; never the password. */
@@ -129,14 +144,20 @@ async function factsOf(options: ConnectOptions): Promise<ServerFacts> {
   }
 }
 
+const isStarting = (error: unknown) => sqlStateOf(error) === "57P03";
+
+const isPassing = (error: unknown) =>
+  isStarting(error) || (faultOf(error) === "lost" && sqlStateOf(error) !== connectionNotTaken);
+
 /** What the server, or the way to it, says against a connection. */
 function reasonOf(error: unknown, setting: string): string {
   const message = error instanceof Error ? error.message : String(error);
   const state = sqlStateOf(error);
   if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
   if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;
-  if (state === "08P01") return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
-  if (state === "57P03") return `is not ready (${message}). Try: start again in a moment.`;
+  if (state === connectionNotTaken)
+    return `does not take what a connection sets (${message}). Try: connect past the pooler.`;
+  if (isStarting(error)) return `is not ready (${message}). Try: start again in a moment.`;
   if (state?.startsWith("53")) return `has no connection left (${message}). Try: raise its max_connections.`;
   return `does not answer as it should (${message}). Try: check ${setting}, and that the server runs.`;
 }

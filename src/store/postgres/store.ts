@@ -50,6 +50,7 @@ import { statVerbs } from "./stats.ts";
 import { createStreamLog, streamChannel } from "./stream-log.ts";
 import { tenantVerbs } from "./tenants.ts";
 import { createUnderWay } from "./under-way.ts";
+import { untilAnswered } from "./until-answered.ts";
 import { webhookUseVerbs } from "./webhook-use.ts";
 import { webhookVerbs } from "./webhooks.ts";
 
@@ -131,18 +132,14 @@ export async function openPostgresStore({
   await checkServer({ url, clock: machineClock, ...(durability && { durability }) });
   const pool = poolOf({ size: poolSize });
   const masterKey = vault && createMasterKeyCheck(vault);
+  const patience = { clock: machineClock, onFailure: failed("start") };
+  let lastSeq: number;
   try {
-    await heedMoveMark(pool);
-    await masterKey?.verify(pool);
-    await migrate({ url, clock: machineClock });
-    await masterKey?.remember(pool);
+    lastSeq = await untilAnswered(patience, prepare);
   } catch (error) {
     await pool.close();
     throw error;
   }
-  // The first answer waits for the connection.
-  for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
-  await makePartitions(pool, "month", clock.now());
 
   const feed = createChangeFeed(onDefect);
   const moment = createMoments(clock);
@@ -180,7 +177,7 @@ export async function openPostgresStore({
     },
     onFailure: tellFailure,
   });
-  const numbers = createNumbers({ lastSeq: await lastSeqOf(pool), now: clock.now, slot: () => ownNode().slot });
+  const numbers = createNumbers({ lastSeq, now: clock.now, slot: () => ownNode().slot });
   const hotPool = poolOf({ size: hotPoolSize, settings: byKeys });
   const lanes = createLanes({
     url,
@@ -222,7 +219,7 @@ export async function openPostgresStore({
     clock: machineClock,
     onFailure: failed("stream"),
   });
-  const listener = createListener(url);
+  const listener = createListener(url, patience);
   await node.listen(listener);
   await listener.listen(streamChannel, streamLog.hear, () => {});
 
@@ -284,6 +281,18 @@ export async function openPostgresStore({
     sizes: () => ({ databaseBytes: size.latest(), logBytes: 0 }),
     oldestSnapshotSeconds: oldestSnapshot.latest,
   };
+
+  /** All that has to be there before this process is a node. It may be repeated. @returns the number of the last event */
+  async function prepare(): Promise<number> {
+    await heedMoveMark(pool);
+    await masterKey?.verify(pool);
+    await migrate({ url, clock: machineClock });
+    await masterKey?.remember(pool);
+    // The first answer waits for the connection.
+    for (const _ of ["slow", "quick"]) onTime?.(await askTime(pool, machineClock));
+    await makePartitions(pool, "month", clock.now());
+    return lastSeqOf(pool);
+  }
 
   async function end(): Promise<void> {
     await gate.close();

@@ -226,7 +226,7 @@ describeWithPostgres("a pool of connections", () => {
 
   test("a listener hears again after its connection was lost", async () => {
     const url = await postgres.database();
-    const listener = createListener(url);
+    const listener = createListener(url, { clock: systemClock, onFailure() {} });
     postgres.cleanUpFirst(() => listener.close());
     const server = await sharedServer();
     const name = new URL(url).pathname.slice(1);

@@ -1,0 +1,41 @@
+import { DomainError, StartupError } from "../../domain/errors.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { OutcomeUnknown } from "./faults.ts";
+
+export interface PatienceOptions {
+  clock: Clock;
+  onFailure(error: unknown): void;
+}
+
+/** A server that restarts, or whose standby takes over, is back within it. Beyond, whoever started this one should know. */
+export const patienceMs = 30_000;
+const pauseMs = 500;
+
+/**
+ * Repeats a step of a start for as long as the database does not answer. The step has to be one that may be repeated, also
+ * when it was done and only its answer was lost.
+ *
+ * @throws StartupError when it has not answered for `patienceMs`; at once what is no matter of the connection
+ */
+export async function untilAnswered<T>({ clock, onFailure }: PatienceOptions, step: () => Promise<T>): Promise<T> {
+  const begunAt = clock.monotonicMs();
+  for (;;) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!isUnanswered(error)) throw error;
+      onFailure(error);
+      if (clock.monotonicMs() - begunAt >= patienceMs) throw notStarted();
+    }
+    await sleep(clock, pauseMs);
+  }
+}
+
+const isUnanswered = (error: unknown): boolean =>
+  error instanceof OutcomeUnknown || (error instanceof DomainError && error.kind === "unavailable");
+
+const notStarted = () =>
+  new StartupError(
+    `The database has not answered for ${patienceMs / 1000} s, so this server does not start. ` +
+      "Try: see whether PostgreSQL runs and how busy it is, then start again.",
+  );

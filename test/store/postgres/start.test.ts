@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { storageUnavailable } from "../../../src/store/postgres/faults.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { untilAnswered } from "../../../src/store/postgres/until-answered.ts";
+import { createFastClock } from "../../support/fast-clock.ts";
+import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
+import { createCuttingProxy } from "../../support/postgres-proxy.ts";
+
+describeWithPostgres("a server that starts", () => {
+  const postgres = usePostgres();
+
+  test("says so and ends when the database does not answer for long", async () => {
+    let tries = 0;
+    const away = () => {
+      tries += 1;
+      return Promise.reject(storageUnavailable("passing"));
+    };
+    const patience = { clock: createFastClock(1_000), onFailure() {} };
+    await expect(untilAnswered(patience, away)).rejects.toThrow(/has not answered for 30 s.*Try: /);
+    expect(tries).toBeGreaterThan(2);
+  });
+
+  test("fails at once for what is not a matter of the connection", async () => {
+    const wrong = new Error("wrong");
+    await expect(untilAnswered({ clock: systemClock, onFailure() {} }, () => Promise.reject(wrong))).rejects.toBe(
+      wrong,
+    );
+  });
+
+  test.each([
+    ["what it is", "server_version_num"],
+    ["whether the data was moved", "move_mark"],
+    ["how far its schema is", "lock table migration"],
+    ["what time it is", "clock_timestamp()) * 1000)::float8 as now"],
+    ["which partitions there are", "pg_inherits"],
+    ["where numbers go on", "max(seq)"],
+    ["for a place", "insert into node"],
+    ["what has changed", "from change_head"],
+    ["to be told of changes", "LISTEN"],
+  ])("starts though the connection is lost on which it asks %s", async (_, text) => {
+    const proxy = await createCuttingProxy(await postgres.migrated());
+    const cut = proxy.cutNext("request", text);
+    const opened = await openPostgresStore({ url: proxy.url, clock: systemClock, durability: "waived" });
+    await cut;
+    expect(opened.lease.mayStart()).toBe(true);
+    await opened.store.close();
+    await proxy.close();
+  });
+});
