@@ -41,7 +41,7 @@ describeWithPostgres("a server that starts", () => {
   ])("starts though the connection is lost on which it asks %s", async (_, text) => {
     const proxy = await createCuttingProxy(await postgres.migrated());
     const cut = proxy.cutNext("request", text);
-    const opened = await openPostgresStore({ url: proxy.url, clock: systemClock, durability: "waived" });
+    const opened = await openPostgresStore({ url: proxy.url, clock: systemClock, durability: "waived", onTime() {} });
     await cut;
     expect(opened.lease.mayStart()).toBe(true);
     await opened.store.close();
