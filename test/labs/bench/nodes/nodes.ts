@@ -22,7 +22,8 @@ import {
   startNode,
 } from "./cluster.ts";
 import { type Measure, type Options, readOptions } from "./options.ts";
-import { header, judge, type Results, runLine, runsOf } from "./report.ts";
+import { header, judge, type MeasuredRun, type Results, runLine, runsOf } from "./report.ts";
+import { createYardstick, type Yardstick } from "./yardstick.ts";
 
 /**
  * `bun run bench:nodes`: what more nodes on one database are worth, and what the database costs.
@@ -139,7 +140,11 @@ async function measureOnPostgres(site: Site, results: Results, isAsked: (measure
   });
   await run(site, "warming up", loaded(nodes.length), { seconds: warmSeconds });
 
-  if (isAsked("ratio")) results.ratio = await measureRatio(site, loaded);
+  if (isAsked("ratio")) {
+    const yardstick = await createYardstick(database.server, nodeCount);
+    results.ratio = await measureRatio(site, loaded, yardstick);
+    await yardstick.close();
+  }
   for (const { server } of nodes.splice(1)) await server.stop();
   if (isAsked("latency")) results.latency = await measureLatency(site, loaded(1));
   if (isAsked("sqlite")) results.sqlite = await measureBesideSqlite(site, loaded(1));
@@ -165,15 +170,23 @@ async function run(site: Site, label: string, loaded: Loaded, given: Given = {})
 }
 
 /** In each round one, two and three nodes; in every other round the other way round, as a machine may slow down. */
-async function measureRatio(site: Site, loaded: (count: number) => Loaded): Promise<Run[][]> {
-  const { rounds, cores } = site.options;
+async function measureRatio(
+  site: Site,
+  loaded: (count: number) => Loaded,
+  yardstick: Yardstick,
+): Promise<MeasuredRun[][]> {
+  const { rounds, cores, seconds } = site.options;
   for (const group of site.groups.nodes) group.limitCores(cores);
-  const runs: Run[][] = site.groups.nodes.map(() => []);
+  const runs: MeasuredRun[][] = site.groups.nodes.map(() => []);
   for (let round = 1; round <= rounds; round++) {
     const counts = runs.map((_, i) => i + 1);
     for (const count of round % 2 === 1 ? counts : counts.toReversed()) {
       const label = `${count} node${count === 1 ? "" : "s"}, round ${round}`;
-      runs[count - 1]?.push(await run(site, label, loaded(count)));
+      const measured = await run(site, label, loaded(count));
+      const { rate, batch } = measured;
+      const yardstickUs = await yardstick.measure({ nodes: count, rate, batch, seconds: seconds / 2 });
+      say(`${"  bare statements".padEnd(22)}${yardstickUs.toFixed(0)} µs/event of the database`);
+      runs[count - 1]?.push({ ...measured, yardstickUs });
     }
   }
   for (const group of site.groups.nodes) group.limitCores(null);
