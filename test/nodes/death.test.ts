@@ -94,7 +94,8 @@ describeWithPostgres("when one of two servers dies", () => {
       () => resumed.messages.filter(({ event }) => event === "delivery.finished").length,
       (count) => count === 2 * concurrency,
     );
-    expect(resumed.messages.map(({ event }) => event)).not.toContain("resync");
+    // What the dead one did last, it could tell nobody.
+    expect(resumed.messages.filter(({ event }) => event === "resync")).toHaveLength(1);
     resumed.close();
 
     pair.mend();

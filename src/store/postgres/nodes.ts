@@ -2,6 +2,7 @@ import type { LivingNode, NodeStanding } from "../node-lease.ts";
 import { laneSlots, nodeSlots } from "./event-schema.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction, Value } from "./pool.ts";
+import { gapsText } from "./stream-outbox.ts";
 
 /**
  * The nodes that share a database. Each holds a slot under an incarnation, a number that is never given twice, for as long
@@ -137,13 +138,17 @@ export async function listNodes(pool: Pool, own: number | undefined): Promise<No
 export const rescueExpired = (pool: Pool): Promise<number[]> =>
   rescue(pool, "lease_until < clock_timestamp() order by slot for update skip locked");
 
-/** Ends one node, whatever its lease: one that leaves. */
+/** Ends one node, whatever its lease: one that leaves, and has written down all that it had to say. */
 export const retire = (pool: Pool, incarnation: number): Promise<number[]> =>
-  rescue(pool, "incarnation = $1 for update", [incarnation]);
+  end(pool, "incarnation = $1 for update", [incarnation]);
 
 /** Ends one of which it is known that its process has ended, if nobody else has. */
 export const retireMarked = (pool: Pool, mark: string): Promise<number[]> =>
   rescue(pool, `${markText} = $1::text for update`, [mark]);
+
+/** Whoever follows a stream is told that messages may be missing: a node writes them down 50 ms after it has acted. */
+const rescue = (pool: Pool, which: string, values: readonly Value[] = []): Promise<number[]> =>
+  end(pool, which, values, (tx, listed) => tx.run(gapsText, listed));
 
 /**
  * One transaction, in this order, and each step a statement of its own, which sees all that was committed before it began:
@@ -155,14 +160,20 @@ export const retireMarked = (pool: Pool, mark: string): Promise<number[]> =>
  *    half a second for a million rows;
  * 4. their slots are free.
  */
-function rescue(pool: Pool, which: string, values: readonly Value[] = []): Promise<number[]> {
+function end(
+  pool: Pool,
+  which: string,
+  values: readonly Value[],
+  tellOthers: (tx: Transaction, listed: string[]) => Promise<unknown> = async () => {},
+): Promise<number[]> {
   return pool.transact(async (tx) => {
-    const dead = await tx.run<{ incarnation: number }>(`select incarnation from node where ${which}`, values);
-    if (dead.length === 0) return [];
-    const incarnations = dead.map(({ incarnation }) => incarnation);
+    const ended = await tx.run<{ incarnation: number }>(`select incarnation from node where ${which}`, values);
+    if (ended.length === 0) return [];
+    const incarnations = ended.map(({ incarnation }) => incarnation);
     const listed = [arrayText(incarnations)];
     await tx.run("update lane set incarnation = null where incarnation = any($1::int[])", listed);
     await tx.run("update pending set owner = null where owner = any($1::int[])", listed);
+    await tellOthers(tx, listed);
     await tx.run("delete from node where incarnation = any($1::int[])", listed);
     return incarnations;
   });

@@ -299,9 +299,9 @@ export async function openPostgresStore({
     await holdings.close();
     await node.writes.close();
     await lanes.close();
+    await streamLog.close();
     await node.leave();
     await Promise.all([size.close(), oldestSnapshot.close()]);
-    await streamLog.close();
     await listener.close();
     isClosing = true;
     await Promise.all([pool.close(), hotPool.close()]);

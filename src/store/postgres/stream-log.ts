@@ -246,7 +246,7 @@ export function createStreamLog({ pool, watchers, clock, onFailure }: StreamLogO
       closed = true;
       cancelTidy();
       cancelPoll?.();
-      outbox.close();
+      await outbox.close();
       await Promise.all([...underWay, watchers.close()]);
     },
   };

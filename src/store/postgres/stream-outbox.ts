@@ -13,7 +13,8 @@ export interface StreamOutbox {
   flush(tenantId: string): Promise<void>;
   /** Nobody watches it any more. */
   drop(tenantId: string): void;
-  close(): void;
+  /** Writes down what was added, if the database answers. */
+  close(): Promise<void>;
 }
 
 /** Stands for messages that are missing: whoever reads on has to fetch all again. */
@@ -152,9 +153,10 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
     },
     flush,
     drop: (tenantId) => void waiting.delete(tenantId),
-    close() {
+    async close() {
       closed = true;
       cancelTimer?.();
+      await Promise.allSettled([...waiting.keys()].map(flush));
     },
   };
 }
@@ -169,3 +171,10 @@ export const writeText = `with head as (
   select $1, head.before + given.n, substring($3::bytea from given.start for given.length), clock_timestamp()
   from head, unnest($4::int[], $5::int[]) with ordinality as given(start, length, n)
   returning 1`;
+
+/** A gap for all who watch at another node than these. */
+export const gapsText = `with head as (
+    update stream_head set last_id = last_id + 1
+    where tenant_id in (select tenant_id from stream_watch where incarnation <> all($1::int[]))
+    returning tenant_id, last_id)
+  insert into stream_message (tenant_id, id, body, at) select tenant_id, last_id, '', clock_timestamp() from head`;

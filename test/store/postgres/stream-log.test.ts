@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { retireMarked } from "../../../src/store/postgres/nodes.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { loadText, readText, trimText } from "../../../src/store/postgres/stream-log.ts";
 import { mostPerSecond, writeText } from "../../../src/store/postgres/stream-outbox.ts";
@@ -163,6 +164,38 @@ describeWithPostgres("a stream over several nodes", () => {
     append(a, 2);
     await comesTrue(() => tail.end > tail.first);
     expect(numbersOf(tail)).toEqual([2]);
+  });
+
+  test("says that messages may be missing when a node has died", async () => {
+    const url = await postgres.migrated();
+    const marks: string[] = [];
+    const open = (noteNode?: (mark: string) => void) =>
+      openPostgresStore({ url, clock: systemClock, durability: "waived", ...(noteNode && { noteNode }) });
+    const a = await open((mark) => marks.push(mark));
+    const b = await open();
+    for (const { store } of [a, b]) postgres.cleanUpFirst(() => store.close());
+    const tail = await watch(b.streamLog);
+    append(a.streamLog, 1);
+    await comesTrue(() => tail.end > tail.first);
+    const [id, position] = [tail.endId(), tail.end];
+    await retireMarked(postgres.pool(url), marks[0] ?? "");
+    await comesTrue(() => tail.first > position);
+    expect(tail.positionAfter(id)).toBeNull();
+    append(b.streamLog, 2);
+    await comesTrue(() => tail.end > tail.first);
+    expect(numbersOf(tail)).toEqual([2]);
+  });
+
+  test("shows what a node said last before it left", async () => {
+    const { logs, opened } = await nodes(2);
+    const [a, b] = logs;
+    const tail = await watch(b);
+    append(a, 1);
+    await comesTrue(() => tail.end > tail.first);
+    append(a, 2);
+    await opened[0]?.store.close();
+    await tail.ready();
+    expect(numbersOf(tail)).toEqual([1, 2]);
   });
 
   test("says that messages are missing when a node had too much to say, and goes on", async () => {
