@@ -1,18 +1,18 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { installCleanup, removeAtEnd } from "./cleanup.ts";
+import { makeFolder, runBench, sayBars } from "./command.ts";
 import { sumUpProfile } from "./cpu-profile.ts";
 import { nowUs } from "./event.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { median } from "./histogram.ts";
-import { describeSurroundings, folderOnDisk } from "./machine.ts";
+import { describeSurroundings } from "./machine.ts";
 import { type Options, readOptions } from "./options.ts";
-import { clearProgress, say, sayOnStandardError } from "./output.ts";
+import { say, sayOnStandardError } from "./output.ts";
 import { type Phase, type PhaseResult, runPhase } from "./phase.ts";
 import { proveEverythingIsOn } from "./proof.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import { barLine, judgeBars, machineLines, phaseLine, type Results, ratioOf, summary, warnings } from "./report.ts";
-import { makeDataDir, type Server, startProduct, startRelay } from "./servers.ts";
+import { judgeBars, machineLines, phaseLine, type Results, ratioOf, summary, warnings } from "./report.ts";
+import { type Server, startProduct, startRelay } from "./servers.ts";
 import { createApi, createTenants, openStream } from "./tenants.ts";
 
 /**
@@ -27,25 +27,12 @@ const ceilingSeconds = 5;
 /** Between two runs, so that what the last one left behind (checkpoints, garbage) is not charged to the next. */
 const pauseMs = 1_000;
 
-installCleanup();
-try {
-  const options = readOptions(process.argv.slice(2));
-  process.exit(typeof options === "string" ? print(options) : await bench(options));
-} catch (error) {
-  clearProgress();
-  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (bun run bench --help)\n`);
-  process.exit(2);
-}
-
-function print(text: string): number {
-  process.stdout.write(text);
-  return 0;
-}
+await runBench({ name: "bench", hint: "bun run bench --help", readOptions, run: bench });
 
 async function bench(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
   if (options.json) sayOnStandardError();
-  const dataDir = chooseDataDir(options);
+  const dataDir = makeFolder(options.dataDir, options.keep);
   const results: Results = {
     ...(await describeSurroundings(dataDir)),
     ceiling: undefined as unknown as PhaseResult,
@@ -70,16 +57,10 @@ async function bench(options: Options): Promise<number> {
   for (const warning of warnings(results)) say(warning);
   const bars = judgeBars(results);
   say("");
-  for (const bar of bars) say(barLine(bar));
+  const exitCode = sayBars(bars, options.gate);
   if (options.keep) say(`kept ${dataDir}`);
   if (options.json) process.stdout.write(`${JSON.stringify({ ratio: ratioOf(results), ...results, bars })}\n`);
-  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
-}
-
-function chooseDataDir({ dataDir, keep }: Options): string {
-  const folder = makeDataDir(resolve(dataDir ?? folderOnDisk()));
-  if (!keep) removeAtEnd(folder);
-  return folder;
+  return exitCode;
 }
 
 /** What load generator and receiver can do when the server is next to nothing. */

@@ -1,19 +1,18 @@
-import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { floodWithBatches } from "./batch-flood.ts";
-import { installCleanup, removeAtEnd } from "./cleanup.ts";
+import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
 import { receiverPath } from "./event.ts";
 import { type DeadPair, deadLine, type Greedy, greedyLine, judgeFairness } from "./fairness-report.ts";
 import { asFastAsPossible, atRate } from "./generator.ts";
 import { watchInFlight } from "./in-flight.ts";
-import { describeSurroundings, folderOnDisk } from "./machine.ts";
+import { describeSurroundings } from "./machine.ts";
 import { seedNeighbourhood } from "./neighbours.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { type PhaseResult, runPhase } from "./phase.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import { barLine, machineLines } from "./report.ts";
-import { makeDataDir, type Server, startProduct, startSilentReceiver } from "./servers.ts";
+import { machineLines } from "./report.ts";
+import { type Server, startProduct, startSilentReceiver } from "./servers.ts";
 
 /**
  * `bun run bench:fairness`: what one tenant suffers from its neighbours (rules, sections 6 and 8).
@@ -50,29 +49,21 @@ const smallConnections = 2;
 const parts = ["dead", "single", "batch"] as const;
 type Part = (typeof parts)[number];
 
-installCleanup();
-try {
-  process.exit(await fairness(process.argv.slice(2)));
-} catch (error) {
-  process.stderr.write(`fairness: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(2);
-}
+await runBench({ name: "fairness", readOptions, run: fairness });
 
-function readOptions(args: string[]) {
+function readOptions(args: readonly string[]) {
   const { values } = parseArgs({
-    args,
+    args: [...args],
     options: {
       part: { type: "string" },
       pairs: { type: "string", default: "5" },
       seconds: { type: "string", default: "12" },
       "full-seconds": { type: "string", default: "5" },
       "greedy-seconds": { type: "string", default: "30" },
-      source: { type: "boolean", default: false },
-      "data-dir": { type: "string" },
-      "no-gate": { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
+  if (values.help) return help;
   if (values.part !== undefined && !parts.some((part) => part === values.part)) {
     throw new Error(`--part takes ${parts.join(", ")}.`);
   }
@@ -85,34 +76,21 @@ function readOptions(args: string[]) {
     source: values.source,
     parent: values["data-dir"],
     gate: !values["no-gate"],
-    help: values.help,
   };
 }
 
-type Options = ReturnType<typeof readOptions>;
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
 
-async function fairness(args: string[]): Promise<number> {
-  const options = readOptions(args);
-  if (options.help) {
-    process.stdout.write(help);
-    return 0;
-  }
+async function fairness(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
-  say(machineLines(await describeSurroundings(makeFolder(options))));
+  say(machineLines(await describeSurroundings(makeFolder(options.parent))));
   const dead = options.does("dead") ? await measureDead(options) : [];
   const greedy: Greedy[] = [];
   for (const part of ["single", "batch"] as const)
     if (options.does(part)) greedy.push(await measureGreedy(options, part));
   const bars = judgeFairness(dead, greedy);
   say("");
-  for (const bar of bars) say(barLine(bar));
-  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
-}
-
-function makeFolder({ parent }: Options): string {
-  const folder = makeDataDir(resolve(parent ?? folderOnDisk()));
-  removeAtEnd(folder);
-  return folder;
+  return sayBars(bars, options.gate);
 }
 
 async function measureDead(options: Options): Promise<DeadPair[]> {
@@ -121,7 +99,7 @@ async function measureDead(options: Options): Promise<DeadPair[]> {
   const healthy = `http://127.0.0.1:${receiver.port}${receiverPath(0)}`;
   const sides = await Promise.all(
     [0, backlogOfEach].map(async (backlog) => {
-      const folder = makeFolder(options);
+      const folder = makeFolder(options.parent);
       const crowdUrl = (n: number) => `http://127.0.0.1:${silent.port}/dead/${n}`;
       const [apiKey = ""] = await seedNeighbourhood(folder, {
         crowd: deadWebhooks,
@@ -177,7 +155,7 @@ async function runHealthy(
 /** One after the other on a fresh server: the small tenant alone, then beside the greedy one. */
 async function measureGreedy(options: Options, mode: "single" | "batch"): Promise<Greedy> {
   const receivers = [startReceiver(), startReceiver()] as const;
-  const folder = makeFolder(options);
+  const folder = makeFolder(options.parent);
   const senders = receivers.map(({ port }) => `http://127.0.0.1:${port}${receiverPath(0)}`);
   const nobody = { crowd: 0, crowdUrl: () => "", backlog: 0 };
   const [smallKey = "", greedyKey = ""] = await seedNeighbourhood(folder, { ...nobody, senders });

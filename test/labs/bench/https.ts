@@ -1,17 +1,16 @@
-import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { installCleanup, removeAtEnd } from "./cleanup.ts";
+import { makeFolder, runBench, sayBars, sharedOptions } from "./command.ts";
 import { nowUs } from "./event.ts";
 import { asFastAsPossible, windowEvents } from "./generator.ts";
 import { type HttpsHosts, httpsPayloadBytes, startHttpsHosts } from "./https-hosts.ts";
 import { type HttpsResult, httpsLines, judgeHttps, readConnections } from "./https-report.ts";
-import { describeSurroundings, folderOnDisk } from "./machine.ts";
+import { describeSurroundings } from "./machine.ts";
 import { seedNeighbourhood } from "./neighbours.ts";
 import { positive } from "./options.ts";
 import { say } from "./output.ts";
 import { runPhase } from "./phase.ts";
-import { barLine, machineLines } from "./report.ts";
-import { makeDataDir, type Server, startProduct } from "./servers.ts";
+import { machineLines } from "./report.ts";
+import { type Server, startProduct } from "./servers.ts";
 
 /**
  * `bun run bench:https`: Postrider delivering to many HTTPS hosts, each with a name, a port and a certificate of its own,
@@ -34,27 +33,19 @@ const help = `Usage: bun run bench:https [options]
   --no-gate           exit with 0 also when a bar is missed
 `;
 
-installCleanup();
-try {
-  process.exit(await benchHttps(process.argv.slice(2)));
-} catch (error) {
-  process.stderr.write(`bench:https: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(2);
-}
+await runBench({ name: "bench:https", readOptions, run: benchHttps });
 
-function readOptions(args: string[]) {
+function readOptions(args: readonly string[]) {
   const { values } = parseArgs({
-    args,
+    args: [...args],
     options: {
       hosts: { type: "string", default: "200" },
       seconds: { type: "string", default: "20" },
       warmup: { type: "string", default: "10" },
-      source: { type: "boolean", default: false },
-      "data-dir": { type: "string" },
-      "no-gate": { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
+  if (values.help) return help;
   const hosts = positive("hosts", values.hosts);
   if (!Number.isInteger(hosts) || hosts > 1_000) throw new Error("--hosts takes a whole number, at most 1000.");
   return {
@@ -64,21 +55,14 @@ function readOptions(args: string[]) {
     source: values.source,
     parent: values["data-dir"],
     gate: !values["no-gate"],
-    help: values.help,
   };
 }
 
-type Options = ReturnType<typeof readOptions>;
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
 
-async function benchHttps(args: string[]): Promise<number> {
-  const options = readOptions(args);
-  if (options.help) {
-    process.stdout.write(help);
-    return 0;
-  }
+async function benchHttps(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
-  const folder = makeDataDir(resolve(options.parent ?? folderOnDisk()));
-  removeAtEnd(folder);
+  const folder = makeFolder(options.parent);
   say(machineLines(await describeSurroundings(folder)));
   say(
     `load      ${options.hosts} HTTPS hosts and tenants, payloads of ${httpsPayloadBytes} bytes, at most ${windowEvents} events under way, ${options.warmupSeconds} s of warm-up, ${options.seconds} s measured\n`,
@@ -94,8 +78,7 @@ async function benchHttps(args: string[]): Promise<number> {
   say(httpsLines(result));
   const bars = judgeHttps(result);
   say("");
-  for (const bar of bars) say(barLine(bar));
-  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
+  return sayBars(bars, options.gate);
 }
 
 async function measure({ seconds, warmupSeconds }: Options, server: Server, hosts: HttpsHosts): Promise<HttpsResult> {

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { sharedOptions } from "./command.ts";
 
 export interface Options {
   pairs: number;
@@ -39,14 +40,11 @@ export function readOptions(args: readonly string[]): Options | string {
       seconds: { type: "string", default: "20" },
       warmup: { type: "string", default: "3" },
       "half-seconds": { type: "string", default: "60" },
-      "data-dir": { type: "string" },
       profile: { type: "string" },
-      source: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
-      "no-gate": { type: "boolean", default: false },
       bare: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
   if (values.help) return help;

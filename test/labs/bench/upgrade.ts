@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { formatDuration } from "../../../src/lib/duration.ts";
 import { makeEarlierDatabase } from "../../support/earlier-database.ts";
-import { endWithUs, installCleanup, removeAtEnd } from "./cleanup.ts";
+import { endWithUs, removeAtEnd } from "./cleanup.ts";
+import { runBench } from "./command.ts";
 import { createControlGroup } from "./control-group.ts";
 import { describeSurroundings, folderOnDisk } from "./machine.ts";
 import { positive } from "./options.ts";
@@ -27,17 +28,11 @@ const help = `Usage: bun run bench:upgrade [options]
 const mostGrownMib = 64;
 const watchEveryMs = 50;
 
-installCleanup();
-try {
-  process.exit(await benchUpgrade(process.argv.slice(2)));
-} catch (error) {
-  process.stderr.write(`bench:upgrade: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(2);
-}
+await runBench({ name: "bench:upgrade", readOptions, run: benchUpgrade });
 
-async function benchUpgrade(args: string[]): Promise<number> {
+function readOptions(args: readonly string[]) {
   const { values } = parseArgs({
-    args,
+    args: [...args],
     options: {
       events: { type: "string", default: "2000000" },
       payload: { type: "string", default: "150" },
@@ -46,21 +41,27 @@ async function benchUpgrade(args: string[]): Promise<number> {
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  if (values.help) {
-    say(help);
-    return 0;
-  }
+  if (values.help) return help;
+  return {
+    events: positive("events", values.events),
+    payloadBytes: positive("payload", values.payload),
+    memoryMib: positive("memory", values.memory),
+    parent: values["data-dir"] ?? folderOnDisk(),
+  };
+}
+
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
+
+async function benchUpgrade({ events, payloadBytes, memoryMib, parent }: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("Peaks of memory are read from /proc: Linux only.");
   const executable = join(root, "dist", "postrider");
   if (!existsSync(executable)) throw new Error("There is no dist/postrider. Try: bun run build");
-  const events = positive("events", values.events);
-  const memoryMib = positive("memory", values.memory);
-  const folder = mkdtempSync(join(values["data-dir"] ?? folderOnDisk(), "postrider-upgrade-"));
+  const folder = mkdtempSync(join(parent, "postrider-upgrade-"));
   removeAtEnd(folder);
   say(machineLines(await describeSurroundings(folder)));
 
   showProgress(`Writing ${events} events …`);
-  makeEarlierDatabase(folder, { schema: 5, events, payloadBytes: positive("payload", values.payload) });
+  makeEarlierDatabase(folder, { schema: 5, events, payloadBytes });
   const before = sizeMib(folder);
   const group = createControlGroup({ memoryBytes: memoryMib * 2 ** 20 });
   say(`database  ${events} events, ${before} MiB`);

@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import { SQL } from "bun";
-import { endAtExit, installCleanup, removeAtEnd } from "../cleanup.ts";
+import { endAtExit } from "../cleanup.ts";
+import { makeFolder, runBench, sayBars } from "../command.ts";
 import { type ControlGroup, createControlGroup } from "../control-group.ts";
 import { asFastAsPossible, atRate } from "../generator.ts";
 import { describeSurroundings, folderOnDisk } from "../machine.ts";
-import { clearProgress, say } from "../output.ts";
+import { say } from "../output.ts";
 import type { Phase } from "../phase.ts";
 import { type Receiver, startReceiver } from "../receiver.ts";
-import { barLine, machineLines } from "../report.ts";
-import { makeDataDir } from "../servers.ts";
+import { machineLines } from "../report.ts";
 import {
   type Database,
   databaseSettings,
@@ -43,22 +43,7 @@ const pauseMs = 500;
 const quietRate = 200;
 const pinnedRate = 800;
 
-installCleanup();
-try {
-  const options = readOptions(process.argv.slice(2));
-  process.exit(typeof options === "string" ? print(options) : await bench(options));
-} catch (error) {
-  clearProgress();
-  process.stderr.write(
-    `bench: ${error instanceof Error ? error.message : String(error)} (bun run bench:nodes --help)\n`,
-  );
-  process.exit(2);
-}
-
-function print(text: string): number {
-  process.stdout.write(text);
-  return 0;
-}
+await runBench({ name: "bench", hint: "bun run bench:nodes --help", readOptions, run: bench });
 
 interface Site {
   options: Options;
@@ -82,8 +67,7 @@ async function bench(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench needs control groups. Try: on Linux.");
   const startedMs = performance.now();
   const parent = resolve(options.dataDir ?? folderOnDisk());
-  const folder = makeDataDir(parent);
-  removeAtEnd(folder);
+  const folder = makeFolder(parent);
   say(machineLines(await describeSurroundings(folder)));
   const settings = Object.entries(databaseSettings).map(([name, value]) => `${name} ${value}`);
   say(`database  PostgreSQL 17 of the tests, fsync on, ${settings.join(", ")}, by a Unix socket`);
@@ -99,9 +83,9 @@ async function bench(options: Options): Promise<number> {
   const bars = judge(results);
   say("");
   for (const warning of warnings(results)) say(warning);
-  for (const bar of bars) say(barLine(bar));
+  const exitCode = sayBars(bars, options.gate);
   say(`took      ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
-  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
+  return exitCode;
 }
 
 function makeGroups(): Groups {

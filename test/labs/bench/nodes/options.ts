@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { sharedOptions } from "../command.ts";
 import { positive } from "../options.ts";
 
 export const measures = ["ratio", "sqlite", "latency", "horizon"] as const;
@@ -53,10 +54,7 @@ export function readOptions(args: readonly string[]): Options | string {
       cores: { type: "string", default: "0.3" },
       "pair-cores": { type: "string", default: "0.6" },
       "horizon-seconds": { type: "string", default: "180" },
-      "data-dir": { type: "string" },
-      source: { type: "boolean", default: false },
-      "no-gate": { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
   if (values.help) return help;

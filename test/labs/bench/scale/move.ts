@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SQL } from "bun";
 import { administer, startDurableServer } from "../../../support/postgres-server.ts";
-import { endWithUs, installCleanup, removeAtEnd } from "../cleanup.ts";
+import { endWithUs, removeAtEnd } from "../cleanup.ts";
+import { runBench, sharedOptions } from "../command.ts";
 import { describeSurroundings, folderOnDisk } from "../machine.ts";
 import { positive } from "../options.ts";
 import { say } from "../output.ts";
@@ -25,35 +26,34 @@ const help = `Usage: bun run bench:move [options]
 const mostMsPerEvent = 0.12;
 const secrets = ["master-key", "session-secret", "operator-token"];
 
-installCleanup();
-try {
-  process.exit(await benchMove(process.argv.slice(2)));
-} catch (error) {
-  process.stderr.write(`bench:move: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(2);
-}
+await runBench({ name: "bench:move", readOptions, run: benchMove });
 
-async function benchMove(args: string[]): Promise<number> {
+function readOptions(args: readonly string[]) {
   const { values } = parseArgs({
-    args,
+    args: [...args],
     options: {
       events: { type: "string", default: "1000000" },
       server: { type: "string" },
-      "data-dir": { type: "string" },
-      source: { type: "boolean", default: false },
-      "no-gate": { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
-  if (values.help) {
-    say(help);
-    return 0;
-  }
-  const program = values.source ? [process.execPath, join(root, "src", "main.ts")] : [join(root, "dist", "postrider")];
+  if (values.help) return help;
+  return {
+    events: positive("events", values.events),
+    server: values.server,
+    source: values.source,
+    dataDir: values["data-dir"],
+    gate: !values["no-gate"],
+  };
+}
+
+type Options = Exclude<ReturnType<typeof readOptions>, string>;
+
+async function benchMove({ events, server: given, source, dataDir, gate }: Options): Promise<number> {
+  const program = source ? [process.execPath, join(root, "src", "main.ts")] : [join(root, "dist", "postrider")];
   if (!existsSync(program.at(-1) ?? "")) throw new Error("There is no dist/postrider. Try: bun run build");
-  const events = positive("events", values.events);
-  const parent = values["data-dir"] ?? mkdtempSync(join(folderOnDisk(), "postrider-move-"));
-  if (values["data-dir"] === undefined) removeAtEnd(parent);
+  const parent = dataDir ?? mkdtempSync(join(folderOnDisk(), "postrider-move-"));
+  if (dataDir === undefined) removeAtEnd(parent);
   say(machineLines(await describeSurroundings(parent)));
   const { folder } = await provideSeeded(parent, events);
   const from = newFolder(parent, "from");
@@ -61,10 +61,10 @@ async function benchMove(args: string[]): Promise<number> {
   const back = newFolder(parent, "back");
   for (const name of secrets) cpSync(join(from, name), join(back, name));
 
-  const own = values.server === undefined ? await startDurableServer() : null;
+  const own = given === undefined ? await startDurableServer() : null;
   const database = `postrider_move_${process.pid}`;
   const server = own ?? {
-    url: (name: string) => Object.assign(new URL(values.server ?? ""), { pathname: `/${name}` }).href,
+    url: (name: string) => Object.assign(new URL(given ?? ""), { pathname: `/${name}` }).href,
   };
   try {
     await administer(server, `create database ${database} encoding 'UTF8' template template0`);
@@ -76,7 +76,7 @@ async function benchMove(args: string[]): Promise<number> {
     const most = (mostMsPerEvent * events) / 1000;
     const held = Math.max(there.seconds, again.seconds) <= most;
     say(`${held ? "HELD" : "MISSED"}: at most ${most.toFixed(0)} s each way`);
-    return held || values["no-gate"] ? 0 : 1;
+    return held || !gate ? 0 : 1;
   } finally {
     await administer(server, `drop database if exists ${database} with (force)`);
     await own?.remove();

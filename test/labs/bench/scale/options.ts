@@ -1,4 +1,6 @@
 import { parseArgs } from "node:util";
+import { sharedOptions } from "../command.ts";
+import { positive } from "../options.ts";
 
 export const parts = ["reads", "restart", "rescue", "pages", "replay", "erase"] as const;
 export type Part = (typeof parts)[number];
@@ -63,12 +65,9 @@ export function readOptions(args: readonly string[]): Options | string {
       warmup: { type: "string", default: "5" },
       restarts: { type: "string", default: "5" },
       "at-most": { type: "string" },
-      "data-dir": { type: "string" },
       plot: { type: "string" },
       keep: { type: "boolean", default: false },
-      source: { type: "boolean", default: false },
-      "no-gate": { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
+      ...sharedOptions,
     },
   });
   if (values.help) return help;
@@ -105,10 +104,4 @@ function readPart(text: string, postgres: boolean): Part {
   const part = there.find((name) => name === text.trim());
   if (part === undefined) throw new Error(`--parts takes ${there.join(", ")}, not "${text}".`);
   return part;
-}
-
-function positive(name: string, text: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new Error(`--${name} takes a number above 0, not "${text}".`);
-  return value;
 }

@@ -1,5 +1,4 @@
 import type { Bar } from "../report.ts";
-import { barLine as line } from "../report.ts";
 import type { Window } from "./load.ts";
 import type { RescueResult } from "./postgres.ts";
 import type { ReadResult, Reads } from "./reads.ts";
@@ -67,8 +66,6 @@ export function judge({
   if (erase && aloneBeforeErase) judgeWindow("the deletion", erase.window, aloneBeforeErase);
   return bars;
 }
-
-export const barLine = line;
 
 const readLine = ({ name, calls, p50Ms, p99Ms, maxMs }: ReadResult) =>
   `  ${name.padEnd(24)} p50 ${ms(p50Ms).padStart(9)}  p99 ${ms(p99Ms).padStart(9)}  max ${ms(maxMs).padStart(9)}  (${calls} calls)`;

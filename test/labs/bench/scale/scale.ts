@@ -1,13 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { leaseMs } from "../../../../src/store/postgres/nodes.ts";
-import { installCleanup, removeAtEnd } from "../cleanup.ts";
+import { makeFolder, runBench, sayBars } from "../command.ts";
 import { tenantCount } from "../event.ts";
-import { describeSurroundings, folderOnDisk } from "../machine.ts";
-import { clearProgress, say } from "../output.ts";
+import { describeSurroundings } from "../machine.ts";
+import { say } from "../output.ts";
 import { startReceiver } from "../receiver.ts";
 import { machineLines } from "../report.ts";
-import { makeDataDir } from "../servers.ts";
 import { copyOf, gigabytes, postponeBacklog, provideSeeded, sizeOf } from "./database.ts";
 import { growthTable } from "./growth.ts";
 import { type Load, startLoad } from "./load.ts";
@@ -16,7 +15,6 @@ import { plotGrowth } from "./plot.ts";
 import { measureRescue, moveHistory } from "./postgres.ts";
 import { apiKeysIn, measureReads } from "./reads.ts";
 import {
-  barLine,
   count,
   eraseLine,
   judge,
@@ -38,22 +36,7 @@ import { measureErase, measurePages, measureReplay, measureRestart, type Site, s
  */
 const monthMs = 30 * 24 * 60 * 60 * 1000;
 
-installCleanup();
-try {
-  const options = readOptions(process.argv.slice(2));
-  process.exit(typeof options === "string" ? print(options) : await bench(options));
-} catch (error) {
-  clearProgress();
-  process.stderr.write(
-    `bench: ${error instanceof Error ? error.message : String(error)} (bun run bench:scale --help)\n`,
-  );
-  process.exit(2);
-}
-
-function print(text: string): number {
-  process.stdout.write(text);
-  return 0;
-}
+await runBench({ name: "bench", hint: "bun run bench:scale --help", readOptions, run: bench });
 
 async function bench(options: Options): Promise<number> {
   if (process.platform !== "linux") throw new Error("The bench reads /proc. Try: on Linux.");
@@ -72,7 +55,7 @@ async function bench(options: Options): Promise<number> {
   const bars = results.flatMap((result) =>
     judge(result).map((bar) => ({ ...bar, name: `${count(result.events)}: ${bar.name}` })),
   );
-  for (const bar of bars) say(barLine(bar));
+  const exitCode = sayBars(bars, options.gate);
   if (options.plot !== undefined) {
     writeFileSync(
       options.plot,
@@ -82,17 +65,13 @@ async function bench(options: Options): Promise<number> {
   }
   if (options.keep) say(`kept      ${parent}`);
   say(`took      ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
-  return options.gate && bars.some(({ passed }) => !passed) ? 1 : 0;
+  return exitCode;
 }
 
 function chooseFolder({ dataDir, keep }: Options): string {
-  if (dataDir !== undefined) {
-    const folder = resolve(dataDir);
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return folder;
-  }
-  const folder = makeDataDir(folderOnDisk());
-  if (!keep) removeAtEnd(folder);
+  if (dataDir === undefined) return makeFolder(undefined, keep);
+  const folder = resolve(dataDir);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
