@@ -6,7 +6,15 @@ import { StartupError } from "./domain/errors.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
-import { closeFile, closeFolder, type LinkPolicy, readPrivate, syncFolder, writePrivate } from "./private-files.ts";
+import {
+  checkPrivate,
+  closeFile,
+  closeFolder,
+  type LinkPolicy,
+  readPrivate,
+  syncFolder,
+  writePrivate,
+} from "./private-files.ts";
 import { deriveSecret, type Secrets } from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
@@ -164,15 +172,38 @@ export function openDataDir(
 /** Whether a server has been started on the folder, or somebody has put its secrets there. */
 export const masterKeyIsIn = (folder: string): boolean => existsSync(join(resolve(folder), ownMasterKeyFile));
 
+/** Whether a start has already made it, or somebody has put it there. */
+export const operatorTokenIsIn = (folder: string): boolean => existsSync(join(resolve(folder), operatorTokenFile));
+
+/**
+ * The operator token of a folder, whether or not a server runs on it. Nothing is made or changed.
+ * @throws StartupError when there is none, or others can read or choose it
+ */
+export function readOperatorTokenIn(folder: string, warn: (message: string) => void): string {
+  const path = resolve(folder);
+  const file = join(path, operatorTokenFile);
+  try {
+    checkPrivate(file, warn);
+  } catch (error) {
+    if (error instanceof StartupError) throw error;
+    throw new StartupError(
+      `${file} cannot be read (${describe(error)}). Try: run the command as the user that runs the server.`,
+    );
+  }
+  if (!operatorTokenIsIn(path)) throw noOperatorToken(path);
+  return readWhole(file, operatorTokenFile);
+}
+
+const noOperatorToken = (path: string) =>
+  new StartupError(`There is no operator token in ${path}. Try: name the server's folder with --data-dir.`);
+
 /**
  * Replaces the operator token of a folder on which no server runs.
  * @throws StartupError when there is none, when a server holds the folder, or when it cannot be written
  */
 export function rotateOperatorTokenIn(folder: string): void {
   const path = resolve(folder);
-  if (!existsSync(join(path, operatorTokenFile))) {
-    throw new StartupError(`There is no operator token in ${path}. Try: name the server's folder with --data-dir.`);
-  }
+  if (!operatorTokenIsIn(path)) throw noOperatorToken(path);
   const lock = takeLock(path);
   try {
     writeOperatorToken(path);
@@ -364,6 +395,10 @@ function readSecret(folder: string, name: string, generate: () => string): strin
   } catch (error) {
     throw new StartupError(`${path} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`);
   }
+  return readWhole(path, name);
+}
+
+function readWhole(path: string, name: string): string {
   let secret: string;
   try {
     secret = readPrivate(path).trim();

@@ -52,30 +52,44 @@ export function closeFile(path: string, links: LinkPolicy, warn: (message: strin
   const itself = lstatSync(path, { throwIfNoEntry: false });
   if (!itself || !hasOwners) return;
   if (itself.isSymbolicLink() && links === "replaced") return;
-  if (itself.isSymbolicLink() && links === "refused") {
-    throw new StartupError(
-      `${path} is a symbolic link, which is not followed: whoever can change it could choose what is read or written. ` +
-        "Try: replace it with the file itself.",
-    );
-  }
+  if (itself.isSymbolicLink() && links === "refused") throw notFollowed(path);
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found) return;
   judgeOwner(path, found, warn);
   if ((found.mode & forOthers) !== 0) close(path, found, 0o600, warn);
 }
 
+/** For a command: refuses a file that the server would close or refuse, and leaves it as it is. One that is not there passes. */
+export function checkPrivate(path: string, warn: (message: string) => void): void {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found || !hasOwners) return;
+  if (found.isSymbolicLink()) throw notFollowed(path);
+  judgeOwner(path, found, warn, "run the command as that user");
+  if ((found.mode & forOthers) === 0) return;
+  throw new StartupError(
+    `${path} is accessible to other users (mode ${octal(found.mode)}). ` +
+      "Try: chmod 0600 it, and postrider operator rotate-token where others may have read it.",
+  );
+}
+
+const notFollowed = (path: string) =>
+  new StartupError(
+    `${path} is a symbolic link, which is not followed: whoever can change it could choose what is read or written. ` +
+      "Try: replace it with the file itself.",
+  );
+
+const remedyOfServer =
+  "run the server as that user, take ownership with chown -R, or set POSTRIDER_DATA_DIR to another folder";
+
 /**
  * Root may serve the folder of another user, as containers do with a volume of their host. Anybody else would be at the
  * mercy of its owner.
  */
-function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void): void {
+function judgeOwner(path: string, { uid }: Stats, warn: (message: string) => void, remedy = remedyOfServer): void {
   const own = process.getuid?.();
   if (own === undefined || uid === own) return;
   if (own !== 0) {
-    throw new StartupError(
-      `${path} belongs to another user (uid ${uid}, this is ${own}). ` +
-        "Try: run the server as that user, take ownership with chown -R, or set POSTRIDER_DATA_DIR to another folder.",
-    );
+    throw new StartupError(`${path} belongs to another user (uid ${uid}, this is ${own}). Try: ${remedy}.`);
   }
   warn(`${path} belongs to another user (uid ${uid}), who can read and replace its contents.`);
 }

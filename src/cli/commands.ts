@@ -6,7 +6,7 @@ import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
 import { moveCommand } from "./move.ts";
 import { nodesCommand } from "./nodes.ts";
-import { rotateTokenCommand } from "./operator.ts";
+import { rotateTokenCommand, tokenCommand } from "./operator.ts";
 import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
@@ -23,6 +23,7 @@ export const commands: readonly Command[] = [
   sendCommand,
   ...tenantCommands,
   nodesCommand,
+  tokenCommand,
   rotateTokenCommand,
   resumeCommand,
   moveCommand,

@@ -1,9 +1,26 @@
 import { join, resolve } from "node:path";
 import { loadConfig } from "../config.ts";
-import { operatorTokenFile, rotateOperatorTokenIn } from "../data-dir.ts";
+import { operatorTokenFile, readOperatorTokenIn, rotateOperatorTokenIn } from "../data-dir.ts";
 import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
 import { exitCode } from "./io.ts";
 import { createOperatorClient, runningServer } from "./operator-client.ts";
+
+/** `postrider operator token`: from the data directory, whether or not a server runs on it. */
+export const tokenCommand: Command = {
+  words: ["operator", "token"],
+  operands: [],
+  flags: [jsonFlag, dataDirFlag],
+  summary: "Print the operator token",
+  details: `It signs in at /operator in a browser, and opens /metrics in public mode.
+Nothing else is printed, so it can be piped. A file that others can read is
+refused.`,
+  async run({ flags }, io) {
+    const { dataDir } = loadConfig(io.env, flags);
+    const token = readOperatorTokenIn(dataDir, io.err);
+    io.out(flags.has("--json") ? JSON.stringify({ token, file: fileIn(dataDir) }) : token);
+    return exitCode.ok;
+  },
+};
 
 /** `postrider operator rotate-token`: through the running server, so that it stops accepting the old one at once. */
 export const rotateTokenCommand: Command = {
@@ -12,13 +29,14 @@ export const rotateTokenCommand: Command = {
   flags: [jsonFlag, dataDirFlag],
   summary: "Replace the operator token; the old one stops working",
   details: `A running server stops accepting the old token at once. The new one is written to the data
-directory and not printed, because terminals and job logs keep what they show.`,
+directory and not printed, because terminals and job logs keep what they show:
+postrider operator token does.`,
   async run({ flags }, io) {
     const { dataDir } = loadConfig(io.env, flags);
     const isRunning = runningServer(dataDir) !== null;
     if (isRunning) await createOperatorClient(dataDir).send("POST", "/operator/token/rotate");
     else rotateOperatorTokenIn(dataDir);
-    const file = join(resolve(dataDir), operatorTokenFile);
+    const file = fileIn(dataDir);
     io.out(
       flags.has("--json")
         ? JSON.stringify({ rotated: true, file, running: isRunning })
@@ -27,3 +45,5 @@ directory and not printed, because terminals and job logs keep what they show.`,
     return exitCode.ok;
   },
 };
+
+const fileIn = (dataDir: string) => join(resolve(dataDir), operatorTokenFile);

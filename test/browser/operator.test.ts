@@ -62,6 +62,7 @@ async function answerWith(page: Page, ...nodes: object[]): Promise<void> {
 describe.skipIf(noBrowser !== null)("the operator's page", () => {
   test.each(sizes)("refuses a wrong token, takes the right one, and is left again, on %s", async (size) => {
     const page = await open(size);
+    await seeText(page, "postrider operator token");
     await browser.inspect(page, "operator-sign-in");
     await signIn(page, "svc_op_wrong");
     await seeText(page, "This is not the operator token.");

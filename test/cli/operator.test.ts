@@ -1,9 +1,23 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../src/cli/run.ts";
-import { operatorTokenFile } from "../../src/data-dir.ts";
+import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
 import { createScriptedIo } from "../support/scripted-io.ts";
 import { startTestApp, type TestApp } from "../support/test-app.ts";
 
@@ -16,13 +30,97 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const fileOf = () => join(folder, operatorTokenFile);
 const readToken = () => readFileSync(fileOf(), "utf8").trim();
 
-async function rotate(...flags: string[]) {
+async function run(...words: string[]) {
   const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: folder } });
-  const code = await runCommand(["operator", "rotate-token", ...flags], io);
+  const code = await runCommand(words, io);
   return { code, out: out.join("\n"), err: err.join("\n") };
 }
 
+const rotate = (...flags: string[]) => run("operator", "rotate-token", ...flags);
+const show = (...flags: string[]) => run("operator", "token", ...flags);
+
+/** Every name in the folder, and what would tell that it was touched. */
+function shapeOf(path: string) {
+  if (!existsSync(path)) return "no folder";
+  return readdirSync(path).map((name) => {
+    const { mode, ino, mtimeMs } = lstatSync(join(path, name));
+    return { name, mode, ino, mtimeMs };
+  });
+}
+
 const list = (server: TestApp, token: string) => server.request("GET", "/operator/tenants", { token });
+
+describe("postrider operator token", () => {
+  test("prints that of a running server, and nothing else", async () => {
+    const server = await startTestApp({ dataDir: folder });
+    expect(await show()).toEqual({ code: 0, out: server.operatorToken, err: "" });
+    await rotate();
+    expect((await list(server, (await show()).out)).status).toBe(200);
+    await server.stop({ keepData: true });
+  });
+
+  test("prints that of a stopped one, also of the folder that is named", async () => {
+    openDataDir(folder).release();
+    const token = readToken();
+    expect(await show()).toEqual({ code: 0, out: token, err: "" });
+    expect((await show("--json")).out).toBe(JSON.stringify({ token, file: fileOf() }));
+    const elsewhere = mkdtempSync(join(tmpdir(), "postrider-operator-"));
+    renameSync(folder, elsewhere);
+    try {
+      expect((await show("--data-dir", elsewhere)).out).toBe(token);
+    } finally {
+      rmSync(elsewhere, { recursive: true });
+    }
+  });
+
+  const isRoot = process.getuid?.() === 0;
+
+  test.each<[string, RegExp, () => void]>([
+    ["is in a folder that is no data directory", /There is no operator token in .* Try: name/, () => {}],
+    ["is in no folder", /There is no operator token in .* Try: name/, () => rmSync(folder, { recursive: true })],
+    ["is empty", /operator-token is empty\. Try: /, () => writeFileSync(fileOf(), "\n", { mode: 0o600 })],
+    ["is no file", /operator-token cannot be read .* Try: /, () => mkdirSync(fileOf(), { mode: 0o700 })],
+    [
+      "others can read",
+      /operator-token is accessible to other users \(mode 0640\)\. Try: chmod 0600 it, and postrider operator rotate-token/,
+      () => {
+        writeFileSync(fileOf(), "svc_op_open\n");
+        chmodSync(fileOf(), 0o640);
+      },
+    ],
+    [
+      "is a link",
+      /operator-token is a symbolic link, .* Try: replace it with the file itself/,
+      () => {
+        writeFileSync(join(folder, "elsewhere"), "svc_op_linked\n", { mode: 0o600 });
+        symlinkSync(join(folder, "elsewhere"), fileOf());
+      },
+    ],
+  ])("refuses one that %s, and makes and changes nothing", async (_what, said, prepare) => {
+    prepare();
+    const before = shapeOf(folder);
+    const { code, out, err } = await show();
+    expect([code, out, err]).toEqual([1, "", expect.stringMatching(said)]);
+    expect(shapeOf(folder)).toEqual(before);
+  });
+
+  test("refuses one of another user", async () => {
+    writeFileSync(fileOf(), "svc_op_theirs\n", { mode: 0o600 });
+    using _ = spyOn(process, "getuid").mockReturnValue(statSync(fileOf()).uid + 1);
+    const said = /operator-token belongs to another user .* Try: run the command as that user/;
+    expect(await show()).toEqual({ code: 1, out: "", err: expect.stringMatching(said) });
+  });
+
+  test.skipIf(!isRoot)("warns root of one that belongs to another user", async () => {
+    writeFileSync(fileOf(), "svc_op_theirs\n", { mode: 0o600 });
+    chownSync(fileOf(), 12_345, 12_345);
+    expect(await show()).toEqual({
+      code: 0,
+      out: "svc_op_theirs",
+      err: expect.stringMatching(/operator-token belongs to another user \(uid 12345\)/),
+    });
+  });
+});
 
 describe("postrider operator rotate-token", () => {
   test("replaces the token of a running server at once, and prints none", async () => {

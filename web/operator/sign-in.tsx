@@ -44,7 +44,12 @@ export function SignInPage({ why }: { why: NotIn }) {
           name="token"
           type="password"
           autocomplete="current-password"
-          hint="It is in the file operator-token of the server's data directory."
+          hint={
+            <>
+              <code>postrider operator token</code> prints it, on the server's machine. It is in the file{" "}
+              <code>operator-token</code> of the data directory.
+            </>
+          }
           required
         />
         <Refusal of={attempt} />
