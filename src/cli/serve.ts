@@ -1,6 +1,7 @@
 import { uptime } from "node:os";
 import { type App, createApp } from "../app.ts";
 import { type Config, loadConfig } from "../config.ts";
+import { operatorTokenIsIn } from "../data-dir.ts";
 import { pausable } from "../domain/pauses.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDatabaseClock } from "../lib/database-clock.ts";
@@ -44,6 +45,7 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     });
     const ended = new AbortController();
     void asked.then(() => ended.abort());
+    const isFirstStart = !operatorTokenIsIn(config.dataDir);
     const dataDir = await prepareData({ config, clock, log, io, isWatched: greets, signal: ended.signal });
     if (dataDir === null) return exitCode.ok;
     const { secrets, path: storeFolder } = dataDir;
@@ -51,7 +53,8 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir, ...(onTime && { onTime }) });
     const { url } = await app.start();
     running = app;
-    if (greets) io.out(welcome(url, config, io));
+    const shownOnce = isFirstStart && config.localMode ? secrets.operatorToken : null;
+    if (greets) io.out(welcome(url, config, shownOnce, io));
 
     const signal = await asked;
     log.write("info", "server.stopping", { signal });
@@ -104,7 +107,12 @@ function createServerLog({ logLevel, logFormat }: Config, greets: boolean, io: I
   };
 }
 
-function welcome(url: string, { localMode, dataDir, databaseUrl, paused }: Config, io: Io): string {
+function welcome(
+  url: string,
+  { localMode, dataDir, databaseUrl, paused }: Config,
+  operatorToken: string | null,
+  io: Io,
+): string {
   const style = createStyle(io);
   const mode = localMode
     ? "local: serves only this machine, may deliver to it"
@@ -115,6 +123,12 @@ function welcome(url: string, { localMode, dataDir, databaseUrl, paused }: Confi
       ["Mode", mode],
       ["Data", databaseUrl === null ? dataDir : addressOf(databaseUrl)],
       ["Interface", `${url}/docs`],
+      ...(operatorToken === null
+        ? []
+        : ([
+            ["Operator", `${url}/operator`],
+            ["Its token", `${operatorToken}, shown this once: later by postrider operator token`],
+          ] as const)),
       ...(paused.length > 0 ? [["Paused", `${paused.join(" and ")}, until postrider resume`] as const] : []),
       ["To stop", "Ctrl+C"],
     ],
