@@ -5,6 +5,7 @@ import type { Node } from "./nodes.ts";
 import { ownerLaneOf } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
 import { type Pool, statementTimeoutMs, type Transaction } from "./pool.ts";
+import { placesInQueue } from "./queue-places.ts";
 import type { UnderWay } from "./under-way.ts";
 
 /**
@@ -41,6 +42,9 @@ const retryMs = 1_000;
 /** Once more after so long: a statement that was on its way when its connection was lost may still have begun. */
 const lookAgainMs = statementTimeoutMs + 5_000;
 
+export const unownText = `update pending set owner = null from ${placesInQueue}
+  where pending.ctid = found.place and owner = $4::int`;
+
 export function createHoldings({
   pool,
   clock,
@@ -66,22 +70,24 @@ export function createHoldings({
   /** @returns whether there was any */
   async function unown(tx: Transaction, tenantKey: number, { slot, incarnation }: Node): Promise<boolean> {
     await tx.run("select 1 from lane where slot = $1::smallint for update", [ownerLaneOf({ slot })]);
-    const owned = await tx.run<{ eventSeq: number; key: number }>(
-      `select event_seq::float8 as "eventSeq", key::float8 as key from pending
+    for (let wasAny = false; ; wasAny = true) {
+      const owned = await tx.run<{ eventSeq: number; key: number }>(
+        `select event_seq::float8 as "eventSeq", key::float8 as key from pending
           where tenant_key = $1::bigint and owner = $2::int`,
-      [tenantKey, incarnation],
-    );
-    await lanes.underWay();
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    const lost = owned.filter(({ key }) => !held.has(key));
-    if (lost.length === 0) return false;
-    await tx.run(
-      `update pending set owner = null from unnest($3::bigint[], $4::bigint[]) as given (event_seq, key)
-          where tenant_key = $1::bigint and pending.event_seq = given.event_seq and pending.key = given.key
-            and owner = $2::int`,
-      [tenantKey, incarnation, arrayText(lost.map(({ eventSeq }) => eventSeq)), arrayText(lost.map(({ key }) => key))],
-    );
-    return true;
+        [tenantKey, incarnation],
+      );
+      await lanes.underWay();
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      const lost = owned.filter(({ key }) => !held.has(key));
+      if (lost.length === 0) return wasAny;
+      // A replay elsewhere may be writing one of them, which is then not found: so it is looked again.
+      await tx.run(unownText, [
+        tenantKey,
+        arrayText(lost.map(({ eventSeq }) => eventSeq)),
+        arrayText(lost.map(({ key }) => key)),
+        incarnation,
+      ]);
+    }
   }
 
   async function resolve(tenantKey: number): Promise<void> {

@@ -7,6 +7,7 @@ import { laneSlots } from "./event-schema.ts";
 import { count, hold, rareLane } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
+import { placesInQueue } from "./queue-places.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
 
 /** So long after its removal a node that died meanwhile may still have added to what waits for a webhook. */
@@ -24,6 +25,15 @@ interface Waiting {
   readonly replayKey: number | null;
 }
 
+/** Of records that are locked. */
+export const failText = `with ended as (
+    delete from pending using ${placesInQueue} where pending.ctid = found.place returning pending.*)
+  insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
+    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at)
+  select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
+    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint
+  from ended returning replay_key::float8 as "replayKey"`;
+
 /** What waits for webhooks that are gone. */
 export function removalVerbs({
   pool,
@@ -36,25 +46,14 @@ export function removalVerbs({
     const { tenantKey } = webhook;
     const { slot } = node();
     const { errorReason, errorCode, finishedAt } = giveUp(webhookRemoved, now);
-    const ended = await tx.run<{ replayKey: number | null }>(
-      `with ended as (
-         delete from pending using unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
-         where tenant_key = $1::bigint and pending.event_seq = given.event_seq and pending.key = given.key
-         returning pending.*)
-       insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-         attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at)
-       select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-         last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint
-       from ended returning replay_key::float8 as "replayKey"`,
-      [
-        tenantKey,
-        arrayText(records.map(({ eventSeq }) => eventSeq)),
-        arrayText(records.map(({ key }) => key)),
-        errorReason,
-        errorCode,
-        finishedAt,
-      ],
-    );
+    const ended = await tx.run<{ replayKey: number | null }>(failText, [
+      tenantKey,
+      arrayText(records.map(({ eventSeq }) => eventSeq)),
+      arrayText(records.map(({ key }) => key)),
+      errorReason,
+      errorCode,
+      finishedAt,
+    ]);
     await count(tx, node(), tenantKey, { pending: -ended.length, failed: ended.length });
     const runs = new Map<number, number>();
     for (const { replayKey } of ended) if (replayKey !== null) runs.set(replayKey, (runs.get(replayKey) ?? 0) + 1);

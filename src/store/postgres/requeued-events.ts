@@ -5,6 +5,7 @@ import type { Connection } from "./connection.ts";
 import { laneSlots } from "./event-schema.ts";
 import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
+import { placesInQueue } from "./queue-places.ts";
 import { countReplay } from "./replay-counts.ts";
 import { doubtWebhooks, noteUsed } from "./webhook-use.ts";
 import type { WriteTransaction } from "./writes.ts";
@@ -160,49 +161,54 @@ interface Run {
 
 type Place = Pick<FoundRecord, "eventSeq" | "key">;
 
-/** For `unnest($2::bigint[], $3::bigint[]) as found (event_seq, key)`, and the range of numbers that they lie in. */
-const placesOf = (tenantKey: number, records: readonly Place[]) => {
+/** For `unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)` of a tenant. */
+const placesOf = (tenantKey: number, records: readonly Place[]) => [
+  tenantKey,
+  arrayText(records.map(({ eventSeq }) => eventSeq)),
+  arrayText(records.map(({ key }) => key)),
+];
+
+/** In the history, and the range of numbers that they lie in: by it partitions are left out. */
+const endedPlacesOf = (tenantKey: number, records: readonly Place[]) => {
   const seqs = records.map(({ eventSeq }) => eventSeq);
   return [
-    tenantKey,
-    arrayText(seqs),
-    arrayText(records.map(({ key }) => key)),
+    ...placesOf(tenantKey, records),
     seqs.reduce((least, seq) => Math.min(least, seq)),
     seqs.reduce((most, seq) => Math.max(most, seq)),
   ];
 };
 
-const atPlaces = (table: string) => `${table}.tenant_key = $1::bigint and ${table}.event_seq = found.event_seq
-  and ${table}.key = found.key and ${table}.event_seq between $4::bigint and $5::bigint`;
+const removeText = `delete from delivery using unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
+  where delivery.tenant_key = $1::bigint and delivery.event_seq = given.event_seq and delivery.key = given.key
+    and delivery.event_seq between $4::bigint and $5::bigint`;
 
-const places = "unnest($2::bigint[], $3::bigint[]) as found (event_seq, key)";
+/** Of records that are locked. */
+export const overtakeText = `update pending set run = run + 1, attempts_in_run = 0, next_attempt_at = $4::bigint,
+    replay_key = $5::bigint
+  from ${placesInQueue} where pending.ctid = found.place`;
 
 /** Those that are in the queue: their next run begins now, and the attempt of the one before finds that it is late. */
 async function overtakeRuns({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
   if (records.length === 0) return;
-  await run(
-    `update pending set run = run + 1, attempts_in_run = 0, next_attempt_at = $6::bigint, replay_key = $7::bigint
-       from ${places} where ${atPlaces("pending")}`,
-    [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
-  );
+  await run(overtakeText, [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey]);
 }
 
 /** From the history back to the queue. */
 async function moveBack({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
   if (records.length === 0) return;
   await run(
-    `with moved as (delete from delivery using ${places} where ${atPlaces("delivery")} returning delivery.*)
+    `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
        last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code)
      select tenant_key, event_seq, key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
        last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code from moved`,
-    [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
+    [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
   );
 }
 
 async function remove({ run }: WriteTransaction, tenantKey: number, records: readonly Place[]): Promise<void> {
   if (records.length === 0) return;
-  await run(`delete from delivery using ${places} where ${atPlaces("delivery")}`, placesOf(tenantKey, records));
+  await run(removeText, endedPlacesOf(tenantKey, records));
 }
 
 /** New ones. Attempts of an earlier record for the same URL, removed and registered again, go on counting. */

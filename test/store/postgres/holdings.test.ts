@@ -13,7 +13,8 @@ describeWithPostgres("what a node owns and does not know of", () => {
 
   /** A store behind a proxy that can cut its connections. */
   async function setUp() {
-    const proxy = await createCuttingProxy(await postgres.migrated());
+    const url = await postgres.migrated();
+    const proxy = await createCuttingProxy(url);
     postgres.cleanUpFirst(proxy.close);
     const { promise: isUnowned, resolve: tell } = Promise.withResolvers<void>();
     const open = () => openPostgresStore({ url: proxy.url, durability: "waived", clock: world.clock });
@@ -27,7 +28,7 @@ describeWithPostgres("what a node owns and does not know of", () => {
     });
     postgres.cleanUpFirst(world.end);
     const tenant = await world.tenant({ urls: [a] });
-    return { proxy, world, tenant, isUnowned };
+    return { url, proxy, world, tenant, isUnowned };
   }
 
   test("is nobody's again, and looked for: a claim whose answer was lost", async () => {
@@ -44,6 +45,42 @@ describeWithPostgres("what a node owns and does not know of", () => {
     // What it does hold stays its own.
     expect(await world.claim(tenant)).toEqual([]);
     expect(await world.settle(held, "delivered")).toMatchObject({ kind: "settled" });
+  });
+
+  test("is nobody's again, also when a replay elsewhere is just writing it", async () => {
+    const { url, proxy, world, tenant, isUnowned } = await setUp();
+    await world.accept(tenant);
+    const [webhook] = await world.store.webhooks(tenant.key);
+    const others = postgres.pool(url);
+    const written = Promise.withResolvers<void>();
+    const isHeldBack = Promise.withResolvers<void>();
+    const compared = Promise.withResolvers<void>();
+    const holdingBack = others.transact(async (tx) => {
+      await tx.run("select 1 from lane for share");
+      isHeldBack.resolve();
+      await written.promise;
+    });
+    await isHeldBack.promise;
+    void proxy.cutNext("answer", a);
+    const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };
+    await expect(world.store.claim(ref, world.clock.now(), 10)).rejects.toBeInstanceOf(OutcomeUnknown);
+    const replay = others.transact(async (tx) => {
+      await tx.run("update pending set run = run + 1");
+      written.resolve();
+      await compared.promise;
+    });
+    await holdingBack;
+    const waitingText = `select 1 from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like 'update pending set owner = null%'`;
+    const watcher = postgres.pool(url, { size: 1 });
+    await until(
+      () => watcher.read(waitingText),
+      (rows) => rows.length === 1,
+    );
+    compared.resolve();
+    await replay;
+    await isUnowned;
+    expect(await world.claim(tenant)).toHaveLength(1);
   });
 
   test("is nobody's again: what it could not give back", async () => {
