@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
+import type { DeliveryRef, DueDelivery } from "../../domain/delivery.ts";
 import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { encodeEventId } from "../../lib/id.ts";
@@ -9,6 +9,7 @@ import type { HotPaths } from "./hot-paths.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
 import { ownerLaneOf, ownerText } from "./ownership.ts";
 import { arrayText } from "./parameters.ts";
+import type { Value } from "./pool.ts";
 
 /**
  * One seek for each webhook that has anything waiting: the first of the partial index, then the first of the next webhook.
@@ -96,13 +97,26 @@ export const nextDueText = `select next_attempt_at::float8 as at from pending
         and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)
   order by webhook_key, next_attempt_at limit 1`;
 
-/** Each is looked up, and then found by its place: see `settleText`. */
+const released = "unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)";
+const isReleased =
+  "record.tenant_key = given.tenant_key and record.event_seq = given.event_seq and record.key = given.key";
+
+/** Each is looked up, and then found by its place: see `settleText`. What somebody writes at this moment is not. */
 export const releaseText = `update pending set owner = null
-  from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)
-  cross join lateral (
-    select record.ctid as place from pending record
-    where record.tenant_key = given.tenant_key and record.event_seq = given.event_seq and record.key = given.key offset 0) found
-  where pending.ctid = found.place and owner = $1::int`;
+  from ${released} cross join lateral (select record.ctid as place from pending record where ${isReleased} offset 0) found
+  where pending.ctid = found.place and owner = $1::int
+  returning pending.key::float8 as key`;
+
+/** Waits for whoever writes them. */
+export const lockReleasedText = `select 1 from ${released}
+  cross join lateral (select 1 from pending record where ${isReleased} and owner = $1::int for update) found`;
+
+const releaseValues = (incarnation: number, deliveries: readonly DeliveryRef[]): Value[] => [
+  incarnation,
+  arrayText(deliveries.map(({ tenantKey }) => tenantKey)),
+  arrayText(deliveries.map(({ eventSeq }) => eventSeq)),
+  arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
+];
 
 interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId" | "replayGroupId"> {
   readonly tier: Tier;
@@ -150,12 +164,16 @@ export function queueVerbs(
       if (deliveries.length === 0) return;
       holdings.end(deliveries);
       try {
-        await pool.write(releaseText, [
-          node().incarnation,
-          arrayText(deliveries.map(({ tenantKey }) => tenantKey)),
-          arrayText(deliveries.map(({ eventSeq }) => eventSeq)),
-          arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
-        ]);
+        const { incarnation } = node();
+        const found = await pool.write<{ key: number }>(releaseText, releaseValues(incarnation, deliveries));
+        if (found.length === deliveries.length) return;
+        const keys = new Set(found.map(({ key }) => key));
+        const rest = deliveries.filter(({ deliveryKey }) => !keys.has(deliveryKey));
+        // Gone, or being written by a replay, after which they are still this node's.
+        await pool.transact(async (tx) => {
+          await tx.run(lockReleasedText, releaseValues(incarnation, rest));
+          await tx.run(releaseText, releaseValues(incarnation, rest));
+        });
       } catch (error) {
         // Not to be tried again by whoever asked: by then one of them may be claimed anew, and in flight.
         if (!(error instanceof OutcomeUnknown || error instanceof DomainError)) throw error;

@@ -5,6 +5,7 @@ import { until } from "../../support/api-server.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { createCuttingProxy } from "../../support/postgres-proxy.ts";
 import { createWorld } from "../../support/store-factory.ts";
+import { whenWaiting } from "./event-lane.ts";
 
 const a = "https://a.example/hook";
 
@@ -70,16 +71,28 @@ describeWithPostgres("what a node owns and does not know of", () => {
       await compared.promise;
     });
     await holdingBack;
-    const waitingText = `select 1 from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock' and query like 'update pending set owner = null%'`;
-    const watcher = postgres.pool(url, { size: 1 });
-    await until(
-      () => watcher.read(waitingText),
-      (rows) => rows.length === 1,
-    );
+    await whenWaiting(postgres.pool(url, { size: 1 }), 1, "update pending set owner = null");
     compared.resolve();
     await replay;
     await isUnowned;
+    expect(await world.claim(tenant)).toHaveLength(1);
+  });
+
+  test("is nobody's again: what it gives back while a replay is just writing it", async () => {
+    const { url, world, tenant } = await setUp();
+    const delivery = await world.delivery(tenant);
+    const written = Promise.withResolvers<void>();
+    const mayEnd = Promise.withResolvers<void>();
+    const replay = postgres.pool(url).transact(async (tx) => {
+      await tx.run("update pending set run = run + 1");
+      written.resolve();
+      await mayEnd.promise;
+    });
+    await written.promise;
+    const released = world.store.release([delivery]);
+    await whenWaiting(postgres.pool(url, { size: 1 }), 1, "update pending set owner = null");
+    mayEnd.resolve();
+    await Promise.all([replay, released]);
     expect(await world.claim(tenant)).toHaveLength(1);
   });
 

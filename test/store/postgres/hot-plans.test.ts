@@ -8,6 +8,7 @@ import {
   claimText,
   discoverRangeText,
   discoverText,
+  lockReleasedText,
   nextDueText,
   releaseText,
 } from "../../../src/store/postgres/queue.ts";
@@ -90,6 +91,7 @@ describeWithPostgres("the plan of a statement that is hot, or has a list of keys
     ["discover", discoverText, ["pending_due_of_webhook", "tenant_pkey", "webhook"]],
     ["discover what fell due", discoverRangeText, ["pending_due", "tenant_pkey", "webhook"]],
     ["release", releaseText, ["pending_by_tenant"]],
+    ["wait for who writes what is released", lockReleasedText, ["pending_by_tenant"]],
     ["unown", unownText, ["pending_by_tenant"]],
     ["overtake runs", overtakeText, ["pending_by_tenant"]],
     ["end what waits for a removed webhook", failText, ["pending_by_tenant"]],
