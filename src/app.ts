@@ -157,7 +157,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const metrics = createMetrics({
     isPaused: pauses.isPaused,
     queueDepth: () => store.queueDepth(),
-    now: () => clock.now(),
+    clock,
     openStreams: () => hub.openStreams,
     inFlight: () => dispatcher.inFlight,
     disk: () => ({ freeBytes: machine.disk.freeBytes(), floorBytes: config.minFreeDiskBytes }),

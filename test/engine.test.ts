@@ -8,6 +8,7 @@ import type { Store } from "../src/store/store.ts";
 import { createHub } from "../src/stream/hub.ts";
 import { dueDelivery, signerMaterial } from "./support/due-delivery.ts";
 import { createFakeClock } from "./support/fake-clock.ts";
+import { metricSources } from "./support/metric-sources.ts";
 
 const log = { enabled: () => false, write() {} };
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -43,19 +44,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     clock,
     log,
     hub: createHub({ clock, log, messages: createMemoryLog(clock) }),
-    metrics: createMetrics({
-      queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
-      now: clock.now,
-      openStreams: () => 0,
-      isPaused: () => false,
-      inFlight: () => 0,
-      disk: () => ({ freeBytes: 0, floorBytes: 0 }),
-      storage: () => ({ databaseBytes: 0, logBytes: 0 }),
-      oldestSnapshotSeconds: () => 0,
-      descriptors: () => null,
-      nodeName: "a test",
-      lease: () => alone,
-    }),
+    metrics: createMetrics(metricSources()),
     signers: { materialFor: () => material, forget() {}, forgetAll() {} },
     sender: {
       async send({ delivery }) {

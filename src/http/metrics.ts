@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { DomainError } from "../domain/errors.ts";
 import type { FailureCode, NoResponseCause } from "../domain/failure.ts";
 import { type Pausable, pausable } from "../domain/pauses.ts";
+import type { Clock } from "../lib/clock.ts";
 import type { Descriptors } from "../lib/descriptors.ts";
 import { type StorageErrorClass, storageErrorClasses } from "../maintenance/storage-watch.ts";
 import type { NodeLease } from "../store/node-lease.ts";
@@ -12,7 +13,7 @@ import { refusalCodes } from "./refusal-codes.ts";
 export interface MetricSources {
   isPaused(what: Pausable): boolean;
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
-  now(): number;
+  clock: Clock;
   openStreams(): number;
   inFlight(): number;
   disk(): { freeBytes: number; floorBytes: number };
@@ -225,10 +226,10 @@ export function createMetrics(sources: MetricSources) {
     answered: ({ method, path }: ErasedEndpoint, status: number) => requests.inc({ method, route: path, status }),
     connected: (reused: boolean) => connections.inc({ connection: reused ? "reused" : "new" }),
     async text(): Promise<string> {
-      const depth = await sources.queueDepth().catch(unlessUnavailable);
+      const depth = await queueDepthInTime(sources);
       if (depth) {
         pending.set(depth.pending);
-        oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.now() - depth.oldestDueAt) / 1000));
+        oldest.set(depth.oldestDueAt === null ? 0 : Math.max(0, (sources.clock.now() - depth.oldestDueAt) / 1000));
       }
       inFlight.set(sources.inFlight());
       for (const what of pausable) paused.set({ what }, sources.isPaused(what) ? 1 : 0);
@@ -257,7 +258,22 @@ export function createMetrics(sources: MetricSources) {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
+/** Whoever collects metrics waits ten seconds, and a database that stands still is found out about later. */
+const queueDepthTimeoutMs = 2_000;
+
 /** While the database is away, what it would have to say stays as it was, and all else is told: it says what is wrong. */
+async function queueDepthInTime({ clock, queueDepth }: MetricSources) {
+  let cancel = () => {};
+  const late = new Promise<null>((resolve) => {
+    cancel = clock.after(queueDepthTimeoutMs, () => resolve(null));
+  });
+  try {
+    return await Promise.race([queueDepth().catch(unlessUnavailable), late]);
+  } finally {
+    cancel();
+  }
+}
+
 function unlessUnavailable(error: unknown): null {
   if (error instanceof DomainError && error.kind === "unavailable") return null;
   throw error;

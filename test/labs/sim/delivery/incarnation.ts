@@ -22,6 +22,7 @@ import type { Store } from "../../../../src/store/store.ts";
 import { createHub, type Hub } from "../../../../src/stream/hub.ts";
 import { webhookRoutes } from "../../../../src/webhooks/routes.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
+import { metricSources } from "../../../support/metric-sources.ts";
 import { createLife, type LifeDeps, never } from "../../../support/mortal.ts";
 import type { Disk } from "./disk.ts";
 import type { Network } from "./network.ts";
@@ -53,19 +54,7 @@ export interface Watch {
 }
 
 /** Nobody reads the metrics of a history, so all share one set. */
-const metrics = createMetrics({
-  queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
-  now: () => 0,
-  openStreams: () => 0,
-  isPaused: () => false,
-  inFlight: () => 0,
-  disk: () => ({ freeBytes: 0, floorBytes: 0 }),
-  storage: () => ({ databaseBytes: 0, logBytes: 0 }),
-  oldestSnapshotSeconds: () => 0,
-  descriptors: () => null,
-  nodeName: "a test",
-  lease: () => alone,
-});
+const metrics = createMetrics(metricSources());
 
 const anyUrl = {
   checkUrl: (input: string) => ({ ok: true, url: new URL(input) }) as const,

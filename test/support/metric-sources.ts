@@ -1,0 +1,19 @@
+import type { MetricSources } from "../../src/http/metrics.ts";
+import { alone } from "../../src/store/node-lease.ts";
+import { createFakeClock } from "./fake-clock.ts";
+
+/** What the metrics of a server say that does nothing. */
+export const metricSources = (given: Partial<MetricSources> = {}): MetricSources => ({
+  clock: createFakeClock(),
+  queueDepth: async () => ({ pending: 0, oldestDueAt: null }),
+  openStreams: () => 0,
+  isPaused: () => false,
+  inFlight: () => 0,
+  disk: () => ({ freeBytes: 0, floorBytes: 0 }),
+  storage: () => ({ databaseBytes: 0, logBytes: 0 }),
+  oldestSnapshotSeconds: () => 0,
+  descriptors: () => null,
+  nodeName: "a test",
+  lease: () => alone,
+  ...given,
+});
