@@ -28,8 +28,14 @@ async function signIn(page: Page, token = server.operatorToken()): Promise<void>
 async function openSignedIn(size: Look["size"], provoked?: readonly RegExp[]): Promise<Page> {
   const page = await open(size, provoked);
   await signIn(page);
-  await seeHeading(page, "Servers");
+  await seeServers(page);
   return page;
+}
+
+/** With what they are asked for first answered: a refusal would end the session that a test is about. */
+async function seeServers(page: Page): Promise<void> {
+  await seeHeading(page, "Servers");
+  await seeText(page, "This server is alone");
 }
 
 /** The list is asked for each 3 s; nobody waits for that here. */
@@ -104,7 +110,7 @@ describe.skipIf(noBrowser !== null)("the operator's page", () => {
     await seeText(page, ended);
     await browser.inspect(page, "operator-ended");
     await signIn(page);
-    await seeHeading(page, "Servers");
+    await seeServers(page);
     await page.context().clearCookies();
     await page.reload();
     await seeText(page, ended);
