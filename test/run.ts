@@ -73,7 +73,7 @@ const racedHistories = 20;
 const simulations = 2;
 /** Processes side by side on two cores: much of a test is waiting, for a fifth of the time in all. */
 const workers = 3;
-/** And of tests that run servers, or a browser, beside themselves: they leave half of the processor idle when alone. */
+/** And of tests that kill servers of their own: they leave half of the processor idle when alone. */
 const besideEachOther = ["--parallel=2"];
 
 const clean: Outcome = { told: [], passed: 0, failed: 0, skipped: [] };
@@ -131,7 +131,7 @@ async function runInTurn(): Promise<Outcome[]> {
       runTests([crashTests], { env: { [executableVariable]: executable }, options: besideEachOther }),
     ),
   );
-  outcomes.push(await stage("browser", () => runTests([browserTests], { options: besideEachOther })));
+  outcomes.push(await stage("browser", () => runTests([browserTests], { options: [`--parallel=${workers}`] })));
   return outcomes;
 }
 
