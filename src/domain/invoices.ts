@@ -22,13 +22,21 @@ export interface UpgradeOrder extends Order {
   readonly login: NewLogin | null;
 }
 
-/** An upgrade is about to be charged. Null when another one is, or the account is being deleted. */
+/**
+ * Invoices are drawn up before the books are locked. These are the keys of the stored ones that have a day of it: then it
+ * was drawn up too early, and has to be drawn up again.
+ */
+export type Overlapping = readonly number[];
+
+/** An upgrade is about to be charged. Null when another one is, a day of it is invoiced, or the account is being deleted. */
 export function orderUpgrade(
   { account, charges }: OpenBooks,
   { invoice, charge, tier, login }: UpgradeOrder,
+  overlapping: Overlapping,
   now: number,
 ): BooksChange | null {
   if (account.state !== "active" || charges.some(({ kind }) => kind === "upgrade")) return null;
+  if (overlapping.length > 0) return null;
   return {
     account: { creditKobo: account.creditKobo - invoice.creditUsedKobo },
     addsInvoice: { ...charged(invoice, now), targetTier: tier, login },
@@ -38,15 +46,17 @@ export function orderUpgrade(
 
 /**
  * A month has ended: its invoice, or none, and the next month's end. What the last one did not charge, the next one does.
- * Null when the account is being deleted, or this end of a month has been dealt with.
+ * Null when the account is being deleted, a day of the invoice is in another one, or this end of a month has been dealt with.
  */
 export function endMonth(
   { account }: Pick<OpenBooks, "account">,
   invoice: NewInvoice | null,
+  overlapping: Overlapping,
   nextInvoiceAt: number,
   now: number,
 ): BooksChange | null {
   if (account.state !== "active" || nextInvoiceAt <= (account.nextInvoiceAt ?? 0)) return null;
+  if (overlapping.length > 0) return null;
   if (!invoice) return { account: { nextInvoiceAt } };
   return {
     account: { nextInvoiceAt, creditKobo: account.creditKobo - invoice.creditUsedKobo },
@@ -54,10 +64,19 @@ export function endMonth(
   };
 }
 
-/** The last charge of a deleted account stands in place of whatever is still open. Null when there was one already. */
-export function settleUp({ account, invoices }: OpenBooks, order: Order | null, now: number): BooksChange | null {
+/**
+ * The last charge of a deleted account stands in place of whatever is still open. Null when there was one already, or a day
+ * of it was paid meanwhile.
+ */
+export function settleUp(
+  { account, invoices }: OpenBooks,
+  order: Order | null,
+  overlapping: Overlapping,
+  now: number,
+): BooksChange | null {
   if (account.state !== "closing" || account.nextInvoiceAt === null) return null;
   const voided = voidInvoices(account, invoices);
+  if (overlapping.some((key) => !voided.freesDaysOf.includes(key))) return null;
   const creditKobo = voided.account.creditKobo - (order?.invoice.creditUsedKobo ?? 0);
   return {
     ...voided,

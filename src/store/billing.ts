@@ -90,17 +90,23 @@ export interface BillingVerbs {
   /** Closes an open verification: an upgrade goes back to the plan in force. Null when it was not open. */
   giveUpVerification(verificationKey: number, now: number): Promise<Tenant | null>;
 
-  /** Records an upgrade that is about to be charged. Null when another charge of the account is open, or the reference is known. */
+  /**
+   * Records an upgrade that is about to be charged. Null when another charge of the account is open, a day of its invoice is
+   * in another one, or the reference is known.
+   */
   prepareUpgrade(
     accountKey: number,
     order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
     now: number,
   ): Promise<Charge | null>;
-  /** Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. */
+  /**
+   * Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. Does
+   * nothing when a day of it is in another invoice.
+   */
   endMonth(accountKey: number, invoice: NewInvoice | null, nextInvoiceAt: number, now: number): Promise<void>;
   /**
    * Issues the last invoice of a deleted account with its only charge, or none, in place of whatever is still open. Does
-   * nothing when the reference is known.
+   * nothing when the reference is known, or a day of it has been paid.
    */
   settleUp(
     accountKey: number,

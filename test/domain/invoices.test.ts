@@ -30,7 +30,7 @@ describe("an upgrade that is about to be charged", () => {
 
   test("is stored with its charge, and uses up credit", () => {
     const login = { email: "ada@example.com", passwordHash: "hash" };
-    expect(orderUpgrade(openBooks(), { ...order, login }, now)).toEqual({
+    expect(orderUpgrade(openBooks(), { ...order, login }, [], now)).toEqual({
       account: { creditKobo: 4_000 },
       addsInvoice: { ...order.invoice, ...stored, attempts: 1, nextAttemptAt: null, targetTier: "business", login },
       addsCharge: { ...charge, ...open, kind: "upgrade", invoiceKey: "added" },
@@ -44,31 +44,39 @@ describe("an upgrade that is about to be charged", () => {
     ["the account is being deleted", false, { account: { state: "closing" } }],
     ["its books are closed", false, { account: { state: "closed" } }],
   ])("is stored while %s: %p", (_, isStored, given) => {
-    expect(orderUpgrade(openBooks(given), order, now) !== null).toBe(isStored);
+    expect(orderUpgrade(openBooks(given), order, [], now) !== null).toBe(isStored);
+  });
+
+  test("is not when a day of it has been invoiced since it was drawn up", () => {
+    expect(orderUpgrade(openBooks(), order, [7], now)).toBeNull();
   });
 });
 
 describe("a month's end", () => {
   test("is invoiced, charged as soon as may be, and followed by the next one", () => {
-    expect(endMonth(openBooks(), invoice("subscription"), 99_000, now)).toEqual({
+    expect(endMonth(openBooks(), invoice("subscription"), [], 99_000, now)).toEqual({
       account: { nextInvoiceAt: 99_000, creditKobo: 4_000 },
       addsInvoice: { ...invoice("subscription"), ...stored, attempts: 0, nextAttemptAt: now },
     });
   });
 
   test("with too little to charge waits for the next one", () => {
-    expect(endMonth(openBooks(), null, 99_000, now)).toEqual({ account: { nextInvoiceAt: 99_000 } });
+    expect(endMonth(openBooks(), null, [], 99_000, now)).toEqual({ account: { nextInvoiceAt: 99_000 } });
   });
 
   test("that was dealt with is not dealt with again", () => {
     const books = openBooks({ account: { nextInvoiceAt: 99_000 } });
-    expect(endMonth(books, invoice("subscription"), 99_000, now)).toBeNull();
-    expect(endMonth(books, null, 98_000, now)).toBeNull();
-    expect(endMonth(books, null, 99_001, now)).toEqual({ account: { nextInvoiceAt: 99_001 } });
+    expect(endMonth(books, invoice("subscription"), [], 99_000, now)).toBeNull();
+    expect(endMonth(books, null, [], 98_000, now)).toBeNull();
+    expect(endMonth(books, null, [], 99_001, now)).toEqual({ account: { nextInvoiceAt: 99_001 } });
+  });
+
+  test("is not invoiced as long as a day of it has been invoiced since it was drawn up", () => {
+    expect(endMonth(openBooks(), invoice("subscription"), [7], 99_000, now)).toBeNull();
   });
 
   test.each(["closing", "closed"] as const)("of an account that is %s is none", (state) => {
-    expect(endMonth(openBooks({ account: { state } }), invoice("subscription"), 99_000, now)).toBeNull();
+    expect(endMonth(openBooks({ account: { state } }), invoice("subscription"), [], 99_000, now)).toBeNull();
   });
 });
 
@@ -134,13 +142,20 @@ describe("an account whose tenant was deleted", () => {
       ],
       freesDaysOf: [4, 5],
     };
-    expect(settleUp(books, { invoice: invoice("closing"), charge }, now)).toEqual({
+    expect(settleUp(books, { invoice: invoice("closing"), charge }, [], now)).toEqual({
       ...voids,
       account: { nextInvoiceAt: null, creditKobo: 4_730 },
       addsInvoice: { ...invoice("closing"), ...stored, attempts: 1, nextAttemptAt: null },
       addsCharge: { ...charge, ...open, kind: "closing", invoiceKey: "added" },
     });
-    expect(settleUp(books, null, now)).toEqual({ ...voids, account: { nextInvoiceAt: null, creditKobo: 5_730 } });
+    expect(settleUp(books, null, [], now)).toEqual({ ...voids, account: { nextInvoiceAt: null, creditKobo: 5_730 } });
+  });
+
+  test("may take the days of what is open, and not those of what was paid meanwhile", () => {
+    const books = openBooks({ account: closing, invoices: [openInvoice({ key: 4 })] });
+    const order = { invoice: invoice("closing"), charge };
+    expect(settleUp(books, order, [4], now)).not.toBeNull();
+    expect(settleUp(books, order, [4, 3], now)).toBeNull();
   });
 
   test.each<[string, Partial<BillingAccount>]>([
@@ -148,7 +163,7 @@ describe("an account whose tenant was deleted", () => {
     ["it has settled up", { ...closing, nextInvoiceAt: null }],
     ["its books are closed", { state: "closed", nextInvoiceAt: 5 }],
   ])("does not settle up when %s", (_, account) => {
-    expect(settleUp(openBooks({ account }), { invoice: invoice("closing"), charge }, now)).toBeNull();
+    expect(settleUp(openBooks({ account }), { invoice: invoice("closing"), charge }, [], now)).toBeNull();
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm";
-import type { Charge } from "../../domain/books.ts";
+import type { Charge, NewInvoice } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
@@ -8,6 +8,7 @@ import { chargeOf, required } from "./billing-rows.ts";
 import * as t from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
 import { type LoadedBooks, loadBooks, lockCharge, writeBooks, writeCharge } from "./open-books.ts";
+import { arrayText } from "./parameters.ts";
 import { forgetSandboxCustomer } from "./sandbox-books.ts";
 import type { WriteTransaction } from "./writes.ts";
 
@@ -36,6 +37,17 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
     return reference === undefined ? null : chargeOf(file.tx, reference);
   }
 
+  /** Keys of the invoices that have a day of it. */
+  async function overlapping({ tx, account }: LoadedBooks, invoice?: NewInvoice | null): Promise<number[]> {
+    if (!invoice) return [];
+    const rows = await tx.run<{ key: number }>(
+      `select distinct invoice_key::float8 as key from invoice_day
+        where account_key = $1::bigint and day = any($2::int[])`,
+      [account.key, arrayText(invoice.days.map(({ day }) => day))],
+    );
+    return rows.map(({ key }) => key);
+  }
+
   const requiredCharge = async (tx: WriteTransaction, reference: string): Promise<Charge> =>
     required(await lockCharge(tx, reference), "The charge");
 
@@ -48,19 +60,19 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
     prepareUpgrade: (accountKey, order, now) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        return addedBy(file, orderUpgrade(file, order, now), now);
+        return addedBy(file, orderUpgrade(file, order, await overlapping(file, order.invoice), now), now);
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        await writeBooks(file, endMonth(file, invoice, nextInvoiceAt, now), now);
+        await writeBooks(file, endMonth(file, invoice, await overlapping(file, invoice), nextInvoiceAt, now), now);
       }),
 
     settleUp: (accountKey, order, now) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        await addedBy(file, settleUp(file, order, now), now);
+        await addedBy(file, settleUp(file, order, await overlapping(file, order?.invoice), now), now);
       }),
 
     prepareAttempt: (invoiceKey, charge, now) =>

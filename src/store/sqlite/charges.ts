@@ -1,4 +1,4 @@
-import type { Charge } from "../../domain/books.ts";
+import type { Charge, NewInvoice } from "../../domain/books.ts";
 import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
@@ -42,23 +42,31 @@ export function chargeVerbs({ client, writer, billing, books }: Connection): Ver
     return reference === undefined ? null : billing.requiredCharge(reference);
   }
 
+  const withDays = client.prepare<{ key: number }, [number, string]>(
+    `select distinct invoice_key as key from invoice_day
+      where account_key = ?1 and day in (select value from json_each(?2))`,
+  );
+  /** Keys of the invoices that have a day of it. */
+  const overlapping = ({ account }: LoadedBooks, invoice?: NewInvoice | null): number[] =>
+    invoice ? withDays.all(account.key, JSON.stringify(invoice.days.map(({ day }) => day))).map(({ key }) => key) : [];
+
   return {
     prepareUpgrade: (accountKey, order, now) =>
       writer.submit<Charge | null>((tx) => {
         const file = books.load(tx, accountKey);
-        return addedBy(file, orderUpgrade(file, order, now), now);
+        return addedBy(file, orderUpgrade(file, order, overlapping(file, order.invoice), now), now);
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>
       writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
-        books.write(file, endMonth(file, invoice, nextInvoiceAt, now), now);
+        books.write(file, endMonth(file, invoice, overlapping(file, invoice), nextInvoiceAt, now), now);
       }),
 
     settleUp: (accountKey, order, now) =>
       writer.submit<void>((tx) => {
         const file = books.load(tx, accountKey);
-        addedBy(file, settleUp(file, order, now), now);
+        addedBy(file, settleUp(file, order, overlapping(file, order?.invoice), now), now);
       }),
 
     prepareAttempt: (invoiceKey, charge, now) =>

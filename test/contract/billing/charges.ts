@@ -71,8 +71,7 @@ export function chargesContract(backend: StoreBackend): void {
         const { accountKey } = await verified();
         await world.store.endMonth(accountKey, newInvoice("subscription", [1, 2]), monthEnd + 1, now());
         const before = await books(accountKey);
-        const again = world.store.endMonth(accountKey, newInvoice("subscription", [2, 3]), monthEnd + 2, now());
-        await expect(again).rejects.toThrow(/unique constraint/i);
+        await world.store.endMonth(accountKey, newInvoice("subscription", [2, 3]), monthEnd + 2, now());
         expect(await books(accountKey)).toEqual(before);
       });
 
