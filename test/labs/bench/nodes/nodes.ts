@@ -178,14 +178,18 @@ async function measureRatio(
 }
 
 async function measureLatency(site: Site, loaded: Loaded): Promise<NonNullable<Results["latency"]>> {
-  const found: NonNullable<Results["latency"]> = { limited: [], free: [] };
+  const found: NonNullable<Results["latency"]> = { free: [], limited: [] };
   const pace = (startUs: number) => atRate(quietRate, startUs);
-  for (let round = 1; round <= site.options.rounds; round++) {
-    site.groups.nodes[0]?.limitCores(site.options.cores);
-    found.limited.push(await run(site, `${quietRate}/s, round ${round}`, loaded, { pace }));
-    site.groups.nodes[0]?.limitCores(null);
-    found.free.push(await run(site, "  with no limit", loaded, { pace }));
+  const { rounds, cores } = site.options;
+  const [group] = site.groups.nodes;
+  for (let round = 1; round <= rounds; round++) {
+    found.free.push(await run(site, `${quietRate}/s, round ${round}`, loaded, { pace }));
   }
+  group?.limitCores(cores);
+  for (let round = 1; round <= rounds; round++) {
+    found.limited.push(await run(site, `  of ${cores} cores, ${round}`, loaded, { pace }));
+  }
+  group?.limitCores(null);
   return found;
 }
 

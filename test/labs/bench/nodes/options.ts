@@ -30,7 +30,7 @@ more machines would. Needs root, or a control group that this user may divide.
   --only LIST           of ${measures.join(",")}; default: ${measures.filter((name) => name !== "horizon").join(",")}
                           ratio    1, 2 and 3 nodes at full speed, and the database's processor time for an event
                           sqlite   a node and its database beside a node on SQLite, with as much processor time
-                          latency  one node at 200 events a second
+                          latency  one node at 200 events a second, first with no limit
                           horizon  a transaction that is held open at 800 events a second
   --rounds 3            times that each is measured, in turn; the median counts
   --seconds 10          measured seconds of a run

@@ -7,7 +7,8 @@ export interface Results {
   /** Of one node, of two, of three. */
   ratio?: readonly MeasuredRun[][];
   sqlite?: { sqlite: Run[]; postgres: Run[] };
-  latency?: { limited: Run[]; free: Run[] };
+  /** With no limit on the node, and with that of the ratio: it is most of what that can do. */
+  latency?: { free: Run[]; limited: Run[] };
   horizon?: Horizon;
 }
 
@@ -56,8 +57,10 @@ export function judge(results: Results): Bar[] {
   });
   if (sqlite) atLeast("PostgreSQL beside SQLite", ratioOf(sqlite.postgres, sqlite.sqlite), minOfSqlite);
   if (latency) {
-    const p99 = median(latency.limited.map(({ endToEndP99Ms }) => endToEndP99Ms));
-    bars.push(bar("end to end p99 at 200/s", p99 < maxLatencyMs, ms(p99), `under ${maxLatencyMs} ms`));
+    const p99 = median(latency.free.map(({ endToEndP99Ms }) => endToEndP99Ms));
+    bars.push(
+      bar("end to end p99 at 200/s, one node with no limit", p99 < maxLatencyMs, ms(p99), `under ${maxLatencyMs} ms`),
+    );
   }
   if (horizon) {
     const { before, pinned, namedSeconds, heldSeconds } = horizon;
