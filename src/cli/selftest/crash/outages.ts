@@ -13,9 +13,10 @@ const noticedByMs = 30_000;
 
 /** Work that goes on by itself when the database is back. */
 const interrupted: ReadonlySet<unknown> = new Set(["delivery.load_failed", "delivery.broken", "replay.not_queued"]);
+const lostOutcome = "The connection to the database ended before it answered, so it is not known whether it wrote";
 const reasons: ReadonlySet<unknown> = new Set([
   "The database does not answer at the moment; retry later.",
-  "The connection to the database ended before it answered, so it is not known whether it wrote",
+  lostOutcome,
 ]);
 
 export function createOutages(clock: Clock): Outages {
@@ -32,6 +33,8 @@ export function createOutages(clock: Clock): Outages {
     isExpected(line) {
       if (underWay === 0 && clock.monotonicMs() - lastEndedAt > noticedByMs) return false;
       const { event, error } = JSON.parse(line) as Record<string, unknown>;
+      // Its client is told 500, as it is neither stored nor refused: the ledger has it as a request without an answer.
+      if (event === "request.failed") return String(error).includes(lostOutcome);
       return interrupted.has(event) && reasons.has(error);
     },
   };
