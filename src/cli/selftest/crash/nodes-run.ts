@@ -7,7 +7,7 @@ import { createRandom, fork } from "../../../lib/random.ts";
 import { logIn, outage } from "../rig/account.ts";
 import { countEnded } from "../rig/audit.ts";
 import type { Trial } from "../rig/conduct.ts";
-import { statusIn } from "../rig/http-message.ts";
+import { type Message, statusIn } from "../rig/http-message.ts";
 import { createFaults, createLedger, noteFault } from "../rig/ledger.ts";
 import { startSwitchboard } from "../rig/switchboard.ts";
 import { addRound, createNodesFigures, type NodesFigures } from "./figures.ts";
@@ -21,6 +21,9 @@ import { type CrashProgress, crashSettings } from "./run.ts";
 import type { SharedDatabase } from "./shared-database.ts";
 
 /** What is done to nodes; the report prints it beside the figures. */
+/** When its connection to the database was lost while that had the statement. */
+const unknownOutcome = 500;
+
 export const nodesSettings = {
   ...crashSettings,
   /** Then all must go on and end, which takes a lease and more. */
@@ -101,7 +104,9 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     const { operatorToken } = nodes;
     const beginning = { api: apiOf(first), port: first.port ?? 0, operatorToken, ledger, switchboard, random, window };
     // Whether it was stored is judged at the end.
-    return openRound({ ...beginning, isOutage: (answer) => statusIn(answer) === outage });
+    const isOutage = (answer: Message) =>
+      statusIn(answer) === outage || (statusIn(answer) === unknownOutcome && outages.isNoticed());
+    return openRound({ ...beginning, isOutage });
   }
 
   /** Each cycle is a mishap; they overlap. The last one is a death that is timed. */

@@ -4,6 +4,8 @@ import type { Clock } from "../../../lib/clock.ts";
 export interface Outages {
   /** It begins now. @returns what ends it */
   begin(): () => void;
+  /** Whether one is under way, or may be noticed only now. */
+  isNoticed(): boolean;
   /** Whether a line of the log that tells of an error is no fault. */
   isExpected(line: string): boolean;
 }
@@ -22,7 +24,9 @@ const reasons: ReadonlySet<unknown> = new Set([
 export function createOutages(clock: Clock): Outages {
   let underWay = 0;
   let lastEndedAt = Number.NEGATIVE_INFINITY;
+  const isNoticed = () => underWay > 0 || clock.monotonicMs() - lastEndedAt <= noticedByMs;
   return {
+    isNoticed,
     begin() {
       underWay += 1;
       return () => {
@@ -31,7 +35,7 @@ export function createOutages(clock: Clock): Outages {
       };
     },
     isExpected(line) {
-      if (underWay === 0 && clock.monotonicMs() - lastEndedAt > noticedByMs) return false;
+      if (!isNoticed()) return false;
       const { event, error } = JSON.parse(line) as Record<string, unknown>;
       // Its client is told 500, as it is neither stored nor refused: the ledger has it as a request without an answer.
       if (event === "request.failed") return String(error).includes(lostOutcome);
