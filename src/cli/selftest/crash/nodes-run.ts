@@ -20,10 +20,10 @@ import { auditRound, cast, openRound, type Round, type Settled } from "./round.t
 import { type CrashProgress, crashSettings } from "./run.ts";
 import type { SharedDatabase } from "./shared-database.ts";
 
-/** What is done to nodes; the report prints it beside the figures. */
-/** When its connection to the database was lost while that had the statement. */
+/** What is answered when the connection to the database was lost while that had the statement. */
 const unknownOutcome = 500;
 
+/** What is done to nodes; the report prints it beside the figures. */
 export const nodesSettings = {
   ...crashSettings,
   /** Then all must go on and end, which takes a lease and more. */
