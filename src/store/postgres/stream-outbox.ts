@@ -13,7 +13,7 @@ export interface StreamOutbox {
   flush(tenantId: string): Promise<void>;
   /** Nobody watches it any more. */
   drop(tenantId: string): void;
-  /** Writes down what was added, if the database answers. */
+  /** Writes down what was added, as far as the database answers. */
   close(): Promise<void>;
 }
 
@@ -156,7 +156,11 @@ export function createStreamOutbox({ pool, clock, onWritten, onFailure }: Stream
     async close() {
       closed = true;
       cancelTimer?.();
-      await Promise.allSettled([...waiting.keys()].map(flush));
+      try {
+        for (const tenantId of waiting.keys()) await flush(tenantId);
+      } catch {
+        // It was told. The others would wait for the same deadline, one after the other.
+      }
     },
   };
 }
