@@ -1,8 +1,8 @@
 import { StartupError } from "../../domain/errors.ts";
-import { type Clock, sleep } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
-import { patienceMs } from "./until-answered.ts";
+import { whilePassing } from "./until-answered.ts";
 
 /** What a server says of itself and of the way to it. */
 export interface ServerFacts {
@@ -21,7 +21,6 @@ export interface ServerFacts {
 }
 
 const oldestVersion = 150_000;
-const pauseMs = 1_000;
 const variable = "POSTRIDER_DATABASE_URL";
 /** A pooler does not know a setting that the connection asks for. */
 const connectionNotTaken = "08P01";
@@ -71,29 +70,14 @@ export interface StartCheckOptions {
 /** @throws StartupError when the server cannot be reached or not be relied on, with what to do */
 export async function checkServer({ url, clock, durability, setting = variable }: StartCheckOptions): Promise<void> {
   const server = addressOf(url, setting);
-  const facts = await factsIn(server, { url, clock, setting });
+  let facts: ServerFacts;
+  try {
+    facts = await whilePassing({ clock, onFailure() {} }, isPassing, () => factsOf({ url, clock }));
+  } catch (error) {
+    throw new StartupError(`The database at ${server} ${reasonOf(error, setting)}`);
+  }
   const problem = problemOf(facts, durability, setting);
   if (problem !== null) throw new StartupError(`The database at ${server} ${problem}`);
-}
-
-/** A server that starts, or a connection that was cut, is asked again; of all else whoever starts this should know at once. */
-async function factsIn(server: string, { url, clock, setting }: { url: string; clock: Clock; setting: string }) {
-  const begunAt = clock.monotonicMs();
-  for (;;) {
-    let failure: unknown;
-    const onFailure = (error: unknown) => {
-      failure ??= error;
-    };
-    try {
-      return await factsOf({ url, clock, onFailure });
-    } catch (error) {
-      const isLate = clock.monotonicMs() - begunAt >= patienceMs;
-      if (isLate || !isPassing(failure)) {
-        throw new StartupError(`The database at ${server} ${reasonOf(failure ?? error, setting)}`);
-      }
-    }
-    await sleep(clock, pauseMs);
-  }
 }
 
 /** Host, port and database; never the password. */
@@ -107,16 +91,18 @@ export function addressOf(url: string, setting: string = variable): string {
   return `${parsed.searchParams.get("path") ?? parsed.host}${parsed.pathname}`;
 }
 
-interface ConnectOptions {
-  url: string;
-  clock: Pick<Clock, "after">;
-  onFailure(error: unknown): void;
-}
-
-/** Two connections, so that a pooler that gives them to whoever has a transaction shows it. */
-async function factsOf(options: ConnectOptions): Promise<ServerFacts> {
-  const one = createPool({ ...options, size: 1 });
-  const other = createPool({ ...options, size: 1 });
+/**
+ * Two connections, so that a pooler that gives them to whoever has a transaction shows it.
+ *
+ * @throws the driver's own error, which says more of a connection than the pool's
+ */
+async function factsOf({ url, clock }: { url: string; clock: Pick<Clock, "after"> }): Promise<ServerFacts> {
+  let cause: unknown;
+  const onFailure = (error: unknown) => {
+    cause ??= error;
+  };
+  const one = createPool({ url, clock, onFailure, size: 1 });
+  const other = createPool({ url, clock, onFailure, size: 1 });
   try {
     const [facts] = await one.read<Omit<ServerFacts, "settingsLast">>(
       `select current_setting('server_version_num')::int as "version",
@@ -139,6 +125,8 @@ async function factsOf(options: ConnectOptions): Promise<ServerFacts> {
     });
     if (!facts) throw new Error("The database answered without a row");
     return { ...facts, settingsLast };
+  } catch (error) {
+    throw cause ?? error;
   } finally {
     await Promise.all([one.close(), other.close()]);
   }

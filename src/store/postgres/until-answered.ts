@@ -8,26 +8,43 @@ export interface PatienceOptions {
 }
 
 /** A server that restarts, or whose standby takes over, is back within it. Beyond, whoever started this one should know. */
-export const patienceMs = 30_000;
+const patienceMs = 30_000;
 const pauseMs = 500;
 
 /**
- * Repeats a step of a start for as long as the database does not answer. The step has to be one that may be repeated, also
- * when it was done and only its answer was lost.
+ * Repeats a step of a start for as long as it fails by what passes. The step has to be one that may be repeated, also when it
+ * was done and only its answer was lost.
  *
- * @throws StartupError when it has not answered for `patienceMs`; at once what is no matter of the connection
+ * @throws what the step threw: the last of it after `patienceMs`, at once what does not pass
  */
-export async function untilAnswered<T>({ clock, onFailure }: PatienceOptions, step: () => Promise<T>): Promise<T> {
+export async function whilePassing<T>(
+  { clock, onFailure }: PatienceOptions,
+  isPassing: (error: unknown) => boolean,
+  step: () => Promise<T>,
+): Promise<T> {
   const begunAt = clock.monotonicMs();
   for (;;) {
     try {
       return await step();
     } catch (error) {
-      if (!isUnanswered(error)) throw error;
+      if (!isPassing(error)) throw error;
       onFailure(error);
-      if (clock.monotonicMs() - begunAt >= patienceMs) throw notStarted();
+      if (clock.monotonicMs() - begunAt >= patienceMs) throw error;
     }
     await sleep(clock, pauseMs);
+  }
+}
+
+/**
+ * Repeats a step of a start for as long as the database does not answer.
+ *
+ * @throws StartupError when it has not answered for `patienceMs`; at once what is no matter of the connection
+ */
+export async function untilAnswered<T>(patience: PatienceOptions, step: () => Promise<T>): Promise<T> {
+  try {
+    return await whilePassing(patience, isUnanswered, step);
+  } catch (error) {
+    throw isUnanswered(error) ? notStarted() : error;
   }
 }
 
