@@ -12,6 +12,8 @@ export interface EventRecord {
   readonly eventId: string;
   readonly state: DeliveryState;
   readonly ingestedAt: number;
+  /** Null: it has none. */
+  readonly type: string | null;
   /** "" when no webhook was registered as the event arrived. */
   readonly targetWebhook: string;
   readonly errorReason: string | null;

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import { invalidField } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
-import type { AcceptRequest } from "../store/store.ts";
+import type { AcceptRequest, NewEvent } from "../store/store.ts";
 import type { AcceptConditions } from "./ingest.ts";
 import * as model from "./model.ts";
-import { sliceBatch, slicePayload } from "./payload.ts";
+import { sliceBatch, sliceEvent } from "./payload.ts";
 
 /** Rules, section 6: all events of a batch together. */
 export const maxBatchBytes = 5 * 2 ** 20;
@@ -14,7 +14,7 @@ export const maxBatchBytes = 5 * 2 ** 20;
 const idempotencyKeyPattern = /^[\x20-\x7e]{1,255}$/;
 
 export interface IngestRouteDeps {
-  ingest(tenant: Tenant, payloads: readonly Uint8Array[], conditions: AcceptConditions): Promise<readonly string[]>;
+  ingest(tenant: Tenant, events: readonly NewEvent[], conditions: AcceptConditions): Promise<readonly string[]>;
   maxBodyBytes: number;
 }
 
@@ -36,8 +36,8 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         responses: model.ingestResponses,
       },
       async ({ tenant, apiKeyId, body, raw }) => {
-        const payload = slicePayload(body);
-        const [eventId] = await ingest(tenant, [payload], conditionsOf(apiKeyId, raw, "/v1/ingest", body));
+        const event = sliceEvent(body);
+        const [eventId] = await ingest(tenant, [event], conditionsOf(apiKeyId, raw, "/v1/ingest", body));
         return accepted({ status: "accepted", eventId });
       },
     ),
@@ -55,8 +55,8 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         responses: model.batchResponses,
       },
       async ({ tenant, apiKeyId, body, raw }) => {
-        const payloads = sliceBatch(body);
-        const eventIds = await ingest(tenant, payloads, conditionsOf(apiKeyId, raw, "/v1/ingest/batch", body));
+        const events = sliceBatch(body);
+        const eventIds = await ingest(tenant, events, conditionsOf(apiKeyId, raw, "/v1/ingest/batch", body));
         return accepted({ status: "accepted", eventIds });
       },
     ),

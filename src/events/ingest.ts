@@ -1,7 +1,7 @@
 import type { Dispatcher } from "../delivery/queue/dispatcher.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
-import type { AcceptedEvents, AcceptRequest, Store } from "../store/store.ts";
+import type { AcceptedEvents, AcceptRequest, NewEvent, Store } from "../store/store.ts";
 
 /** Told of accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
@@ -25,12 +25,12 @@ export function createIngest({ store, dispatcher, announce }: IngestDeps) {
 
   return async function ingest(
     tenant: Tenant,
-    payloads: readonly Uint8Array[],
+    events: readonly NewEvent[],
     conditions: AcceptConditions,
   ): Promise<readonly string[]> {
-    const request = { tenantKey: tenant.key, payloads, roomFor: dispatcher.roomFor, ...conditions };
+    const request = { tenantKey: tenant.key, events, roomFor: dispatcher.roomFor, ...conditions };
     const accept = () => store.acceptEvents(request);
-    const accepted = await (payloads.length > 1 ? batches.run(tenant.key, accept) : accept());
+    const accepted = await (events.length > 1 ? batches.run(tenant.key, accept) : accept());
     if (accepted.repeated) return accepted.eventIds;
     dispatcher.offer(accepted.deliveries);
     if (accepted.unowned.length > 0) dispatcher.wake(accepted.unowned);

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { deliveryStates } from "../domain/delivery.ts";
+import { maxEventTypeLength } from "../domain/event-types.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
@@ -20,8 +21,16 @@ const payload = v.pipe(
   v.description("A JSON object, stored and delivered byte for byte as sent."),
 );
 
-/** For the document; the bytes themselves are judged by `slicePayload` and `sliceBatch`. */
-export const IngestBody = jsonObject({ payload });
+/** For the document; the bytes themselves are judged by `sliceEvent` and `sliceBatch`. */
+export const IngestBody = jsonObject({
+  payload,
+  event_type: v.optional(
+    v.pipe(
+      v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxEventTypeLength))),
+      v.description("What the event is found by. By default the payload's own `event_type`, or else its `type`."),
+    ),
+  ),
+});
 export const ingestBodyExample = { payload: examplePayload };
 
 export const BatchBody = jsonObject({ events: v.pipe(v.array(IngestBody), v.minLength(1), v.maxLength(1000)) });
@@ -109,6 +118,7 @@ export const listQuery = v.pipe(
     page: v.optional(pageNumber, "0"),
     size: v.optional(pageSize, "20"),
     webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
+    type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     payload: v.optional(
@@ -198,6 +208,10 @@ export const recordBody = v.object({
     v.nullable(v.pipe(v.number(), v.integer())),
     v.description("The response status if `errorCode` is `http_status`, otherwise null."),
   ),
+  eventType: v.pipe(
+    v.nullable(v.string()),
+    v.description("The `event_type` that was submitted, or else the payload's own `event_type` or `type`."),
+  ),
   replayGroupId: v.nullable(v.string()),
   unreadable: v.optional(
     v.pipe(
@@ -222,6 +236,7 @@ export const recordExample = {
   nextAttemptAt: null,
   errorCode: "http_status",
   statusCode: 404,
+  eventType: "order.created",
   replayGroupId: null,
 };
 
@@ -236,7 +251,10 @@ export const pageBody = v.object({
     v.description("Number of matching records; with a filter, counted up to 10,000."),
   ),
   totalIsExact: v.optional(
-    v.pipe(v.boolean(), v.description("Only with `webhook`, `from` or `to`: false if more than 10,000 records match.")),
+    v.pipe(
+      v.boolean(),
+      v.description("Only with `webhook`, `type`, `from` or `to`: false if more than 10,000 records match."),
+    ),
   ),
   totalEvents: v.optional(
     v.pipe(

@@ -14,29 +14,43 @@
  */
 
 import { invalidBody, invalidField } from "../domain/errors.ts";
+import { isEventType, isPlain, isReserved, maxEventTypeLength } from "../domain/event-types.ts";
+
+/** An event of an ingestion body. */
+export interface IncomingEvent {
+  /**
+   * A view: it shares its memory with the body. Whoever keeps it longer than the request copies it, and nobody writes to it.
+   */
+  readonly payload: Uint8Array;
+  /** The body's `event_type`, else the payload's own `event_type`, else its `type`; null: it has none. */
+  readonly type: string | null;
+  /** Deliveries that share one go in order, where a webhook asks for that; null: it stands by itself. */
+  readonly orderingKey: string | null;
+}
+
+/** Rules, section 6; in UTF-16 code units. */
+const maxOrderingKeyLength = 255;
 
 /** How deep objects and arrays may nest; the body's own object is level 1 (rules, section 6). */
 const maxNesting = 64;
 
 /**
- * Returns the bytes of the top-level `payload` of an ingestion body.
+ * Returns the event of an ingestion body: the bytes of its top-level `payload`, and what stands beside them.
  *
- * The result is a view: it shares its memory with `body`. Whoever keeps it longer than the request copies it, and nobody
- * writes to it.
- *
- * @throws DomainError `invalid` when the body is no JSON in UTF-8, is nested deeper than 64 levels, is not an object, or has
- * not exactly one `payload` that is an object. Positions in the message count bytes from 0.
+ * @throws DomainError `invalid` when the body is no JSON in UTF-8, is nested deeper than 64 levels, is not an object, has
+ * not exactly one `payload` that is an object, or an `event_type` or `ordering_key` that breaks its rule. Positions in the
+ * message count bytes from 0.
  */
-export function slicePayload(body: Uint8Array): Uint8Array {
+export function sliceEvent(body: Uint8Array): IncomingEvent {
   const open = openBody(body);
-  const entry = scanEntry(body, open, singleEvent);
-  expectEnd(body, entry.end);
-  return body.subarray(entry.payloadStart, entry.payloadEnd);
+  const { event, end } = scanEntry(body, open, singleEvent);
+  expectEnd(body, end);
+  return event;
 }
 
 /**
  * Checks, before it is sent, what is to stand as a payload in an ingestion body: that it is one JSON object by itself, and
- * that the rules of `slicePayload` let it pass there. Put between braces unchecked, `{},"a":1` would be a good body.
+ * that the rules of `sliceEvent` let it pass there. Put between braces unchecked, `{},"a":1` would be a good body.
  *
  * @throws DomainError `invalid`; its message speaks of a body, and counts from the first byte of `bytes`
  */
@@ -46,43 +60,43 @@ export function checkPayload(bytes: Uint8Array): void {
 }
 
 /**
- * Returns the payloads of `{"events": [{"payload": {…}}, …]}` in order, as views on `body` like those of `slicePayload`.
+ * Returns the events of `{"events": [{"payload": {…}}, …]}` in order.
  *
  * Each entry obeys the rules of the single endpoint, also in its nesting: an entry counts as level 1, so that a body that
  * is good for one is good for the other.
  *
  * @param maxEvents entries beyond this number are refused as soon as the first of them begins
- * @throws DomainError `invalid`, as for `slicePayload`; a message about an entry names it: `events[3].payload is required`
+ * @throws DomainError `invalid`, as for `sliceEvent`; a message about an entry names it: `events[3].payload is required`
  */
-export function sliceBatch(body: Uint8Array, maxEvents = 1000): Uint8Array[] {
-  const payloads: Uint8Array[] = [];
+export function sliceBatch(body: Uint8Array, maxEvents = 1000): IncomingEvent[] {
+  const events: IncomingEvent[] = [];
   let found = false;
   const end = walkMembers(body, openBody(body), (keyStart, keyEnd, value) => {
     if (!keyIs(body, keyStart, keyEnd, "events")) return skipValue(body, value, 2);
     if (found) throw invalidField("events", "appears twice", "events_duplicate");
     found = true;
-    if (byteAt(body, value) === openBracket) return scanEvents(body, value, maxEvents, payloads);
+    if (byteAt(body, value) === openBracket) return scanEvents(body, value, maxEvents, events);
     skipValue(body, value, 2);
     throw invalidField("events", "must be a JSON array", "events_not_array");
   });
   expectEnd(body, end);
   if (!found) throw invalidField("events", "is required", "events_required");
-  return payloads;
+  return events;
 }
 
-/** Scans the array that opens at `open`, adds each entry's payload to `payloads` and returns the position after it. */
-function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, payloads: Uint8Array[]): number {
+/** Scans the array that opens at `open`, adds each entry to `events` and returns the position after it. */
+function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, events: IncomingEvent[]): number {
   let position = skipSpace(bytes, open + 1);
   if (byteAt(bytes, position) === closeBracket) throw invalidField("events", "must not be empty", "events_empty");
   for (;;) {
-    const index = payloads.length;
+    const index = events.length;
     if (index >= maxEvents) throw invalidField("events", `must have at most ${maxEvents} entries`, "too_many_events");
     if (byteAt(bytes, position) !== openBrace) {
       skipValue(bytes, position, 1);
       throw invalidField(`events[${index}]`, "must be a JSON object", "event_not_object");
     }
     const entry = scanEntry(bytes, position, index);
-    payloads.push(bytes.subarray(entry.payloadStart, entry.payloadEnd));
+    events.push(entry.event);
     position = skipSpace(bytes, entry.end);
     const separator = byteAt(bytes, position);
     if (separator === closeBracket) return position + 1;
@@ -95,22 +109,114 @@ function scanEvents(bytes: Uint8Array, open: number, maxEvents: number, payloads
 const singleEvent = -1;
 
 /** Scans the object that opens at `open`: all of it valid, with exactly one `payload`, which is an object. */
-function scanEntry(bytes: Uint8Array, open: number, index: number) {
-  let payloadStart = -1;
-  let payloadEnd = -1;
+function scanEntry(bytes: Uint8Array, open: number, index: number): { event: IncomingEvent; end: number } {
+  let payload: ScannedPayload | null = null;
+  let type: string | null | undefined;
+  let orderingKey: string | null | undefined;
   const end = walkMembers(bytes, open, (keyStart, keyEnd, value) => {
-    if (!keyIs(bytes, keyStart, keyEnd, "payload")) return skipValue(bytes, value, 2);
-    if (payloadStart >= 0) throw invalidField(payloadOf(index), "appears twice", "payload_duplicate");
-    payloadStart = value;
-    payloadEnd = skipValue(bytes, value, 2);
-    if (byteAt(bytes, value) === openBrace) return payloadEnd;
-    throw invalidField(payloadOf(index), "must be a JSON object", "payload_not_object");
+    if (keyIs(bytes, keyStart, keyEnd, "payload")) {
+      if (payload) throw duplicate("payload", index);
+      payload = scanPayload(bytes, value, index);
+      return payload.end;
+    }
+    const valueEnd = skipValue(bytes, value, 2);
+    if (keyIs(bytes, keyStart, keyEnd, "event_type")) {
+      if (type !== undefined) throw duplicate("event_type", index);
+      type = eventTypeIn(bytes, value, valueEnd, index);
+    } else if (keyIs(bytes, keyStart, keyEnd, "ordering_key")) {
+      if (orderingKey !== undefined) throw duplicate("ordering_key", index);
+      orderingKey = orderingKeyIn(bytes, value, valueEnd, index);
+    }
+    return valueEnd;
   });
-  if (payloadStart < 0) throw invalidField(payloadOf(index), "is required", "payload_required");
-  return { payloadStart, payloadEnd, end };
+  // What a closure assigns is not seen by the checker.
+  const found = payload as ScannedPayload | null;
+  if (!found) throw invalidField(fieldOf("payload", index), "is required", "payload_required");
+  const event = {
+    payload: bytes.subarray(found.start, found.end),
+    type: type ?? ownTypeOf(bytes, found),
+    orderingKey: orderingKey ?? null,
+  };
+  return { event, end };
 }
 
-const payloadOf = (index: number) => (index === singleEvent ? "payload" : `events[${index}].payload`);
+const fieldOf = (name: string, index: number) => (index === singleEvent ? name : `events[${index}].${name}`);
+
+const duplicate = (name: string, index: number) =>
+  invalidField(fieldOf(name, index), "appears twice", `${name}_duplicate`);
+
+interface ScannedPayload {
+  readonly start: number;
+  readonly end: number;
+  /** Where the values of its own `event_type` and `type` begin; -1: there is none. Of several the last one, as parsers have it. */
+  readonly eventType: number;
+  readonly type: number;
+}
+
+function scanPayload(bytes: Uint8Array, start: number, index: number): ScannedPayload {
+  if (byteAt(bytes, start) !== openBrace) {
+    skipValue(bytes, start, 2);
+    throw invalidField(fieldOf("payload", index), "must be a JSON object", "payload_not_object");
+  }
+  let eventType = -1;
+  let type = -1;
+  const end = walkMembers(bytes, start, (keyStart, keyEnd, value) => {
+    if (keyIs(bytes, keyStart, keyEnd, "event_type")) eventType = value;
+    else if (keyIs(bytes, keyStart, keyEnd, "type")) type = value;
+    return skipValue(bytes, value, 3);
+  });
+  return { start, end, eventType, type };
+}
+
+/** The type that a payload names itself. */
+function ownTypeOf(bytes: Uint8Array, { eventType, type }: ScannedPayload): string | null {
+  for (const value of [eventType, type]) {
+    if (value < 0) continue;
+    const text = textAt(bytes, value);
+    if (text !== null && isEventType(text) && !isReserved(text)) return text;
+  }
+  return null;
+}
+
+function eventTypeIn(bytes: Uint8Array, value: number, end: number, index: number): string | null {
+  if (isNull(bytes, value, end)) return null;
+  const text = textAt(bytes, value);
+  const field = fieldOf("event_type", index);
+  if (text === null || !isEventType(text)) {
+    const rule = `must be a string of 1 to ${maxEventTypeLength} characters without control characters, or null`;
+    throw invalidField(field, rule, "invalid_event_type");
+  }
+  if (isReserved(text)) throw invalidField(field, 'must not begin with "postrider."', "event_type_reserved");
+  return text;
+}
+
+function orderingKeyIn(bytes: Uint8Array, value: number, end: number, index: number): string | null {
+  if (isNull(bytes, value, end)) return null;
+  const text = textAt(bytes, value);
+  if (text !== null && text.length > 0 && text.length <= maxOrderingKeyLength && isPlain(text)) return text;
+  throw invalidField(
+    fieldOf("ordering_key", index),
+    `must be a string of 1 to ${maxOrderingKeyLength} characters without control characters, or null`,
+    "invalid_ordering_key",
+  );
+}
+
+const isNull = (bytes: Uint8Array, value: number, end: number) => end - value === 4 && byteAt(bytes, value) === lowerN;
+
+/** A string longer than this in bytes is longer than any field may be in characters, however it is written. */
+const longestFieldBytes = 2 + 6 * maxOrderingKeyLength;
+
+/** The text of the valid string that opens at `open`; null when the value is none, or is longer than any field may be. */
+function textAt(bytes: Uint8Array, open: number): string | null {
+  if (byteAt(bytes, open) !== quote) return null;
+  const end = skipString(bytes, open);
+  if (end - open > longestFieldBytes) return null;
+  // The body is proven to be JSON up to here.
+  const text = decoder.decode(bytes.subarray(open, end));
+  return text.includes("\\") ? JSON.parse(text) : text.slice(1, -1);
+}
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Returns the position of the body's opening brace. */
 function openBody(body: Uint8Array): number {
@@ -309,12 +415,12 @@ function skipLiteral(bytes: Uint8Array, start: number): number {
 
 /**
  * Whether a valid key (its bytes without the quotes) spells `name`, also with escapes: `"p\u0061yload"` is `payload` to
- * every JSON parser, so two spellings of it are a duplicate. `name` is made of letters, which have no escape but `\u`.
+ * every JSON parser, so two spellings of it are a duplicate. `name` is made of letters and `_`, which have no escape but `\u`.
  */
 function keyIs(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   let position = start;
   for (let at = 0; at < name.length; at++) {
-    // A shorter key fails at its closing quote, which is no letter.
+    // A shorter key fails at its closing quote, which no name has.
     let unit = byteAt(bytes, position);
     if (unit === backslash && byteAt(bytes, position + 1) === lowerU) {
       unit = Number.parseInt(String.fromCharCode(...bytes.subarray(position + 2, position + 6)), 16);
@@ -354,6 +460,7 @@ const openBracket = 0x5b;
 const backslash = 0x5c;
 const closeBracket = 0x5d;
 const lowerE = 0x65;
+const lowerN = 0x6e;
 const lowerU = 0x75;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;

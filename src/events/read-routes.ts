@@ -32,7 +32,7 @@ const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, from, to, payload } = query;
+    const { size, webhook, type, from, to, payload } = query;
     // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const found = await store.page({
@@ -41,11 +41,12 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       size,
       ...(state !== undefined && { state }),
       ...(webhook !== undefined && { webhookId: webhook }),
+      ...(type !== undefined && { type }),
       ...(from !== undefined && { from }),
       ...(to !== undefined && { to }),
       withPayload: payload === "true",
     });
-    const isFiltered = webhook !== undefined || from !== undefined || to !== undefined;
+    const isFiltered = webhook !== undefined || type !== undefined || from !== undefined || to !== undefined;
     return listReply(pageList(found, tenant.id, { isFiltered }));
   }
 

@@ -24,6 +24,7 @@ export function recordPieces(record: EventRecord, tenantId: string): (string | U
     nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
     errorCode: record.errorCode,
     statusCode: record.statusCode,
+    eventType: record.type,
   });
   return [
     `${before.slice(0, -1)},"originalPayload":`,

@@ -187,11 +187,18 @@ export interface WebhookVerbs {
 
 // ---------------------------------------------------------------- events
 
+/** An event as it is to be stored. */
+export interface NewEvent {
+  readonly payload: Uint8Array;
+  /** What it is found by beside its time; null: it has none. */
+  readonly type: string | null;
+}
+
 export interface AcceptRequest {
   readonly tenantKey: number;
   /** Of the API key that it came with: a rotation may have ended it since it was looked up. */
   readonly apiKeyId: string;
-  readonly payloads: readonly Uint8Array[];
+  readonly events: readonly NewEvent[];
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
   /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
   readonly isAbandoned?: (() => boolean) | undefined;
@@ -223,6 +230,8 @@ export interface PageQuery {
   readonly state?: DeliveryState;
   /** Id of a webhook, also of a removed one. */
   readonly webhookId?: string;
+  /** Of the event, as it was given. */
+  readonly type?: string;
   /** Ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;

@@ -6,6 +6,7 @@ import {
   type Hook,
   type Hooks,
   ingestOne,
+  ingestRaw,
   isoPattern,
   type RecordBody,
   register,
@@ -66,7 +67,14 @@ const outcomes = (events: RecordBody[]) => events.map((e) => [(e.originalPayload
 const states = ["DELIVERED", "FAILED", "PENDING"];
 
 const badQueries = ["size=0", "size=1001", "size=-1", "size=1.5", "size=ten", "size=", "page=-1", "page=0.5", "page=x"];
-const badRanges = ["from=yesterday", "to=2026-02-30", "from=2026-01-02&to=2026-01-01", "from=2026-01-01T25:00Z"];
+const badRanges = [
+  "type=",
+  `type=${"x".repeat(201)}`,
+  "from=yesterday",
+  "to=2026-02-30",
+  "from=2026-01-02&to=2026-01-01",
+  "from=2026-01-01T25:00Z",
+];
 
 const refusedQueries = (path: string) =>
   Object.fromEntries(
@@ -105,6 +113,7 @@ describe("the list", () => {
           tenantId: tenant.id,
           ingestionTimestamp: expect.stringMatching(isoPattern),
           originalPayload: { n: 4, secret: "payload-of-tenant" },
+          eventType: null,
           replayGroupId: null,
         };
         const time = expect.stringMatching(isoPattern);
@@ -112,7 +121,7 @@ describe("the list", () => {
         const refused = { errorReason: `HTTP 404 from ${bad.url}`, errorCode: "http_status", statusCode: 404 };
         const ended = { attempts: 1, lastAttemptAt: time, nextAttemptAt: null };
         expect(Object.keys(body.events[0]).join()).toBe(
-          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,nextAttemptAt,errorCode,statusCode,replayGroupId",
+          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,nextAttemptAt,errorCode,statusCode,eventType,replayGroupId",
         );
         expect(body.events).toEqual([
           { ...common, ...ended, state: "DELIVERED", targetWebhook: good.url, ...none },
@@ -192,6 +201,23 @@ describe("the list", () => {
         const { body: webhooks } = await tenant.get("/v1/tenants/webhooks");
         const { id } = webhooks.find(({ url }: { url: string }) => url === bad.url);
         expect((await tenant.get(`/v1/events?webhook=${id}`)).body).toEqual(body);
+      },
+    },
+    "only events of a type, also of one webhook": {
+      section: "rules 7",
+      async given({ server: app, busy, good }) {
+        await register(busy, good.url);
+        await ingestRaw(app, busy.apiKey, '{"event_type":"order.paid","payload":{"n":1}}');
+        await ingestRaw(app, busy.apiKey, '{"payload":{"n":2,"type":"order"}}');
+      },
+      request: ({ busy, good }) =>
+        busy.get(`/v1/events?type=order.paid&webhook=${encodeURIComponent(good.url)}&from=2020-01-01`),
+      status: 200,
+      async then({ busy }, { body }) {
+        expect(body).toMatchObject({ events: [{ originalPayload: { n: 1 } }], total: 1, totalIsExact: true });
+        const { body: others } = await busy.get("/v1/events?type=order");
+        expect(others.events).toMatchObject([{ originalPayload: { n: 2 }, eventType: "order" }]);
+        expect((await busy.get("/v1/events?type=Order")).body.total).toBe(0);
       },
     },
     "another account's webhook has no records": {
@@ -323,6 +349,7 @@ describe("one event", () => {
             errorReason: "No webhook was registered when the event arrived",
             errorCode: "no_webhook",
             statusCode: null,
+            eventType: null,
             originalPayload: { secret: "payload-of-other" },
             attempts: 0,
             lastAttemptAt: null,

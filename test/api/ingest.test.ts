@@ -167,6 +167,62 @@ describe("bytes are kept", () => {
   );
 });
 
+const types: Record<string, [body: string, type: string | null]> = {
+  "what the body says": ['{"event_type":"order.paid","payload":{"event_type":"a","type":"b"}}', "order.paid"],
+  "said after the payload, and written with escapes": [
+    '{"payload":{"type":"b"},"event\\u005ftype":"caf\\u00e9 ☕"}',
+    "café ☕",
+  ],
+  "the payload's event_type before its type": ['{"payload":{"type":"b","event_type":"a"}}', "a"],
+  "the payload's type": ['{"payload":{"data":{"type":"c"},"type":"b"}}', "b"],
+  "the last of several, as parsers have it": ['{"payload":{"type":"b","type":"c"}}', "c"],
+  "null in the body leaves it to the payload": ['{"event_type":null,"payload":{"type":"b"}}', "b"],
+  "a payload's type that is no string is none": ['{"payload":{"event_type":{"a":1},"type":7}}', null],
+  "a payload's type that is empty is none": ['{"payload":{"type":""}}', null],
+  "a payload's type of 201 characters is none": [`{"payload":{"type":"${"x".repeat(201)}"}}`, null],
+  "a payload's type with a control character is none": ['{"payload":{"type":"a\\nb"}}', null],
+  "a payload's type that only the program uses is none": ['{"payload":{"type":"postrider.webhook.failing"}}', null],
+  none: ['{"payload":{"data":{"type":"c"}}}', null],
+  "200 characters": [`{"event_type":"${"x".repeat(200)}","payload":{}}`, "x".repeat(200)],
+};
+
+describe("the type of an event", () => {
+  scenarios(
+    "POST /v1/ingest",
+    () => world,
+    Object.fromEntries(
+      Object.entries(types).map(([what, [body, eventType]]): [string, Scenario<World>] => [
+        what,
+        {
+          section: "rules 6",
+          request: ({ server: app, tenant }) => ingestRaw(app, tenant.apiKey, body),
+          status: 202,
+          async then({ tenant }, { body: { eventId } }) {
+            expect(await outcome(tenant, eventId)).toMatchObject({ eventType });
+            const { body: list } = await tenant.get("/v1/events?size=1");
+            expect(list.events).toMatchObject([{ eventId, eventType }]);
+          },
+        },
+      ]),
+    ),
+  );
+  scenarios("POST /v1/ingest/batch", () => world, {
+    "is that of each entry": {
+      section: "rules 6",
+      request: ({ server: { request }, tenant }) =>
+        request("POST", "/v1/ingest/batch", {
+          token: tenant.apiKey,
+          body: '{"events":[{"event_type":"a.b","payload":{}},{"payload":{"type":"c"}},{"payload":{}}]}',
+        }),
+      status: 202,
+      async then({ tenant }, { body: { eventIds } }) {
+        const records = await Promise.all(eventIds.map((id: string) => outcome(tenant, id)));
+        expect(records.map(({ eventType }) => eventType)).toEqual(["a.b", "c", null]);
+      },
+    },
+  });
+});
+
 const bytes = (...parts: (string | number[])[]) =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from(part))));
 
@@ -179,6 +235,12 @@ const refused: Record<string, [body: string | Uint8Array, code: string]> = {
   "a payload that is a number": ['{"payload":1}', "payload_not_object"],
   "two payloads": ['{"payload":{},"payload":{}}', "payload_duplicate"],
   "two payloads, one written with escapes": ['{"payload":{},"p\\u0061yload":{}}', "payload_duplicate"],
+  "a type that is no string": ['{"event_type":7,"payload":{}}', "invalid_event_type"],
+  "an empty type": ['{"event_type":"","payload":{}}', "invalid_event_type"],
+  "a type of 201 characters": [`{"event_type":"${"x".repeat(201)}","payload":{}}`, "invalid_event_type"],
+  "a type with half a surrogate pair": ['{"event_type":"\\ud800","payload":{}}', "invalid_event_type"],
+  "a type that only the program uses": ['{"event_type":"postrider.x","payload":{}}', "event_type_reserved"],
+  "two types": ['{"event_type":"a","payload":{},"event_type":"a"}', "event_type_duplicate"],
   "a body that is an array": ['[{"payload":{}}]', "body_not_object"],
   "a body that is a string": ['"payload"', "body_not_object"],
   "an empty body": ["", "invalid_json"],

@@ -3,10 +3,11 @@ import type { Tenant } from "../../src/domain/tenant.ts";
 import { createIngest } from "../../src/events/ingest.ts";
 import type { AcceptedEvents, AcceptRequest } from "../../src/store/store.ts";
 import { dueDelivery } from "../support/due-delivery.ts";
+import { untyped } from "../support/store-factory.ts";
 
 const tenantOf = (key: number) => ({ key, id: `t${key}` }) as Tenant;
 const withKey = { apiKeyId: "key_1" };
-const batch = [new Uint8Array(2), new Uint8Array(2)];
+const batch = [new Uint8Array(2), new Uint8Array(2)].map(untyped);
 
 /** A store that answers when the test says so. */
 function setUp() {
@@ -16,7 +17,7 @@ function setUp() {
     store: {
       acceptEvents: (request: AcceptRequest) =>
         new Promise<AcceptedEvents>((resolve, reject) => {
-          const eventIds = request.payloads.map(() => "evt_1");
+          const eventIds = request.events.map(() => "evt_1");
           asked.push({
             request,
             answer: (given = {}) =>
@@ -42,7 +43,7 @@ test("batches of one account wait for each other, and no one else waits for them
     ingest(tenantOf(1), batch, withKey),
     ingest(tenantOf(1), batch, withKey),
     ingest(tenantOf(2), batch, withKey),
-    ingest(tenantOf(1), [new Uint8Array(2)], withKey),
+    ingest(tenantOf(1), [untyped(new Uint8Array(2))], withKey),
   ];
   await turn();
   expect(tenants().sort()).toEqual([1, 1, 2]);

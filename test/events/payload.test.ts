@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { DomainError } from "../../src/domain/errors.ts";
-import { sliceBatch, slicePayload } from "../../src/events/payload.ts";
+import { sliceBatch, sliceEvent } from "../../src/events/payload.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+
+const slicePayload = (body: Uint8Array) => sliceEvent(body).payload;
 
 /** The payload as text, or the error's code. */
 function slice(body: string | Uint8Array): string {
@@ -13,7 +15,9 @@ function slice(body: string | Uint8Array): string {
 
 /** The payloads as texts, or the error's code. */
 function batch(body: string | Uint8Array, maxEvents?: number): string | string[] {
-  return outcome(() => sliceBatch(typeof body === "string" ? encode(body) : body, maxEvents).map(decode));
+  return outcome(() =>
+    sliceBatch(typeof body === "string" ? encode(body) : body, maxEvents).map(({ payload }) => decode(payload)),
+  );
 }
 
 function outcome<T>(run: () => T): T | string {
@@ -35,7 +39,7 @@ function messageOf(run: () => unknown): string {
   throw new Error("nothing was thrown");
 }
 
-describe("slicePayload returns the very bytes", () => {
+describe("sliceEvent returns the very bytes", () => {
   test.each([
     ["{}"],
     ['{"amount":12345678901234567890123}'],
@@ -545,3 +549,77 @@ function brokenRules(value: unknown, text: string): string[] {
   if (text.split('"payload"').length > 2) return ["payload_duplicate", "payload_not_object"];
   return isObject((value as { payload: unknown }).payload) ? [] : ["payload_not_object"];
 }
+
+describe("the type of an event", () => {
+  const typeOf = (body: string) => outcome(() => sliceEvent(encode(body)).type);
+  const long = "x".repeat(200);
+
+  test.each<[what: string, body: string, type: string | null]>([
+    ["is the body's own", '{"event_type":"order.paid","payload":{"event_type":"other","type":"third"}}', "order.paid"],
+    ["may come after the payload", '{"payload":{"type":"other"},"event_type":"order.paid"}', "order.paid"],
+    ["else the payload's event_type", '{"payload":{"type":"other","event_type":"order.paid"}}', "order.paid"],
+    ["else the payload's type", '{"payload":{"type":"order.paid","data":{"type":"deep"}}}', "order.paid"],
+    ["is the payload's where the body has null", '{"event_type":null,"payload":{"type":"order.paid"}}', "order.paid"],
+    ["is none", '{"payload":{"a":1}}', null],
+    ["is none of a payload in the payload", '{"payload":{"a":{"type":"deep"},"b":[{"event_type":"deep"}]}}', null],
+    ["of two in the payload is the last, as parsers have it", '{"payload":{"type":"a","type":"b"}}', "b"],
+    [
+      "is read with its escapes",
+      '{"payload":{"\\u0074ype":"order\\u002epaid \\"x\\" \\u00e9é🦉"}}',
+      'order.paid "x" éé🦉',
+    ],
+    ["may have 200 characters", `{"payload":{"type":"${long}"}}`, long],
+    ["of more in a payload is none", `{"payload":{"type":"${long}x"}}`, null],
+    ["of a payload whose event_type is no string is its type", '{"payload":{"event_type":7,"type":"a"}}', "a"],
+    ["is no empty string in a payload", '{"payload":{"type":""}}', null],
+    ["is nothing with a NUL", '{"payload":{"type":"a\\u0000"}}', null],
+    ["is nothing with half a surrogate pair", '{"payload":{"type":"a\\ud800"}}', null],
+    ["is nothing that only the server says", '{"payload":{"type":"postrider.webhook.failing"}}', null],
+  ])("%s", (_, body, type) => {
+    expect(typeOf(body)).toBe(type);
+    expect(outcome(() => sliceBatch(encode(`{"events":[${body}]}`))[0]?.type ?? null)).toBe(type);
+  });
+
+  test.each<[body: string, message: string]>([
+    [
+      '{"event_type":7,"payload":{}}',
+      "event_type must be a string of 1 to 200 characters without control characters, or null.",
+    ],
+    [
+      '{"event_type":"","payload":{}}',
+      "event_type must be a string of 1 to 200 characters without control characters, or null.",
+    ],
+    [
+      `{"event_type":"${long}x","payload":{}}`,
+      "event_type must be a string of 1 to 200 characters without control characters, or null.",
+    ],
+    [
+      '{"event_type":"a\\n","payload":{}}',
+      "event_type must be a string of 1 to 200 characters without control characters, or null.",
+    ],
+    ['{"event_type":"postrider.x","payload":{}}', 'event_type must not begin with "postrider.".'],
+    ['{"event_type":"a","payload":{},"event_type":"a"}', "event_type appears twice."],
+  ])("is refused beside the payload of %s", (body, message) => {
+    expect(messageOf(() => sliceEvent(encode(body)))).toBe(message);
+    expect(messageOf(() => sliceBatch(encode(`{"events":[{"payload":{}},${body}]}`)))).toBe(`events[1].${message}`);
+  });
+});
+
+describe("the ordering key of an event", () => {
+  const keyOf = (body: string) => outcome(() => sliceEvent(encode(body)).orderingKey);
+  const long = "k".repeat(255);
+
+  test.each<[what: string, body: string, key: string | null]>([
+    ["is the body's own", '{"ordering_key":"customer 7","payload":{}}', "customer 7"],
+    ["is none", '{"payload":{"ordering_key":"customer 7"}}', null],
+    ["is none when it is null", '{"ordering_key":null,"payload":{}}', null],
+    ["may have 255 characters", `{"ordering_key":"${long}","payload":{}}`, long],
+  ])("%s", (_, body, key) => {
+    expect(keyOf(body)).toBe(key);
+  });
+
+  test.each(['""', "7", "{}", `"${long}k"`, '"a\\u0000"'])("is refused as %s", (value) => {
+    expect(keyOf(`{"ordering_key":${value},"payload":{}}`)).toBe("invalid_ordering_key");
+    expect(keyOf(`{"ordering_key":"a","ordering_key":"a","payload":{}}`)).toBe("ordering_key_duplicate");
+  });
+});

@@ -12,6 +12,7 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   errorReason: null,
   errorCode: null,
   statusCode: null,
+  type: null,
   payload: new TextEncoder().encode("{}"),
   attempts: 1,
   attemptsForgotten: 0,
@@ -32,7 +33,7 @@ describe("the text of a record", () => {
       '{"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","tenantId":"t5k2m8q0w3r7xa","state":"DELIVERED",' +
         '"ingestionTimestamp":"2026-03-01T12:34:56.789Z","targetWebhook":"https://example.com/hooks","errorReason":null,' +
         '"originalPayload":{},"attempts":1,"lastAttemptAt":"2026-03-01T12:34:57.000Z","nextAttemptAt":null,' +
-        '"errorCode":null,"statusCode":null,"replayGroupId":null}',
+        '"errorCode":null,"statusCode":null,"eventType":null,"replayGroupId":null}',
     );
   });
 

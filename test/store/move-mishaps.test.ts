@@ -196,9 +196,14 @@ describeWithPostgres("a move", () => {
     const url = await postgres.database();
     await expect(moveToPostgres(options(dataDir, url, failAtTheEnd))).rejects.toThrow("stopped");
     const pool = postgres.pool(url);
-    await pool.write("delete from migration");
+    const [last] = await pool.write<{ version: number; name: string }>(
+      "delete from migration where version = (select max(version) from migration) returning version, name",
+    );
     await expect(moveToPostgres(options(dataDir, url))).rejects.toThrow(/begun by an earlier Postrider. Try: end it/);
-    await pool.write("insert into migration (version, name) values (1, '0000_initial')");
+    await pool.write("insert into migration (version, name) values ($1::int, $2::text)", [
+      last?.version ?? 0,
+      last?.name ?? "",
+    ]);
     await moveToPostgres(options(dataDir, url));
     const second = newFolder();
     await expect(moveToSqlite(options(second, url, failAtTheEnd))).rejects.toThrow("stopped");

@@ -7,7 +7,7 @@ import type { Tenant } from "../../src/domain/tenant.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { Settlement } from "../../src/store/deliveries.ts";
 import type { InboxRange } from "../../src/store/inbox.ts";
-import type { AcceptRequest, NewReplay, NewTenant, NewWebhook, Store } from "../../src/store/store.ts";
+import type { AcceptRequest, NewEvent, NewReplay, NewTenant, NewWebhook, Store } from "../../src/store/store.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { readAll } from "./read-all.ts";
 import type { StoreBackend } from "./store-backend.ts";
@@ -99,6 +99,11 @@ export async function refusalOf(promise: Promise<unknown>): Promise<string> {
 export const latestKey = async (store: Pick<Store, "apiKeys">, tenantKey: number): Promise<string> =>
   (await store.apiKeys(tenantKey))[0]?.id ?? "";
 
+/** Events of which a test has only payloads to say have no type. */
+type Given = Partial<AcceptRequest> & { readonly payloads?: readonly Uint8Array[] };
+
+export const untyped = (payload: Uint8Array): NewEvent => ({ payload, type: null });
+
 /** A store under test with the verbs shortened to what a test has to say. */
 export async function createWorld(backend: StoreBackend) {
   const clock = createFakeClock();
@@ -145,12 +150,12 @@ export async function createWorld(backend: StoreBackend) {
     setUrls: (tenant: Tenant, ...urls: string[]) =>
       store.replaceWebhooks(tenant.key, newWebhooks(...urls), 10, clock.now()),
     /** Accepts events and owns their deliveries. */
-    acceptOwned: (tenant: Tenant, given: Partial<AcceptRequest> = {}) =>
+    acceptOwned: (tenant: Tenant, given: Given = {}) =>
       world.accept(tenant, { roomFor: () => Number.POSITIVE_INFINITY, ...given }),
     /** Accepts events whose deliveries are nobody's, with the key that the account was made with. */
-    accept({ key: tenantKey }: Tenant, given: Partial<AcceptRequest> = {}) {
+    accept({ key: tenantKey }: Tenant, { payloads = [bytes("{}")], ...given }: Given = {}) {
       const apiKeyId = firstKeys.get(tenantKey) ?? "";
-      return store.acceptEvents({ tenantKey, apiKeyId, payloads: [bytes("{}")], ...given });
+      return store.acceptEvents({ tenantKey, apiKeyId, events: payloads.map(untyped), ...given });
     },
     /** Many events, whose payload nobody looks at. */
     async acceptMany(tenant: Tenant, count: number) {

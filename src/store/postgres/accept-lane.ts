@@ -13,6 +13,9 @@ import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
 import type { Pool, Value } from "./pool.ts";
 
+/** A place in an array without nulls is found at once; 0 stands for none. */
+const typeHashIn = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
+
 /**
  * Accepts what nearly every request is: of a tenant that is kept, with nothing to look up. Whether what is kept is still so,
  * and whether the lane may spend so much, is for the statement to say; the tenants of which it is not are left out.
@@ -38,20 +41,21 @@ export const acceptText = `with m as (${markText}),
     returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed,
       remembered, last_remembered),
   stored as (
-    insert into event (seq, tenant_key, id_tail, payload)
+    insert into event (seq, tenant_key, id_tail, payload, type)
     select ($13::bigint[])[i], tenant_key, substring($14::bytea from (i - 1) * ${tailBytes} + 1 for ${tailBytes}),
-      substring($15::bytea from ($16::int[])[i] for ($17::int[])[i])
+      substring($15::bytea from ($16::int[])[i] for ($17::int[])[i]), ($36::text[])[i]
     from taken cross join lateral generate_series(last_event - events + 1, last_event) i),
   queued as (
-    insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at)
+    insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
+      type_hash)
     select tenant_key, ($18::bigint[])[i], ($19::bigint[])[i], ($20::bigint[])[i], 1, 0, 0,
-      case when ($21::int[])[i] = 1 then $2::int end, ($22::bigint[])[i]
+      case when ($21::int[])[i] = 1 then $2::int end, ($22::bigint[])[i], ${typeHashIn("$37")}
     from taken cross join lateral generate_series(last_pending - pending + 1, last_pending) i),
   undeliverable as (
     insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason,
-      error_code)
+      error_code, type_hash)
     select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ${endedStates.FAILED}, ($25::bigint[])[i],
-      $26::text, $27::text
+      $26::text, $27::text, ${typeHashIn("$38")}
     from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i),
   remembering as (
     insert into idempotency (tenant_key, key, fingerprint, event_ids, created_at)
@@ -107,7 +111,7 @@ export function acceptLane({
     if (earlier === null) return { result: "met" };
     if (name !== undefined && !earlier) met.set(name, null);
     const submission = {
-      events: request.payloads.length,
+      events: request.events.length,
       apiKey: known.apiKeys.get(request.apiKeyId) ?? null,
       fingerprint: idempotency?.fingerprint ?? null,
       earlier: earlier ?? null,
@@ -193,24 +197,26 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
   const seqs: number[] = [];
   const tails: Uint8Array[] = [];
   const payloads: Uint8Array[] = [];
-  const pending: number[][] = [[], [], [], [], []];
-  const failed: number[][] = [[], [], []];
+  const types: (string | null)[] = [];
+  const pending: number[][] = [[], [], [], [], [], []];
+  const failed: number[][] = [[], [], [], []];
   let reason: string | null = null;
   let code: string | null = null;
   for (const [tenantKey, those] of byTenant) {
     const before = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
     const keysBefore = keys.length;
     for (const one of those) {
-      for (const { seq, tail, payload } of one.events) {
+      for (const { seq, tail, payload, type } of one.events) {
         seqs.push(seq);
         tails.push(tail);
         payloads.push(payload);
+        types.push(type);
       }
-      for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt } of one.pending) {
-        pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt]);
+      for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt, typeHash } of one.pending) {
+        pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt, typeHash ?? 0]);
       }
       for (const record of one.failed) {
-        pushEach(failed, [record.eventSeq, record.key, record.finishedAt]);
+        pushEach(failed, [record.eventSeq, record.key, record.finishedAt, record.typeHash ?? 0]);
         ({ reason, code } = record);
       }
       if (one.idempotency) {
@@ -228,6 +234,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
       ...[after[0] - before[0], after[0], after[1] - before[1], after[1], after[2] - before[2], after[2]],
     ]);
   }
+  const [typesOfPending = [], typesOfFailed = []] = [pending.pop(), failed.pop()];
   const packed = packBytes(payloads);
   const packedFingerprints = packBytes(fingerprints);
   return [
@@ -250,6 +257,9 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     packedFingerprints.lengths,
     arrayText(eventIds),
     now,
+    arrayText(types),
+    arrayText(typesOfPending),
+    arrayText(typesOfFailed),
   ];
 }
 

@@ -47,13 +47,13 @@ export function acceptanceVerbs(
 
   /** One request, with its tenant locked: here every rule can be asked. */
   async function acceptAlone(tx: WriteTransaction, request: AcceptRequest): Promise<AcceptedAlone> {
-    const { tenantKey, apiKeyId, payloads, idempotency, isAbandoned } = request;
+    const { tenantKey, apiKeyId, events, idempotency, isAbandoned } = request;
     const owner = node();
     const { incarnation } = owner;
     const held = await hold(tx, tenantKey);
     const lanes = await lockQuota(tx, tenantKey);
     const submission: Submission = {
-      events: payloads.length,
+      events: events.length,
       apiKey: await apiKeyOf(tx, tenantKey, apiKeyId),
       fingerprint: idempotency?.fingerprint ?? null,
       earlier: idempotency ? await remembered(tx, tenantKey, idempotency.key) : null,
@@ -178,10 +178,10 @@ async function remember(
 async function insertEvents({ run }: Transaction, { tenantKey, events }: PlannedEvents): Promise<void> {
   const payloads = packBytes(events.map(({ payload }) => payload));
   await run(
-    `insert into event (seq, tenant_key, id_tail, payload)
+    `insert into event (seq, tenant_key, id_tail, payload, type)
      select seq, $1::bigint, substring($3::bytea from (i::int - 1) * ${tailBytes} + 1 for ${tailBytes}),
-       substring($4::bytea from start for length)
-     from unnest($2::bigint[], $5::int[], $6::int[]) with ordinality as added (seq, start, length, i)`,
+       substring($4::bytea from start for length), type
+     from unnest($2::bigint[], $5::int[], $6::int[], $7::text[]) with ordinality as added (seq, start, length, type, i)`,
     [
       tenantKey,
       arrayText(events.map(({ seq }) => seq)),
@@ -189,6 +189,7 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
       payloads.bytes,
       payloads.starts,
       payloads.lengths,
+      arrayText(events.map(({ type }) => type)),
     ],
   );
 }
@@ -197,10 +198,11 @@ async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner
   const { tenantKey, pending, failed } = planned;
   if (pending.length > 0) {
     await run(
-      `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at)
-       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, owner, next_attempt_at
-       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[])
-         as added (event_seq, key, webhook_key, owner, next_attempt_at)`,
+      `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
+         type_hash)
+       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, owner, next_attempt_at, type_hash
+       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[])
+         as added (event_seq, key, webhook_key, owner, next_attempt_at, type_hash)`,
       [
         tenantKey,
         arrayText(pending.map(({ eventSeq }) => eventSeq)),
@@ -208,15 +210,17 @@ async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner
         arrayText(pending.map(({ webhookKey }) => webhookKey)),
         arrayText(pending.map(({ isOwned }) => (isOwned ? owner.incarnation : null))),
         arrayText(pending.map(({ nextAttemptAt }) => nextAttemptAt)),
+        arrayText(pending.map(({ typeHash }) => typeHash)),
       ],
     );
   }
   if (failed.length > 0) {
     await run(
-      `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code)
-       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code
-       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
-         as added (event_seq, key, finished_at, reason, code)`,
+      `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code,
+         type_hash)
+       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code, type_hash
+       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
+         as added (event_seq, key, finished_at, reason, code, type_hash)`,
       [
         tenantKey,
         arrayText(failed.map(({ eventSeq }) => eventSeq)),
@@ -224,6 +228,7 @@ async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner
         arrayText(failed.map(({ finishedAt }) => finishedAt)),
         arrayText(failed.map(({ reason }) => reason)),
         arrayText(failed.map(({ code }) => code)),
+        arrayText(failed.map(({ typeHash }) => typeHash)),
       ],
     );
   }

@@ -193,9 +193,9 @@ async function write(
     tx,
     `with ended as (delete from pending where ${recordOf} returning *)
      insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at)
+       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash)
      select tenant_key, event_seq, key, webhook_key, run, attempts_in_run + 1, attempts + 1, replay_key,
-       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::smallint, $9::bigint
+       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::smallint, $9::bigint, type_hash
      from ended returning attempts`,
     [...values, ...ended],
   );

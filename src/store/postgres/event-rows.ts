@@ -4,6 +4,7 @@ import type { Tenant } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
+import { typeHashOf } from "../type-hash.ts";
 import type { Numbers } from "./numbers.ts";
 
 /** Bytes of an event id that are random. */
@@ -22,6 +23,7 @@ interface PlannedEvent {
   readonly seq: number;
   readonly tail: Uint8Array;
   readonly payload: Uint8Array;
+  readonly type: string | null;
 }
 
 interface PlannedPending {
@@ -30,6 +32,7 @@ interface PlannedPending {
   readonly webhookKey: number;
   readonly isOwned: boolean;
   readonly nextAttemptAt: number;
+  readonly typeHash: number | null;
 }
 
 interface PlannedFailed {
@@ -38,6 +41,7 @@ interface PlannedFailed {
   readonly finishedAt: number;
   readonly reason: string;
   readonly code: string;
+  readonly typeHash: number | null;
 }
 
 const noRoomAtAll = () => 0;
@@ -46,7 +50,7 @@ const noRoomAtAll = () => 0;
 export function planEvents(
   numbers: Numbers,
   tenant: Tenant,
-  { payloads, roomFor = noRoomAtAll }: Pick<AcceptRequest, "payloads" | "roomFor">,
+  { events: given, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "roomFor">,
   records: readonly NewRecord[],
 ): PlannedEvents {
   const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
@@ -56,28 +60,29 @@ export function planEvents(
   const failed: PlannedFailed[] = [];
   const eventIds: string[] = [];
   const deliveries: DueDelivery[] = [];
-  for (const [i, payload] of payloads.entries()) {
+  for (const [i, { payload, type }] of given.entries()) {
     const seq = numbers.nextEventSeq();
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
     eventIds.push(eventId);
-    events.push({ seq, tail, payload });
+    events.push({ seq, tail, payload, type });
+    const typeHash = type === null ? null : typeHashOf(type);
     for (const [which, record] of records.entries()) {
       const key = numbers.nextKey();
       if (record.state === "FAILED") {
         const { finishedAt, failure } = record;
-        failed.push({ eventSeq: seq, key, finishedAt, reason: failure.reason, code: failure.code });
+        failed.push({ eventSeq: seq, key, finishedAt, reason: failure.reason, code: failure.code, typeHash });
         continue;
       }
       const { webhook, nextAttemptAt } = record;
       const isOwned = i < (rooms[which] ?? 0);
-      pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt });
+      pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt, typeHash });
       if (isOwned)
         deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload }));
     }
   }
   const unowned = records.flatMap(({ webhook }, which) =>
-    webhook && (rooms[which] ?? 0) < payloads.length ? [refOf(webhook.key)] : [],
+    webhook && (rooms[which] ?? 0) < given.length ? [refOf(webhook.key)] : [],
   );
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
   const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed: failed.length };

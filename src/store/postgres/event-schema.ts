@@ -96,6 +96,7 @@ export const event = pgTable(
     tenantKey: whole("tenant_key").notNull(),
     idTail: bytes("id_tail").notNull(),
     payload: bytes("payload").notNull(),
+    type: text("type"),
   },
   (t) => [primaryKey({ columns: [t.seq, t.tenantKey] })],
 );
@@ -116,6 +117,8 @@ const recordColumns = () => ({
   attemptsForgotten: integer("attempts_forgotten").notNull().default(0),
   errorCode: text("error_code").$type<FailureCode>(),
   statusCode: integer("status_code"),
+  /** Of its event's type (`type-hash.ts`); null: it has none. */
+  typeHash: whole("type_hash"),
 });
 
 /**
@@ -148,7 +151,7 @@ export const delivery = pgTable(
     finishedAt: whole("finished_at").notNull(),
   },
   (t) => [
-    // With `include (state, webhook_key)`, so that a filtered walk stays inside the index.
+    // With `include (state, webhook_key, type_hash)`, so that a filtered walk stays inside the index.
     uniqueIndex("delivery_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
     // As long as that one, for the same reason; what has failed is little.
     index("delivery_failed")

@@ -5,6 +5,7 @@ import { recordsIn } from "../../domain/tenant-state.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
 import type { EventVerbs, PageQuery, RecordPage } from "../store.ts";
+import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { storageUnavailable } from "./faults.ts";
 import { countersOf } from "./held-tenants.ts";
@@ -141,19 +142,20 @@ export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents
 }
 
 /** Of what is asked for otherwise, there are counters. */
-const isFiltered = ({ webhookId, from, to }: PageQuery): boolean =>
-  webhookId !== undefined || from !== undefined || to !== undefined;
+const isFiltered = ({ webhookId, type, from, to }: PageQuery): boolean =>
+  webhookId !== undefined || type !== undefined || from !== undefined || to !== undefined;
 
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
 /** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
 async function pageIn(tx: Transaction, query: PageQuery): Promise<FoundPage> {
-  const { tenantKey, state, webhookId, from, to, size: limit } = query;
+  const { tenantKey, state, webhookId, type, from, to, size: limit } = query;
   const offset = query.page * limit;
   const filter: RecordFilter = {
     tenantKey,
     state,
     webhookKeys: webhookId === undefined ? undefined : await webhookKeys(tx, tenantKey, webhookId),
+    typeHash: type === undefined ? undefined : typeHashOf(type),
     fromSeq: from === undefined ? undefined : firstSeqAt(from),
     toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
   };

@@ -51,8 +51,8 @@ export const settlingLane = 1;
 const heavyEvents = 50;
 const heavyBytes = 256 * 1024;
 
-const isHeavy = ({ payloads }: AcceptRequest): boolean =>
-  payloads.length >= heavyEvents || payloads.reduce((sum, { length }) => sum + length, 0) >= heavyBytes;
+const isHeavy = ({ events }: AcceptRequest): boolean =>
+  events.length >= heavyEvents || events.reduce((sum, { payload }) => sum + payload.length, 0) >= heavyBytes;
 
 interface OfNode {
   readonly incarnation: number;

@@ -1,4 +1,5 @@
 import initial from "../../../drizzle/postgres/migrations/0000_initial.sql" with { type: "text" };
+import eventTypes from "../../../drizzle/postgres/migrations/0001_event_types.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -10,7 +11,10 @@ export interface Migration {
 }
 
 /** Every migration, oldest first, as drizzle-kit generated it, with what it has no words for added by hand. */
-export const migrations: readonly Migration[] = [{ name: "0000_initial", sql: initial }];
+export const migrations: readonly Migration[] = [
+  { name: "0000_initial", sql: initial },
+  { name: "0001_event_types", sql: eventTypes },
+];
 
 /** The statements of a migration as drizzle-kit marks them. */
 const statementsOf = (sql: string): string[] =>

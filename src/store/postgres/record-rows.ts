@@ -30,11 +30,11 @@ export const recordsText = (withPayload: boolean): string =>
     place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${withPayload ? "payload, " : ""}url, state, attempts,
     attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
     next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
-    status_code as "statusCode", ${wholeLabel} as label
+    status_code as "statusCode", type, ${wholeLabel} as label
   from unnest($3::bigint[], $4::bigint[]) with ordinality as place (event_seq, key, n)
   cross join lateral (${recordText}) r
   cross join lateral (
-    select id_tail, payload from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
+    select id_tail, payload, type from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
   left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
   ${labelJoins("$2::bigint", "r.replay_key")}
   where $5::smallint is null or state = $5::smallint`);
@@ -54,6 +54,7 @@ interface RecordRow {
   errorReason: string | null;
   errorCode: FailureCode | null;
   statusCode: number | null;
+  type: string | null;
   label: string | null;
 }
 
@@ -91,6 +92,7 @@ const toRecord = (row: RecordRow): EventRecord => ({
   eventId: encodeEventId(row.eventSeq, row.idTail),
   state: deliveryStates[row.state] ?? "FAILED",
   ingestedAt: ingestedAtMs(row.eventSeq),
+  type: row.type,
   targetWebhook: row.url ?? "",
   errorReason: row.errorReason,
   errorCode: row.errorCode,

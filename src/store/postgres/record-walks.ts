@@ -26,6 +26,7 @@ export interface RecordFilter {
   readonly state?: DeliveryState | undefined;
   /** Keys of webhooks; an empty list selects nothing. */
   readonly webhookKeys?: readonly number[] | undefined;
+  readonly typeHash?: number | undefined;
   readonly fromSeq?: number | undefined;
   readonly toSeq?: number | undefined;
 }
@@ -34,17 +35,30 @@ export interface RecordFilter {
 interface Strands {
   readonly state?: DeliveryState | undefined;
   readonly byWebhook: boolean;
+  readonly byType: boolean;
+}
+
+const ownParameters = 3;
+
+/** What the strands are filtered by, and the number of their last parameter. */
+function filtersOf({ byWebhook, byType }: Strands): { text: string; last: number } {
+  let last = ownParameters;
+  let text = "";
+  if (byWebhook) text += ` and webhook_key = any($${++last}::bigint[])`;
+  if (byType) text += ` and type_hash = $${++last}::bigint`;
+  return { text, last };
 }
 
 /** The condition that a partial index stands for is in the text, or the planner would not see it. */
 const conditionOf = { PENDING: "", DELIVERED: " and state = 1", FAILED: " and state = 2" } as const;
 
 /** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
-function strands({ state, byWebhook }: Strands, order = ""): string {
+function strands(which: Strands, order = ""): string {
+  const { state } = which;
   const strand = (table: "pending" | "delivery") => `(select event_seq, key from ${table}
       where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${
         state === undefined ? "" : conditionOf[state]
-      }${byWebhook ? " and webhook_key = any($4::bigint[])" : ""}${order})`;
+      }${filtersOf(which).text}${order})`;
   if (state === "PENDING") return strand("pending");
   if (state !== undefined) return strand("delivery");
   return `${strand("pending")} union all ${strand("delivery")}`;
@@ -53,7 +67,8 @@ function strands({ state, byWebhook }: Strands, order = ""): string {
 /** Skips and takes inside the indexes. `limit` and `offset` come last. */
 export function placesText(which: Strands & { fromOldest: boolean }): string {
   const order = ` order by ${which.fromOldest ? "event_seq, key desc" : "event_seq desc, key"}`;
-  const [limit, offset] = which.byWebhook ? ["$5", "$6"] : ["$4", "$5"];
+  const { last } = filtersOf(which);
+  const [limit, offset] = [`$${last + 1}`, `$${last + 2}`];
   return `select event_seq::float8 as "eventSeq", key::float8 as key from (
     select event_seq, key from (${strands(which, order)}) walked${order} limit ${limit}::bigint offset ${offset}::bigint
   ) found order by found.event_seq desc, found.key`;
@@ -61,20 +76,25 @@ export function placesText(which: Strands & { fromOldest: boolean }): string {
 
 /** `limit` comes last. */
 export const countText = (which: Strands): string =>
-  `select count(*)::int as n from (select from (${strands(which)}) walked limit ${which.byWebhook ? "$5" : "$4"}::bigint) found`;
+  `select count(*)::int as n from (select from (${strands(which)}) walked limit $${filtersOf(which).last + 1}::bigint) found`;
 
 /** The webhooks of a tenant, also removed ones, that have this id or this URL. */
 export const webhookKeysText = `select key::float8 as key from webhook where tenant_key = $1::bigint and id = $2
   union all select key::float8 from webhook where tenant_key = $1::bigint and url = $2`;
 
-const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys }: RecordFilter): Value[] => [
+const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash }: RecordFilter): Value[] => [
   tenantKey,
   fromSeq ?? 0,
   toSeq ?? Number.MAX_SAFE_INTEGER,
   ...(webhookKeys ? [arrayText(webhookKeys)] : []),
+  ...(typeHash === undefined ? [] : [typeHash]),
 ];
 
-const strandsOf = ({ state, webhookKeys }: RecordFilter): Strands => ({ state, byWebhook: webhookKeys !== undefined });
+const strandsOf = ({ state, webhookKeys, typeHash }: RecordFilter): Strands => ({
+  state,
+  byWebhook: webhookKeys !== undefined,
+  byType: typeHash !== undefined,
+});
 
 type Reads = Pick<Transaction, "run">;
 

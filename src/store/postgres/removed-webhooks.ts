@@ -29,9 +29,9 @@ interface Waiting {
 export const failText = `with ended as (
     delete from pending using ${placesInQueue} where pending.ctid = found.place returning pending.*)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at)
+    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at, type_hash)
   select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint
+    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash
   from ended returning replay_key::float8 as "replayKey"`;
 
 /** What waits for webhooks that are gone. */

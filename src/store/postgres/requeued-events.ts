@@ -26,11 +26,17 @@ interface FoundRecord extends ReplayedRecord {
   readonly eventSeq: number;
   /** Null: nobody's, or not in the queue. */
   readonly owner: number | null;
+  readonly typeHash: number | null;
 }
 
 /** What is left to be written of all events together. */
 interface Changes {
-  readonly added: { readonly eventSeq: number; readonly webhookKey: number; readonly nextAttemptAt: number }[];
+  readonly added: {
+    readonly eventSeq: number;
+    readonly webhookKey: number;
+    readonly nextAttemptAt: number;
+    readonly typeHash: number | null;
+  }[];
   readonly restarted: FoundRecord[];
   readonly replaced: FoundRecord[];
 }
@@ -63,7 +69,9 @@ export async function requeueEvents(
     const change: Requeueing = requeue(held, records, replay.kind, tx);
     const found = (some: readonly ReplayedRecord[]) => records.filter((record) => some.includes(record));
     for (const { webhook, nextAttemptAt: dueAt } of change.added) {
-      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt });
+      // All records of an event have the same one.
+      const typeHash = records[0]?.typeHash ?? null;
+      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt, typeHash });
     }
     all.restarted.push(...found(change.restarted));
     all.replaced.push(...found(change.replaced));
@@ -110,10 +118,11 @@ interface RecordRow {
   replayKey: number | null;
   owner: number | null;
   state: number;
+  typeHash: number | null;
 }
 
 const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
-  replay_key::float8 as "replayKey"`;
+  replay_key::float8 as "replayKey", type_hash::float8 as "typeHash"`;
 
 const states: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
@@ -199,9 +208,9 @@ async function moveBack({ run }: WriteTransaction, records: readonly Place[], to
   await run(
     `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code)
+       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash)
      select tenant_key, event_seq, key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
-       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code from moved`,
+       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash from moved`,
     [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
   );
 }
@@ -219,15 +228,16 @@ async function add(
 ): Promise<void> {
   if (records.length === 0) return;
   await run(
-    `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at, replay_key)
+    `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at, replay_key,
+       type_hash)
      select $1::bigint, event_seq, key, webhook_key, 1, 0,
        (select coalesce(max(attempt.number), 0) from attempt
           join webhook earlier on earlier.tenant_key = $1::bigint and earlier.key = attempt.webhook_key
          where attempt.tenant_key = $1::bigint and attempt.event_seq = added.event_seq and earlier.url =
            (select url from webhook where webhook.tenant_key = $1::bigint and webhook.key = added.webhook_key)),
-       null, next_attempt_at, $6::bigint
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-       as added (event_seq, key, webhook_key, next_attempt_at)`,
+       null, next_attempt_at, $6::bigint, type_hash
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $7::bigint[])
+       as added (event_seq, key, webhook_key, next_attempt_at, type_hash)`,
     [
       tenantKey,
       arrayText(records.map(({ eventSeq }) => eventSeq)),
@@ -235,6 +245,7 @@ async function add(
       arrayText(records.map(({ webhookKey }) => webhookKey)),
       arrayText(records.map(({ nextAttemptAt }) => nextAttemptAt)),
       replayKey,
+      arrayText(records.map(({ typeHash }) => typeHash)),
     ],
   );
 }

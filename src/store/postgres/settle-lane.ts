@@ -53,7 +53,7 @@ export const settleText = `with m as (${markText}),
     where found.state > ${waits} and ${isStill}
     returning pending.tenant_key, pending.event_seq, pending.key, pending.webhook_key, pending.run,
       pending.attempts_in_run + 1 as attempts_in_run, pending.attempts + 1 as attempts, pending.replay_key,
-      pending.attempts_forgotten, found.state, found.at, found.error_reason, found.error_code, found.status_code, found.i,
+      pending.attempts_forgotten, pending.type_hash, found.state, found.at, found.error_reason, found.error_code, found.status_code, found.i,
       ${logged}),
   retried as (
     update pending set owner = null, next_attempt_at = found.at, last_attempt_at = found.started_at,
@@ -65,9 +65,10 @@ export const settleText = `with m as (${markText}),
       ${logged}),
   history as (
     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at)
+      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at,
+      type_hash)
     select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-      started_at, error_reason, error_code, status_code, state, at
+      started_at, error_reason, error_code, status_code, state, at, type_hash
     from ended),
   log as (
     insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms, status_code, error,

@@ -7,7 +7,8 @@ import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
+import type { AcceptedEvents, AcceptRequest, EventVerbs, NewEvent } from "../store.ts";
+import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
 import { createApiKeyReader } from "./held-keys.ts";
@@ -31,15 +32,17 @@ export function acceptanceVerbs(
   { mayGrow }: Growth,
 ): Pick<EventVerbs, "acceptEvents"> {
   const insertEvent = client.prepare(
-    "insert into event (seq, tenant_key, id_tail, payload, checksum) values (?1, ?2, ?3, ?4, ?5)",
+    "insert into event (seq, tenant_key, id_tail, payload, checksum, type) values (?1, ?2, ?3, ?4, ?5, ?6)",
   );
   const insertPending = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at)
-     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5)`,
+    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
+       type_hash)
+     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6)`,
   );
   const insertUndeliverable = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6)`,
+    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code,
+       type_hash)
+     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6, ?7)`,
   );
 
   const apiKeyOf = createApiKeyReader(client);
@@ -49,7 +52,7 @@ export function acceptanceVerbs(
   function store(
     tx: WriteTransaction,
     held: HeldTenant,
-    payloads: readonly Uint8Array[],
+    events: readonly NewEvent[],
     records: readonly NewRecord[],
     roomFor: RoomFor,
   ): AcceptedEvents {
@@ -63,23 +66,32 @@ export function acceptanceVerbs(
     let failed = 0;
     let firstSeq: number | null = null;
     let stored = 0;
-    for (const payload of payloads) {
+    for (const { payload, type } of events) {
       const eventSeq = tx.nextEventSeq();
       firstSeq ??= eventSeq;
       const tail = randomTail();
       const eventId = encodeEventId(eventSeq, tail);
       eventIds.push(eventId);
-      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload));
+      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type);
+      const typeHash = type === null ? null : typeHashOf(type);
       held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const { record, room } of planned) {
         const deliveryKey = rowKeys.nextDelivery();
         if (record.state === "FAILED") {
           const { finishedAt, failure } = record;
-          insertUndeliverable.run(deliveryKey, tenant.key, eventSeq, finishedAt, failure.reason, failure.code);
+          insertUndeliverable.run(
+            deliveryKey,
+            tenant.key,
+            eventSeq,
+            finishedAt,
+            failure.reason,
+            failure.code,
+            typeHash,
+          );
           failed += 1;
           continue;
         }
-        insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt);
+        insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt, typeHash);
         if (stored >= room) continue;
         deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
       }
@@ -117,12 +129,12 @@ export function acceptanceVerbs(
   }
 
   return {
-    acceptEvents: ({ tenantKey, apiKeyId, payloads, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
+    acceptEvents: ({ tenantKey, apiKeyId, events, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
       writer.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
-          events: payloads.length,
+          events: events.length,
           apiKey: apiKeyOf(held, apiKeyId),
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,
@@ -135,7 +147,7 @@ export function acceptanceVerbs(
           const ingestedAt = ingestedAtOf(eventIds);
           return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: 0 };
         }
-        const accepted = store(tx, held, payloads, acceptance.records, roomFor);
+        const accepted = store(tx, held, events, acceptance.records, roomFor);
         // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
         ownership.take(accepted.deliveries);
         tx.ifUndone(() => ownership.end(accepted.deliveries));
@@ -143,7 +155,7 @@ export function acceptanceVerbs(
           remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
         }
         return accepted;
-      }, payloads.length >= heavyEvents),
+      }, events.length >= heavyEvents),
   };
 }
 

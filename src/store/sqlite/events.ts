@@ -8,6 +8,7 @@ import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib
 import type { Cursor } from "../cursor.ts";
 import { walkedRows } from "../page-span.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
+import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import type { AttemptRow } from "./list-steps.ts";
@@ -55,13 +56,14 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
     reportDamage(`The list of events of the account with the key ${tenantKey}`);
 
   async function filterOf(query: PageQuery): Promise<RecordFilter> {
-    const { tenantKey, state, webhookId, from, to } = query;
+    const { tenantKey, state, webhookId, type, from, to } = query;
     return {
       tenantKey,
       ...(state !== undefined && { state: stateNumber[state] }),
       ...(webhookId !== undefined && {
         webhookKeys: await reader.run("webhookKeys", { tenantKey, idOrUrl: webhookId }),
       }),
+      ...(type !== undefined && { typeHash: typeHashOf(type) }),
       ...(from !== undefined && { fromSeq: firstSeqAt(from) }),
       ...(to !== undefined && { toSeq: firstSeqAt(to + 1) - 1 }),
     };
@@ -78,7 +80,10 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
           return cursorOver(connection, list, toRecord);
         };
         const isFiltered =
-          filter.webhookKeys !== undefined || filter.fromSeq !== undefined || filter.toSeq !== undefined;
+          filter.webhookKeys !== undefined ||
+          filter.typeHash !== undefined ||
+          filter.fromSeq !== undefined ||
+          filter.toSeq !== undefined;
         const paged = { filter, offset, limit: query.size };
         if (isFiltered) {
           const [places, counted] = await Promise.all([
@@ -212,6 +217,7 @@ function toRecord(row: RecordRow): EventRecord {
     eventId: encodeEventId(row.eventSeq, row.idTail),
     state: stateNames[row.state] ?? "FAILED",
     ingestedAt: ingestedAtMs(row.eventSeq),
+    type: row.type,
     targetWebhook: row.url ?? "",
     errorReason: row.errorReason,
     errorCode: row.errorCode,

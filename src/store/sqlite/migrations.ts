@@ -9,6 +9,7 @@ import secrets from "../../../drizzle/sqlite/migrations/0006_secrets.sql" with {
 import answers from "../../../drizzle/sqlite/migrations/0007_answers.sql" with { type: "text" };
 import replays from "../../../drizzle/sqlite/migrations/0008_replays.sql" with { type: "text" };
 import reasonCodes from "../../../drizzle/sqlite/migrations/0009_reason_codes.sql" with { type: "text" };
+import eventTypes from "../../../drizzle/sqlite/migrations/0010_event_types.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -38,6 +39,7 @@ export const migrations: readonly Migration[] = [
   { name: "0007_answers", sql: answers },
   { name: "0008_replays", sql: replays },
   { name: "0009_reason_codes", sql: reasonCodes },
+  { name: "0010_event_types", sql: eventTypes, moves: { event: "events" } },
 ];
 
 /**

@@ -34,6 +34,7 @@ export interface RecordFilter {
   state?: number;
   /** Keys of webhooks; an empty list selects nothing. */
   webhookKeys?: number[];
+  typeHash?: number;
   fromSeq?: number;
   toSeq?: number;
 }
@@ -57,6 +58,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       filter.state === undefined ? undefined : eq(t.delivery.state, filter.state),
       filter.fromSeq === undefined ? undefined : gte(t.delivery.eventSeq, filter.fromSeq),
       filter.toSeq === undefined ? undefined : lte(t.delivery.eventSeq, filter.toSeq),
+      filter.typeHash === undefined ? undefined : eq(t.delivery.typeHash, filter.typeHash),
       filter.webhookKeys === undefined
         ? undefined
         : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,

@@ -29,6 +29,7 @@ export interface RecordRow {
   errorReason: string | null;
   errorCode: FailureCode | null;
   statusCode: number | null;
+  type: string | null;
   replayGroupId: JsonText | null;
   /** 1: a part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
   unreadable?: 1 | null;
@@ -44,7 +45,7 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
 const recordColumns = (payload: string, label: string) => `
   d.event_seq as eventSeq, event.id_tail as idTail, ${payload} webhook.url, d.state, d.attempts,
   d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt, d.next_attempt_at as nextAttemptAt,
-  d.error_reason as errorReason, d.error_code as errorCode, d.status_code as statusCode,
+  d.error_reason as errorReason, d.error_code as errorCode, d.status_code as statusCode, event.type,
   case when replay.key is not null then ${jsonTextSql(label)} end as replayGroupId`;
 const recordJoins = `
   join event on event.seq = d.event_seq
@@ -103,6 +104,7 @@ function withWholePayload({ payload = null, checksum = null, unreadable = null, 
     errorReason: row.errorReason,
     errorCode: row.errorCode,
     statusCode: row.statusCode,
+    type: row.type,
     replayGroupId: row.replayGroupId,
     unreadable: isDamaged ? 1 : unreadable,
   };
@@ -113,7 +115,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
   /** A damaged record, from the row of the delivery or else from the indexes; null when it was erased meanwhile. */
   function whatIsLeftOf(tenantKey: number, { key, eventSeq }: RecordPlace): RecordRow | null {
     const event = unlessDamaged(() =>
-      db.select({ idTail: t.event.idTail }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),
+      db.select({ idTail: t.event.idTail, type: t.event.type }).from(t.event).where(eq(t.event.seq, eventSeq)).get(),
     );
     const idTail = event?.idTail ?? lostTail;
     try {
@@ -124,7 +126,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
         .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
         .where(eq(t.delivery.key, key))
         .get();
-      return record ? { ...record, idTail, unreadable: 1 } : null;
+      return record ? { ...record, idTail, type: event?.type ?? null, unreadable: 1 } : null;
     } catch (error) {
       if (!isDamage(error)) throw error;
     }
@@ -139,7 +141,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
     };
     return {
       ...{ eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },
-      ...{ errorReason: null, errorCode: null, statusCode: null, unreadable: 1 },
+      ...{ errorReason: null, errorCode: null, statusCode: null, type: null, unreadable: 1 },
     };
   }
 

@@ -100,11 +100,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
   );
   // Attempts of an earlier record for the same URL, removed and registered again, go on counting.
   const insertRecord = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key)
+    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key,
+       type_hash)
      values (?1, ?2, ?3, ?4, 0, 1, 0,
        (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
-       ?6, ?7)`,
+       ?6, ?7, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1))`,
   );
   const use = createWebhookUse(client);
   const deleteRecord = client.prepare("delete from delivery where key = ?1");

@@ -200,6 +200,8 @@ export const event = sqliteTable("event", {
   seq: integer("seq").primaryKey(),
   tenantKey: integer("tenant_key").notNull(),
   idTail: blob("id_tail", { mode: "buffer" }).notNull(),
+  /** Null also in events of earlier programs. Before the payload: what stands behind it is read by way of all its pages. */
+  type: text("type"),
   payload: blob("payload", { mode: "buffer" }).notNull(),
   /** CRC-32 of the payload (`damage.ts`); null in events of earlier programs. */
   checksum: integer("checksum"),
@@ -240,10 +242,12 @@ export const delivery = sqliteTable(
     /** Beside `errorReason`; null in rows that are older than it, and then so is the status. */
     errorCode: text("error_code").$type<FailureCode>(),
     statusCode: integer("status_code"),
+    /** Of its event's type (`type-hash.ts`); null: it has none. */
+    typeHash: integer("type_hash"),
   },
   (t) => [
-    // `key` orders the records of one event, `webhookKey` lets a filtered walk stay inside the index.
-    index("delivery_by_tenant").on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey),
+    // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
+    index("delivery_by_tenant").on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey, t.typeHash),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
     check("delivery_state", sql`${t.state} in (0, 1, 2)`),

@@ -42,6 +42,7 @@ export function acceptanceContract(backend: StoreBackend): void {
             errorReason: null,
             errorCode: null,
             statusCode: null,
+            type: null,
             payload: expect.anything(),
             attempts: 0,
             attemptsForgotten: 0,

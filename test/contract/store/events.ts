@@ -39,6 +39,50 @@ export function eventsContract(backend: StoreBackend): void {
         expect((await world.page(tenant, { from: 0 })).totalEvents).toBeUndefined();
       });
 
+      test("shows the type of each event, and finds by it, also together with other filters", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const typed = async (...types: (string | null)[]) =>
+          (await world.accept(tenant, { events: types.map((type) => ({ payload: bytes("{}"), type })) })).eventIds;
+        const [paid = "", refund = "", none = ""] = await typed("order.paid", "order.refund", null);
+        const [again = ""] = await typed("order.paid");
+        const typesOf = async (id: string) => (await world.recordsOf(tenant.key, id))?.map(({ type }) => type);
+        expect(await Promise.all([paid, refund, none].map(typesOf))).toEqual([
+          ["order.paid", "order.paid"],
+          ["order.refund", "order.refund"],
+          [null, null],
+        ]);
+        const found = async (given: Parameters<World["page"]>[1]) => {
+          const { records, total } = await world.page(tenant, { type: "order.paid", ...given });
+          expect(total).toBe(records.length);
+          return records.map(({ eventId, targetWebhook, state }) => `${eventId} ${targetWebhook} ${state}`);
+        };
+        expect(await found({})).toEqual([again, paid].flatMap((id) => [`${id} ${a} PENDING`, `${id} ${b} PENDING`]));
+        const [first] = await world.claim(tenant);
+        if (first) await world.settle(first, "delivered");
+        expect(await found({ state: "DELIVERED" })).toEqual([`${paid} ${a} DELIVERED`]);
+        expect(await found({ state: "PENDING", webhookId: a })).toEqual([`${again} ${a} PENDING`]);
+        expect(await found({ to: world.clock.now() - 1 })).toEqual([]);
+        expect(await found({ type: "order" })).toEqual([]);
+      });
+
+      test("finds by its type what a replay adds for a webhook, and what goes back to the queue", async () => {
+        const tenant = await world.tenant();
+        const events = [{ payload: bytes("{}"), type: "order.paid" }];
+        const { eventIds } = await world.accept(tenant, { events });
+        await world.setUrls(tenant, a);
+        await world.replayEvent(tenant, eventIds[0] ?? "");
+        const found = async () => {
+          const { records } = await world.page(tenant, { type: "order.paid" });
+          return records.map(({ targetWebhook, state }) => `${targetWebhook} ${state}`);
+        };
+        expect(await found()).toEqual([`${a} PENDING`]);
+        const [delivery] = await world.claim(tenant);
+        if (delivery) await world.settle(delivery, "failed");
+        expect(await found()).toEqual([`${a} FAILED`]);
+        await world.replayEvent(tenant, eventIds[0] ?? "");
+        expect(await found()).toEqual([`${a} PENDING`]);
+      });
+
       test("cuts anywhere, and is empty behind the end", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
         await world.acceptMany(tenant, 5);

@@ -30,14 +30,14 @@ export async function seedNeighbourhood(folder: string, { crowd, crowdUrl, backl
   const { store } = await openStore({ dataDir: path, clock: systemClock });
   try {
     const numbers = Array.from({ length: crowd }, (_, n) => n).values();
-    const payloads = Array.from({ length: backlog }, () => backlogPayload);
+    const events = Array.from({ length: backlog }, () => ({ payload: backlogPayload, type: null }));
     await Promise.all(
       Array.from({ length: concurrency }, async () => {
         for (const n of numbers) {
           const seed = { tier: "enterprise", webhooks: [crowdUrl(n)] } as const;
           const { tenant } = await seedTenantIn({ store, dataDir: path }, seed);
           const apiKeyId = await latestKey(store, tenant.key);
-          if (backlog > 0) await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
+          if (backlog > 0) await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
           if (n % 100 === 0) showProgress(`making neighbours: ${n} of ${crowd}`);
         }
       }),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { slicePayload } from "../../../src/events/payload.ts";
+import { sliceEvent } from "../../../src/events/payload.ts";
 import { createRandom } from "../../../src/lib/random.ts";
 import { fuzz, reportFuzz } from "../../support/fuzz.ts";
 import { createJsonTexts, deepestPayload } from "../../support/json-text.ts";
@@ -32,7 +32,7 @@ describe(`random JSON texts (again: ${again})`, () => {
       if (random.chance(0.3)) members.unshift(member());
       if (random.chance(0.3)) members.push(member());
       const body = `${space()}{${space()}${members.join(`,${space()}`)}}${space()}`;
-      const sliced = Buffer.from(slicePayload(encode(body)));
+      const sliced = Buffer.from(sliceEvent(encode(body)).payload);
       if (!sliced.equals(encode(payload))) expect(sliced.toString()).toBe(payload);
       // What is no JSON to everybody else would prove nothing.
       JSON.parse(body);
@@ -43,8 +43,8 @@ describe(`random JSON texts (again: ${again})`, () => {
     const { nested } = createJsonTexts(createRandom(seed));
     const bodyOf = (levels: number) => encode(`{"payload":${nested(levels)}}`);
     for (let n = 0; n < 500; n += 1) {
-      expect(() => slicePayload(bodyOf(deepestPayload))).not.toThrow();
-      expect(() => slicePayload(bodyOf(deepestPayload + 1))).toThrow("nested deeper than 64 levels");
+      expect(() => sliceEvent(bodyOf(deepestPayload))).not.toThrow();
+      expect(() => sliceEvent(bodyOf(deepestPayload + 1))).toThrow("nested deeper than 64 levels");
     }
   });
 });

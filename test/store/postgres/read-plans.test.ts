@@ -42,15 +42,28 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     return plan.map((row) => row["QUERY PLAN"]).join("\n");
   }
 
+  /** By webhook, by type. */
+  const filters = [
+    [false, false],
+    [true, false],
+    [false, true],
+    [true, true],
+  ] as const;
   const growing = /(Seq Scan|Bitmap Heap Scan) on (event|pending|delivery|attempt|stat)/;
 
   test.each([undefined, ...deliveryStates])(
     "lists (%p) merge what their indexes hold, and sort nothing",
     async (state) => {
       for (const fromOldest of [false, true]) {
-        for (const byWebhook of [false, true]) {
-          const webhooks = byWebhook ? ["{1}"] : [];
-          const plan = await planOf(placesText({ state, byWebhook, fromOldest }), ...range, ...webhooks, 10, 1_000);
+        for (const [byWebhook, byType] of filters) {
+          const given = [...(byWebhook ? ["{1}"] : []), ...(byType ? [7] : [])];
+          const plan = await planOf(
+            placesText({ state, byWebhook, byType, fromOldest }),
+            ...range,
+            ...given,
+            10,
+            1_000,
+          );
           for (const index of walked[`${state}`]) expect(plan).toContain(index);
           expect(plan).not.toMatch(growing);
           // The page itself, when it was found from the oldest.
@@ -62,9 +75,9 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
   );
 
   test.each([undefined, ...deliveryStates])("records (%p) are counted in indexes alone", async (state) => {
-    for (const byWebhook of [false, true]) {
-      const webhooks = byWebhook ? ["{1}"] : [];
-      const plan = await planOf(countText({ state, byWebhook }), ...range, ...webhooks, 10_001);
+    for (const [byWebhook, byType] of filters) {
+      const given = [...(byWebhook ? ["{1}"] : []), ...(byType ? [7] : [])];
+      const plan = await planOf(countText({ state, byWebhook, byType }), ...range, ...given, 10_001);
       for (const index of walked[`${state}`]) expect(plan).toContain(index);
       expect(plan).not.toMatch(growing);
     }

@@ -9,7 +9,7 @@ import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { createCuttingProxy } from "../../support/postgres-proxy.ts";
-import { bytes, newTenant, refusalOf, settlementOf } from "../../support/store-factory.ts";
+import { bytes, newTenant, refusalOf, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const everything = { roomFor: () => Number.POSITIVE_INFINITY };
@@ -37,8 +37,8 @@ describeWithPostgres("two nodes on one database", () => {
     const first = await open(null);
     const made = newTenant({ urls: [a] });
     const { key: tenantKey } = await first.createTenant(made, systemClock.now());
-    const payloads = [bytes("1"), bytes("2")];
-    await first.acceptEvents({ tenantKey, apiKeyId: made.apiKey.id, payloads, ...everything });
+    const events = [bytes("1"), bytes("2")].map(untyped);
+    await first.acceptEvents({ tenantKey, apiKeyId: made.apiKey.id, events, ...everything });
     const [mark = ""] = marks;
     const again = await open(whose === "its own" ? mark : mark.replace(/@.*/, "@0"));
     expect(new Set(marks).size).toBe(2);
@@ -66,7 +66,7 @@ describeWithPostgres("two nodes on one database", () => {
       store.acceptEvents({
         tenantKey: tenant.key,
         apiKeyId: made.apiKey.id,
-        payloads: Array.from({ length: count }, () => bytes("{}")),
+        events: Array.from({ length: count }, () => untyped(bytes("{}"))),
         ...everything,
       });
     const claim = async (store: OpenedStore["store"]) => {

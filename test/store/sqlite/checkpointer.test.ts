@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import type { Store } from "../../../src/store/store.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { latestKey, newTenant } from "../../support/store-factory.ts";
+import { latestKey, newTenant, untyped } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -13,8 +13,8 @@ describe("the log", () => {
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example"] }), 1);
     const apiKeyId = await latestKey(store, tenant.key);
     for (let i = 0; i < batches; i++) {
-      const payloads = Array.from({ length: 100 }, () => new Uint8Array(4_000).fill(97));
-      await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
+      const events = Array.from({ length: 100 }, () => untyped(new Uint8Array(4_000).fill(97)));
+      await store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
     }
   }
 

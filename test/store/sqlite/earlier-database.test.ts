@@ -4,7 +4,7 @@ import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll, readAttempts } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, latestKey, newTenant, settlementOf } from "../../support/store-factory.ts";
+import { bytes, latestKey, newTenant, settlementOf, untyped } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
@@ -14,12 +14,12 @@ describe("a database from before webhooks were forgotten", () => {
     const { store, path } = await sqlite.store({ clock });
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example/kept"] }), clock.now());
     const apiKeyId = await latestKey(store, tenant.key);
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")] });
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events: [untyped(bytes("{}"))] });
     for (let event = 0; event < 2_100; event += 700) {
       await store.acceptEvents({
         tenantKey: tenant.key,
         apiKeyId,
-        payloads: Array.from({ length: 700 }, () => bytes("{}")),
+        events: Array.from({ length: 700 }, () => untyped(bytes("{}"))),
       });
     }
     await store.replaceWebhooks(tenant.key, [{ id: "wh_b", url: "https://b.example/kept", name: "" }], 1, clock.now());
@@ -56,7 +56,7 @@ describe("a database from before failures had codes", () => {
     const url = "https://a.example/hook";
     const tenant = await store.createTenant(newTenant({ urls: [url] }), clock.now());
     const apiKeyId = await latestKey(store, tenant.key);
-    const event = { tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")], roomFor: () => 1 };
+    const event = { tenantKey: tenant.key, apiKeyId, events: [untyped(bytes("{}"))], roomFor: () => 1 };
     const accepted = await store.acceptEvents(event);
     const [delivery] = accepted.deliveries as [DueDelivery];
     await store.settle(settlementOf(delivery, "retry", clock.now()));

@@ -35,7 +35,7 @@ describe("query plans", () => {
       "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
-    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null)");
+    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null)");
     return client;
   }
 

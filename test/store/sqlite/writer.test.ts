@@ -3,12 +3,12 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { readAll } from "../../support/read-all.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
-import { bytes, latestKey, newApiKeyRow, newTenant, refusalOf } from "../../support/store-factory.ts";
+import { bytes, latestKey, newApiKeyRow, newTenant, refusalOf, untyped } from "../../support/store-factory.ts";
 
 const sqlite = useSqlite();
 
 describe("group commit", () => {
-  const payloads = [bytes("{}")];
+  const events = [untyped(bytes("{}"))];
 
   test("jobs that arrive together share a commit", async () => {
     const commits: number[] = [];
@@ -17,7 +17,7 @@ describe("group commit", () => {
     const apiKeyId = await latestKey(store, tenant.key);
     commits.length = 0;
     await Promise.all(
-      Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads })),
+      Array.from({ length: 2_000 }, () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events })),
     );
     expect(commits.reduce((sum, jobs) => sum + jobs, 0)).toBe(2_000);
     expect(commits.length).toBeLessThanOrEqual(4);
@@ -29,7 +29,7 @@ describe("group commit", () => {
     const tenant = await store.createTenant(newTenant(), 1);
     const apiKeyId = await latestKey(store, tenant.key);
     commits.length = 0;
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
     await Promise.all([accept().then(accept), accept().then(accept)]);
     expect(commits).toEqual([2, 2]);
   });
@@ -38,7 +38,7 @@ describe("group commit", () => {
     const { store } = await sqlite.store();
     const tenant = await store.createTenant(newTenant(), 1);
     const apiKeyId = await latestKey(store, tenant.key);
-    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads });
+    const accept = () => store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events });
     await accept();
     // A rest that does not end by itself.
     const timers = spyOn(globalThis, "setTimeout").mockReturnValue(setTimeout(() => {}) as never);
@@ -56,10 +56,10 @@ describe("group commit", () => {
     const broken = newTenant({ apiKey: newApiKeyRow() });
     await store.createTenant(broken, 1);
     const results = await Promise.allSettled([
-      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads }),
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events }),
       // The same id once more: the unique index refuses it.
       store.createTenant(broken, 2),
-      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads }),
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events }),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect((await store.page({ tenantKey: tenant.key, page: 0, size: 10 })).total).toBe(2);
@@ -92,7 +92,11 @@ test("a batch gets a commit of its own, and what others send goes between two of
   const answers: string[] = [];
   const send = async (name: string, tenantKey: number, events: number) => {
     const apiKeyId = await latestKey(store, tenantKey);
-    await store.acceptEvents({ tenantKey, apiKeyId, payloads: Array.from({ length: events }, () => bytes("{}")) });
+    await store.acceptEvents({
+      tenantKey,
+      apiKeyId,
+      events: Array.from({ length: events }, () => untyped(bytes("{}"))),
+    });
     answers.push(name);
   };
   const batches = ["batch", "batch", "batch"].map((name) => send(name, greedy.key, 1000));
@@ -110,7 +114,7 @@ describe("a full disk", () => {
     const tenant = await store.createTenant(newTenant({ urls: ["https://a.example", "https://b.example"] }), 1);
     const apiKeyId = await latestKey(store, tenant.key);
     const big = () =>
-      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [new Uint8Array(20_000).fill(97)] });
+      store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events: [untyped(new Uint8Array(20_000).fill(97))] });
     let accepted = 0;
     let outcomes: string[] = [];
     do {
@@ -151,7 +155,7 @@ describe("an I/O error in a commit", () => {
     });
     const tenant = await opened.store.createTenant(newTenant({ urls: ["https://a.example"] }), clock.now());
     const apiKeyId = await latestKey(opened.store, tenant.key);
-    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")] });
+    const accept = () => opened.store.acceptEvents({ tenantKey: tenant.key, apiKeyId, events: [untyped(bytes("{}"))] });
     const stored = async () => {
       const { records } = await opened.store.page({ tenantKey: tenant.key, page: 0, size: 100 });
       return (await readAll(records)).length;
@@ -192,7 +196,7 @@ describe("an I/O error in a commit", () => {
 
   test("leaves what it may have stored to whoever sent it: nobody else gets it meanwhile", async () => {
     const { store, control, clock, tenant, apiKeyId, settle } = await failingStore();
-    const event = { tenantKey: tenant.key, apiKeyId, payloads: [bytes("{}")], roomFor: () => 1 };
+    const event = { tenantKey: tenant.key, apiKeyId, events: [untyped(bytes("{}"))], roomFor: () => 1 };
     const accept = () => store.acceptEvents(event);
     const [webhook] = await store.webhooks(tenant.key);
     const ref = { tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 };

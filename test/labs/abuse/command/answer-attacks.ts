@@ -21,7 +21,9 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   const payload = Buffer.from(`{"x":"${"x".repeat(largestBytes)}"}`);
   const ofOwner = { tenantKey: owner.key, apiKeyId: await latestKey(store, owner.key) };
   await store.replaceWebhooks(owner.key, [{ id: newId("wh"), url: webhookUrl, name: "" }], 1, Date.now());
-  const [eventId = ""] = (await store.acceptEvents({ ...ofOwner, payloads: [Buffer.from("{}")] })).eventIds;
+  const [eventId = ""] = (
+    await store.acceptEvents({ ...ofOwner, events: [{ payload: Buffer.from("{}"), type: null }] })
+  ).eventIds;
   for (let n = 0; n < attempts; n += 1) {
     const { webhooks } = await store.replayEvent(
       owner.key,
@@ -46,7 +48,7 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
   }
   await store.replaceWebhooks(owner.key, [], 1, Date.now());
   for (let n = 0; n < events; n += 20) {
-    await store.acceptEvents({ ...ofOwner, payloads: Array.from({ length: 20 }, () => payload) });
+    await store.acceptEvents({ ...ofOwner, events: Array.from({ length: 20 }, () => ({ payload, type: null })) });
   }
   for (let n = 0; n < keptDeliveries; n += 1) {
     const received = { id: newId("ibx"), receivedAt: Date.now(), eventId, headers: { Host: "example.com" } };

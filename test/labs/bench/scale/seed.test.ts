@@ -82,7 +82,12 @@ async function live(store: Store, clock: FakeClock, accounts: Tenant[], history:
     clock.step(event.at - clock.now());
     const tenantKey = accounts[event.tenant]?.key ?? 0;
     const apiKeyId = await latestKey(store, tenantKey);
-    const accepted = await store.acceptEvents({ tenantKey, apiKeyId, payloads: [payloadOf(n)], roomFor: () => 1 });
+    const accepted = await store.acceptEvents({
+      tenantKey,
+      apiKeyId,
+      events: [{ payload: payloadOf(n), type: null }],
+      roomFor: () => 1,
+    });
     const [delivery] = accepted.deliveries;
     if (!delivery) throw new Error("The account has no webhook");
     const counts = { accepted: 1, delivered: 0, failed: 0, attempts: 0, latency: new Map() };

@@ -53,6 +53,7 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
       nextAttemptAt: null,
       errorCode: state === "DELIVERED" ? null : webhook === null ? "no_webhook" : "http_status",
       statusCode: state === "DELIVERED" || webhook === null ? null : expect.any(Number),
+      eventType: null,
       replayGroupId: label,
     }),
   };

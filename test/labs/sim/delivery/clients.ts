@@ -65,8 +65,8 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
     const isHeard = act(
       async (running) => {
         const tenant = await tenantOf(running, account);
-        const bytes = payloads.map((payload) => Buffer.from(payload));
-        return running.ingest(tenant, bytes, {
+        const events = payloads.map((payload) => ({ payload: Buffer.from(payload), type: null }));
+        return running.ingest(tenant, events, {
           apiKeyId: await latestKey(running.store, tenant.key),
           ...(idempotencyKey !== null && { idempotency: { key: idempotencyKey, fingerprint } }),
         });

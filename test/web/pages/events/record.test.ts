@@ -25,6 +25,7 @@ const record: ListedRecord = {
   attempts: 0,
   lastAttemptAt: null,
   nextAttemptAt: "2026-03-01T11:59:00.000Z",
+  eventType: null,
   replayGroupId: null,
 };
 const failure = { errorReason: `HTTP 503 from ${url}`, errorCode: "http_status", statusCode: 503 };
