@@ -51,7 +51,7 @@ export interface Attempt {
   readonly durationMs: number;
   readonly statusCode: number | null;
   readonly error: string | null;
-  /** Null also where `error` is older than the codes. */
+  /** As `codeOfAttempt` has it: null also where `error` is older than the codes, and nothing was answered. */
   readonly errorCode: FailureCode | null;
   readonly responseBody: string;
   /** As `cutLabel` has it. */

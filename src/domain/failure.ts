@@ -44,6 +44,17 @@ export interface Failure {
   readonly reason: string;
 }
 
+/** The code of an attempt in the log: one that is older than the codes is known by its answer, if it had one. */
+export const codeOfAttempt = ({
+  error,
+  errorCode,
+  statusCode,
+}: {
+  readonly error: string | null;
+  readonly errorCode: FailureCode | null;
+  readonly statusCode: number | null;
+}): FailureCode | null => errorCode ?? (error !== null && statusCode !== null ? "http_status" : null);
+
 export const noWebhook: Failure = { code: "no_webhook", reason: "No webhook was registered when the event arrived" };
 
 export const webhookRemoved: Failure = {

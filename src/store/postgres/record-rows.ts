@@ -1,6 +1,6 @@
 import { type Attempt, type DeliveryState, deliveryStates } from "../../domain/delivery.ts";
 import type { EventRecord } from "../../domain/event.ts";
-import type { FailureCode } from "../../domain/failure.ts";
+import { codeOfAttempt, type FailureCode } from "../../domain/failure.ts";
 import { encodeEventId, ingestedAtMs } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
 import { cursorInSteps } from "../steps.ts";
@@ -141,7 +141,7 @@ const toAttempt = (row: AttemptRow): Attempt => ({
   durationMs: row.durationMs,
   statusCode: row.statusCode,
   error: row.error,
-  errorCode: row.errorCode,
+  errorCode: codeOfAttempt(row),
   responseBody: bodies.decode(row.responseBody ?? undefined),
   replayGroupId: row.label === null ? null : labelOf(row.label),
   isReplayGroupIdCut: row.isReplayGroupIdCut,

@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import type { Attempt } from "../../domain/delivery.ts";
 import { type EventRecord, filteredCountLimit, totalOf } from "../../domain/event.ts";
+import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
@@ -194,6 +195,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
     const replayGroupId = label === null ? null : cutLabel(label);
     return {
       ...row,
+      errorCode: codeOfAttempt(row),
       responseBody: utf8.decode(responseBody ?? undefined),
       replayGroupId,
       isReplayGroupIdCut: labelKey !== null || replayGroupId !== label,

@@ -50,7 +50,7 @@ describe("a database from before webhooks were forgotten", () => {
 });
 
 describe("a database from before failures had codes", () => {
-  test("shows their sentence alone until the next attempt", async () => {
+  test("shows their sentence alone until the next attempt; attempts are known by their answer", async () => {
     const clock = createFakeClock();
     const { store, path } = await sqlite.store({ clock });
     const url = "https://a.example/hook";
@@ -75,7 +75,8 @@ describe("a database from before failures had codes", () => {
       return { errorReason, errorCode, statusCode, log, lastErrorCode: health?.lastErrorCode };
     };
     const errorReason = `HTTP 503 from ${url}`;
-    const earlier = { errorReason, errorCode: null, statusCode: null, log: [[errorReason, null]], lastErrorCode: null };
+    const log = [[errorReason, "http_status"]];
+    const earlier = { errorReason, errorCode: null, statusCode: null, log, lastErrorCode: null };
     expect(await read()).toEqual(earlier);
 
     clock.advance(60_000);
