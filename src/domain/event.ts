@@ -33,6 +33,42 @@ export interface EventRecord {
   readonly unreadable?: true;
 }
 
+/** What a list of records may be narrowed by, all together. */
+export interface RecordFilters {
+  readonly state?: DeliveryState;
+  /** Id or URL of a webhook, also of a removed one. */
+  readonly webhookId?: string;
+  /** Of the event, as it was given. */
+  readonly type?: string;
+  readonly code?: FailureCode;
+  readonly status?: number;
+  /** Ingestion times, both inclusive. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Of what is asked for by its state alone there are counters. */
+export const isFiltered = ({ webhookId, type, code, status, from, to }: RecordFilters): boolean =>
+  [webhookId, type, code, status, from, to].some((given) => given !== undefined);
+
+/** Records that have failed, or wait after a failure, with one code, of answers perhaps with one status. */
+export interface FailureSelection {
+  readonly code: FailureCode;
+  readonly status: number | null;
+}
+
+/**
+ * The failures that are asked for by code, by status or by both. Only answers have a status, and what was delivered has no
+ * failure any more.
+ * @returns undefined: by neither; null: there is no such record
+ */
+export function selectFailures({ state, code, status }: RecordFilters): FailureSelection | null | undefined {
+  if (code === undefined && status === undefined) return undefined;
+  if (state === "DELIVERED") return null;
+  if (status === undefined) return code && { code, status: null };
+  return code === undefined || code === "http_status" ? { code: "http_status", status } : null;
+}
+
 /** Rules, section 7: a filtered list is counted so far and no further. */
 export const filteredCountLimit = 10_000;
 

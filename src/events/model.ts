@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { deliveryStates } from "../domain/delivery.ts";
 import { maxEventTypeLength } from "../domain/event-types.ts";
+import { type FailureCode, failureCodes } from "../domain/failure.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
@@ -110,6 +111,8 @@ export const attemptsQuery = v.object({
   size: v.optional(queryInteger(1, 1000), "100"),
 });
 
+const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
+
 const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 
@@ -119,6 +122,18 @@ export const listQuery = v.pipe(
     size: v.optional(pageSize, "20"),
     webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
     type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+    code: v.optional(
+      v.pipe(
+        v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
+        v.description("`errorCode` of the records: those that failed so, or wait after such a failure."),
+      ),
+    ),
+    status: v.optional(
+      v.pipe(
+        queryInteger(100, 599),
+        v.description("`statusCode` of the records: what the latest attempt was answered with, if it failed."),
+      ),
+    ),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     payload: v.optional(
@@ -253,7 +268,9 @@ export const pageBody = v.object({
   totalIsExact: v.optional(
     v.pipe(
       v.boolean(),
-      v.description("Only with `webhook`, `type`, `from` or `to`: false if more than 10,000 records match."),
+      v.description(
+        "Only with `webhook`, `type`, `code`, `status`, `from` or `to`: false if more than 10,000 records match.",
+      ),
     ),
   ),
   totalEvents: v.optional(

@@ -1,5 +1,6 @@
 import type { DeliveryState, DueDelivery } from "../domain/delivery.ts";
 import { invalidField, notFound } from "../domain/errors.ts";
+import { isFiltered, type RecordFilters } from "../domain/event.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
@@ -32,22 +33,21 @@ const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, type, from, to, payload } = query;
+    const { size, webhook, type, code, status, from, to, payload } = query;
     // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
-    const found = await store.page({
-      tenantKey: tenant.key,
-      page,
-      size,
+    const filters: RecordFilters = {
       ...(state !== undefined && { state }),
       ...(webhook !== undefined && { webhookId: webhook }),
       ...(type !== undefined && { type }),
+      ...(code !== undefined && { code }),
+      ...(status !== undefined && { status }),
       ...(from !== undefined && { from }),
       ...(to !== undefined && { to }),
-      withPayload: payload === "true",
-    });
-    const isFiltered = webhook !== undefined || type !== undefined || from !== undefined || to !== undefined;
-    return listReply(pageList(found, tenant.id, { isFiltered }));
+    };
+    const withPayload = payload === "true";
+    const found = await store.page({ tenantKey: tenant.key, page, size, ...filters, withPayload });
+    return listReply(pageList(found, tenant.id, { isFiltered: isFiltered(filters) }));
   }
 
   return [

@@ -1,7 +1,7 @@
 import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
-import type { Attempt, DeliveryRef, DeliveryState, DueDelivery } from "../domain/delivery.ts";
-import type { EventRecord } from "../domain/event.ts";
+import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
+import type { EventRecord, RecordFilters } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
@@ -223,18 +223,10 @@ export interface AcceptedEvents {
   readonly failed: number;
 }
 
-export interface PageQuery {
+export interface PageQuery extends RecordFilters {
   readonly tenantKey: number;
   readonly page: number;
   readonly size: number;
-  readonly state?: DeliveryState;
-  /** Id of a webhook, also of a removed one. */
-  readonly webhookId?: string;
-  /** Of the event, as it was given. */
-  readonly type?: string;
-  /** Ingestion times, both inclusive. */
-  readonly from?: number;
-  readonly to?: number;
   /** False: the records come without their payloads, which are not read. @default true */
   readonly withPayload?: boolean;
 }

@@ -70,6 +70,9 @@ const badQueries = ["size=0", "size=1001", "size=-1", "size=1.5", "size=ten", "s
 const badRanges = [
   "type=",
   `type=${"x".repeat(201)}`,
+  "status=99",
+  "status=600",
+  "status=4xx",
   "from=yesterday",
   "to=2026-02-30",
   "from=2026-01-02&to=2026-01-01",
@@ -219,6 +222,40 @@ describe("the list", () => {
         expect(others.events).toMatchObject([{ originalPayload: { n: 2 }, eventType: "order" }]);
         expect((await busy.get("/v1/events?type=Order")).body.total).toBe(0);
       },
+    },
+    "only the failures with a code or a status, together with the other filters": {
+      section: "rules 15",
+      request: ({ tenant }) => tenant.get("/v1/events?code=http_status"),
+      status: 200,
+      never: neverOfOthers,
+      async then({ tenant, good, bad }, { body }) {
+        expect(outcomes(body.events)).toEqual([4, 3, 2, 1, 0].map((n) => [n, "FAILED"]));
+        expect([body.total, body.totalIsExact]).toEqual([5, true]);
+        const found = async (query: string) => (await tenant.get(`/v1/events${query}`)).body;
+        const at = (hook: Hook) => `webhook=${encodeURIComponent(hook.url)}`;
+        expect(await found("?status=404")).toEqual(body);
+        expect(await found(`?status=404&code=http_status&${at(bad)}&from=2020-01-01`)).toEqual(body);
+        expect(await found("/state/FAILED?status=404")).toEqual(body);
+        const none = { events: [], total: 0, totalIsExact: true };
+        for (const query of [
+          "?status=500",
+          "?code=timeout",
+          "?code=timeout&status=404",
+          "/state/DELIVERED?status=404",
+          "/state/PENDING?status=404",
+          `?status=404&${at(good)}`,
+          "?status=404&to=2020-01-01",
+          "?status=404&type=order.paid",
+        ]) {
+          expect([query, await found(query)]).toEqual([query, none]);
+        }
+      },
+    },
+    "a code that does not exist": {
+      section: "rules 15",
+      request: ({ tenant }) => tenant.get("/v1/events?code=teapot"),
+      status: 400,
+      body: { message: expect.stringMatching(/^code must be one of http_status, timeout, /), code: "invalid_request" },
     },
     "another account's webhook has no records": {
       section: "spec: Authentication",

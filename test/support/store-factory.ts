@@ -1,6 +1,7 @@
 import type { DeliveryState, DueDelivery } from "../../src/domain/delivery.ts";
 import { DomainError } from "../../src/domain/errors.ts";
 import type { JsonText } from "../../src/domain/event.ts";
+import type { FailureCode } from "../../src/domain/failure.ts";
 import type { InboxDelivery } from "../../src/domain/inbox.ts";
 import type { Replay, ReplayKind } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
@@ -67,18 +68,32 @@ export const newReplay = (kind: ReplayKind, given: Partial<NewReplay> = {}): New
 
 export type Outcome = "delivered" | "failed" | "retry";
 
+/** How an attempt failed. */
+export interface GivenFailure {
+  readonly code?: FailureCode;
+  /** Of an answer. @default 503 */
+  readonly status?: number;
+  readonly answer?: string;
+}
+
 /** The settlement of an attempt that began now; a retry comes after a minute. */
-export function settlementOf(delivery: DueDelivery, outcome: Outcome, now: number): Settlement {
+export function settlementOf(
+  delivery: DueDelivery,
+  outcome: Outcome,
+  now: number,
+  { code = "http_status", status = 503, answer = "answer" }: GivenFailure = {},
+): Settlement {
   const isDelivered = outcome === "delivered";
+  const isAnswered = isDelivered || code === "http_status";
   return {
     delivery,
     attempt: {
       startedAt: now,
       durationMs: 12,
-      statusCode: isDelivered ? 204 : 503,
-      error: isDelivered ? null : `HTTP 503 from ${delivery.url}`,
-      errorCode: isDelivered ? null : "http_status",
-      responseBody: bytes("answer"),
+      statusCode: isDelivered ? 204 : isAnswered ? status : null,
+      error: isDelivered ? null : `${isAnswered ? `HTTP ${status} from` : `${code} of`} ${delivery.url}`,
+      errorCode: isDelivered ? null : code,
+      responseBody: isAnswered ? bytes(answer) : null,
     },
     next: outcome === "retry" ? { kind: outcome, at: now + 60_000 } : { kind: outcome },
   };
@@ -172,7 +187,8 @@ export async function createWorld(backend: StoreBackend) {
       if (!delivery) throw new Error("The tenant has no webhook");
       return delivery;
     },
-    settle: (delivery: DueDelivery, outcome: Outcome) => store.settle(settlementOf(delivery, outcome, clock.now())),
+    settle: (delivery: DueDelivery, outcome: Outcome, failure?: GivenFailure) =>
+      store.settle(settlementOf(delivery, outcome, clock.now(), failure)),
     /** Accepts an event and ends the run of each of its deliveries. */
     async event(tenant: Tenant, ...outcomes: Outcome[]) {
       const { eventIds, deliveries } = await world.acceptOwned(tenant);

@@ -135,6 +135,10 @@ export const pending = pgTable(
   },
   (t) => [
     uniqueIndex("pending_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
+    // With `include (status_code, webhook_key, type_hash)`.
+    index("pending_by_code")
+      .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.errorCode} is not null`),
     index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
     index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
   ],
@@ -157,6 +161,10 @@ export const delivery = pgTable(
     index("delivery_failed")
       .on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key, t.webhookKey)
       .where(sql`${t.state} = 2`),
+    // Of what has failed, as nothing else has a code. With `include (status_code, webhook_key, type_hash)`.
+    index("delivery_by_code")
+      .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.errorCode} is not null`),
     check("delivery_state", sql`${t.state} in (1, 2)`),
     check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
   ],

@@ -1,5 +1,5 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import { filteredCountLimit, totalOf } from "../../domain/event.ts";
+import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
@@ -92,7 +92,8 @@ export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents
     async page(query) {
       const { tenantKey, state, withPayload = true } = query;
       const { places, ...counts } = await findPage(query);
-      return { records: recordsAt(pool, places, { tenantKey, state, withPayload }), ...counts };
+      const errorCode = selectFailures(query)?.code;
+      return { records: recordsAt(pool, places, { tenantKey, state, errorCode, withPayload }), ...counts };
     },
 
     async records(tenantKey, eventId) {
@@ -141,21 +142,20 @@ export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents
   };
 }
 
-/** Of what is asked for otherwise, there are counters. */
-const isFiltered = ({ webhookId, type, from, to }: PageQuery): boolean =>
-  webhookId !== undefined || type !== undefined || from !== undefined || to !== undefined;
-
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
 /** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
 async function pageIn(tx: Transaction, query: PageQuery): Promise<FoundPage> {
   const { tenantKey, state, webhookId, type, from, to, size: limit } = query;
   const offset = query.page * limit;
+  const failure = selectFailures(query);
+  if (failure === null) return { places: [], ...totalOf(0) };
   const filter: RecordFilter = {
     tenantKey,
     state,
     webhookKeys: webhookId === undefined ? undefined : await webhookKeys(tx, tenantKey, webhookId),
     typeHash: type === undefined ? undefined : typeHashOf(type),
+    failure,
     fromSeq: from === undefined ? undefined : firstSeqAt(from),
     toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
   };

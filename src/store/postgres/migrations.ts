@@ -1,5 +1,6 @@
 import initial from "../../../drizzle/postgres/migrations/0000_initial.sql" with { type: "text" };
 import eventTypes from "../../../drizzle/postgres/migrations/0001_event_types.sql" with { type: "text" };
+import failureCodes from "../../../drizzle/postgres/migrations/0002_failure_codes.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -14,6 +15,7 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { name: "0000_initial", sql: initial },
   { name: "0001_event_types", sql: eventTypes },
+  { name: "0002_failure_codes", sql: failureCodes },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -37,7 +37,7 @@ export const recordsText = (withPayload: boolean): string =>
     select id_tail, payload, type from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
   left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
   ${labelJoins("$2::bigint", "r.replay_key")}
-  where $5::smallint is null or state = $5::smallint`);
+  where ($5::smallint is null or state = $5::smallint) and ($6::text is null or error_code = $6::text)`);
 
 const textsOfRecords = { whole: recordsText(true), lean: recordsText(false) };
 
@@ -62,6 +62,8 @@ export interface RecordList {
   readonly tenantKey: number;
   /** Records in another one are passed over: they have moved on since the list was fixed. */
   readonly state?: DeliveryState | undefined;
+  /** Those with another one, too. */
+  readonly errorCode?: FailureCode | undefined;
   readonly withPayload: boolean;
 }
 
@@ -70,7 +72,7 @@ type Reads = Pick<Pool, "read">;
 export function recordsAt(
   pool: Reads,
   places: readonly RecordPlace[],
-  { tenantKey, state, withPayload }: RecordList,
+  { tenantKey, state, errorCode, withPayload }: RecordList,
 ): Cursor<EventRecord> {
   const text = withPayload ? textsOfRecords.whole : textsOfRecords.lean;
   return cursorInSteps(
@@ -81,6 +83,7 @@ export function recordsAt(
         arrayText(step.keys.map(({ eventSeq }) => eventSeq)),
         arrayText(step.keys.map(({ key }) => key)),
         state === undefined ? null : deliveryStates.indexOf(state),
+        errorCode ?? null,
       ]),
     toRecord,
   );

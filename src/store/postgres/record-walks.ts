@@ -1,4 +1,5 @@
 import type { DeliveryState } from "../../domain/delivery.ts";
+import type { FailureSelection } from "../../domain/event.ts";
 import { type PagePlace, spanOf } from "../page-span.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction, Value } from "./pool.ts";
@@ -27,6 +28,7 @@ export interface RecordFilter {
   /** Keys of webhooks; an empty list selects nothing. */
   readonly webhookKeys?: readonly number[] | undefined;
   readonly typeHash?: number | undefined;
+  readonly failure?: FailureSelection | undefined;
   readonly fromSeq?: number | undefined;
   readonly toSeq?: number | undefined;
 }
@@ -36,16 +38,21 @@ interface Strands {
   readonly state?: DeliveryState | undefined;
   readonly byWebhook: boolean;
   readonly byType: boolean;
+  readonly byCode: boolean;
+  /** With a code alone. */
+  readonly byStatus: boolean;
 }
 
 const ownParameters = 3;
 
 /** What the strands are filtered by, and the number of their last parameter. */
-function filtersOf({ byWebhook, byType }: Strands): { text: string; last: number } {
+function filtersOf({ byWebhook, byType, byCode, byStatus }: Strands): { text: string; last: number } {
   let last = ownParameters;
   let text = "";
   if (byWebhook) text += ` and webhook_key = any($${++last}::bigint[])`;
   if (byType) text += ` and type_hash = $${++last}::bigint`;
+  if (byCode) text += ` and error_code = $${++last}::text`;
+  if (byStatus) text += ` and status_code = $${++last}::int`;
   return { text, last };
 }
 
@@ -54,11 +61,11 @@ const conditionOf = { PENDING: "", DELIVERED: " and state = 1", FAILED: " and st
 
 /** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
 function strands(which: Strands, order = ""): string {
-  const { state } = which;
+  const { state, byCode } = which;
+  // In the history a code means that it has failed; what is in no index would only lead the planner to another one.
+  const condition = state === undefined || byCode ? "" : conditionOf[state];
   const strand = (table: "pending" | "delivery") => `(select event_seq, key from ${table}
-      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${
-        state === undefined ? "" : conditionOf[state]
-      }${filtersOf(which).text}${order})`;
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${condition}${filtersOf(which).text}${order})`;
   if (state === "PENDING") return strand("pending");
   if (state !== undefined) return strand("delivery");
   return `${strand("pending")} union all ${strand("delivery")}`;
@@ -82,18 +89,22 @@ export const countText = (which: Strands): string =>
 export const webhookKeysText = `select key::float8 as key from webhook where tenant_key = $1::bigint and id = $2
   union all select key::float8 from webhook where tenant_key = $1::bigint and url = $2`;
 
-const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash }: RecordFilter): Value[] => [
+const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash, failure }: RecordFilter): Value[] => [
   tenantKey,
   fromSeq ?? 0,
   toSeq ?? Number.MAX_SAFE_INTEGER,
   ...(webhookKeys ? [arrayText(webhookKeys)] : []),
   ...(typeHash === undefined ? [] : [typeHash]),
+  ...(failure ? [failure.code] : []),
+  ...(failure?.status ? [failure.status] : []),
 ];
 
-const strandsOf = ({ state, webhookKeys, typeHash }: RecordFilter): Strands => ({
+const strandsOf = ({ state, webhookKeys, typeHash, failure }: RecordFilter): Strands => ({
   state,
   byWebhook: webhookKeys !== undefined,
   byType: typeHash !== undefined,
+  byCode: failure !== undefined,
+  byStatus: !!failure?.status,
 });
 
 type Reads = Pick<Transaction, "run">;

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import type { Attempt } from "../../domain/delivery.ts";
-import { type EventRecord, filteredCountLimit, totalOf } from "../../domain/event.ts";
+import { type EventRecord, filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
@@ -56,8 +56,11 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
   const listDamaged = (tenantKey: number) => () =>
     reportDamage(`The list of events of the account with the key ${tenantKey}`);
 
-  async function filterOf(query: PageQuery): Promise<RecordFilter> {
+  /** Null: no record can be what is asked for. */
+  async function filterOf(query: PageQuery): Promise<RecordFilter | null> {
     const { tenantKey, state, webhookId, type, from, to } = query;
+    const failure = selectFailures(query);
+    if (failure === null) return null;
     return {
       tenantKey,
       ...(state !== undefined && { state: stateNumber[state] }),
@@ -65,6 +68,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
         webhookKeys: await reader.run("webhookKeys", { tenantKey, idOrUrl: webhookId }),
       }),
       ...(type !== undefined && { typeHash: typeHashOf(type) }),
+      ...(failure && { failure }),
       ...(from !== undefined && { fromSeq: firstSeqAt(from) }),
       ...(to !== undefined && { toSeq: firstSeqAt(to + 1) - 1 }),
     };
@@ -77,16 +81,16 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
         const offset = query.page * query.size;
         const { tenantKey, withPayload = true } = query;
         const listOf = (keys: RecordPlace[], isNear: boolean) => {
-          const list = recordList(keys, isNear, { tenantKey, withPayload, state: filter.state ?? null });
-          return cursorOver(connection, list, toRecord);
+          const [state, errorCode] = [filter?.state ?? null, filter?.failure?.code ?? null];
+          return cursorOver(
+            connection,
+            recordList(keys, isNear, { tenantKey, withPayload, state, errorCode }),
+            toRecord,
+          );
         };
-        const isFiltered =
-          filter.webhookKeys !== undefined ||
-          filter.typeHash !== undefined ||
-          filter.fromSeq !== undefined ||
-          filter.toSeq !== undefined;
+        if (filter === null) return { records: listOf([], true), ...totalOf(0) };
         const paged = { filter, offset, limit: query.size };
-        if (isFiltered) {
+        if (isFiltered(query)) {
           const [places, counted] = await Promise.all([
             reader.run("pagePlaces", paged),
             reader.run("countUpTo", { filter, limit: filteredCountLimit + 1 }),
@@ -115,7 +119,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
           .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
           .orderBy(asc(t.delivery.key))
           .all();
-        const all = recordList(keys, true, { tenantKey, withPayload: true, state: null });
+        const all = recordList(keys, true, { tenantKey, withPayload: true, state: null, errorCode: null });
         // The very id that was asked for, should its end be lost.
         const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
         return keys.length === 0 ? null : cursorOver(connection, all, toOwn);
@@ -211,7 +215,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
 const recordList = (
   keys: readonly RecordPlace[],
   isNear: boolean,
-  which: Pick<RecordStepParams, "tenantKey" | "state" | "withPayload">,
+  which: Pick<RecordStepParams, "tenantKey" | "state" | "errorCode" | "withPayload">,
 ): StepList<RecordPlace, RecordRow> => ({ keys, isNear, read: (run, step) => run("records", { ...step, ...which }) });
 
 function toRecord(row: RecordRow): EventRecord {

@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
+import type { FailureSelection } from "../../domain/event.ts";
 import { type PagePlace, spanOf } from "../page-span.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import { stepQueries } from "./list-steps.ts";
@@ -35,6 +36,7 @@ export interface RecordFilter {
   /** Keys of webhooks; an empty list selects nothing. */
   webhookKeys?: number[];
   typeHash?: number;
+  failure?: FailureSelection;
   fromSeq?: number;
   toSeq?: number;
 }
@@ -59,6 +61,8 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       filter.fromSeq === undefined ? undefined : gte(t.delivery.eventSeq, filter.fromSeq),
       filter.toSeq === undefined ? undefined : lte(t.delivery.eventSeq, filter.toSeq),
       filter.typeHash === undefined ? undefined : eq(t.delivery.typeHash, filter.typeHash),
+      filter.failure && eq(t.delivery.errorCode, filter.failure.code),
+      filter.failure?.status ? eq(t.delivery.statusCode, filter.failure.status) : undefined,
       filter.webhookKeys === undefined
         ? undefined
         : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,

@@ -39,6 +39,8 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
   tenantKey: number;
   /** Records in another one are passed over: they have moved on since the list was fixed. */
   state: number | null;
+  /** Those with another one, too. */
+  errorCode: FailureCode | null;
   withPayload: boolean;
 }
 
@@ -167,7 +169,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
   }
 
   return function readRecords(step: RecordStepParams): Step<RecordRow> {
-    const { tenantKey, state, withPayload, keys: places, bytes } = step;
+    const { tenantKey, state, errorCode, withPayload, keys: places, bytes } = step;
     const { one, many } = withPayload ? recordSqls.whole : recordSqls.lean;
     const keys = JSON.stringify(places.map(({ key }) => key));
     const found = unlessDamaged(() =>
@@ -180,6 +182,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       const { isLong = 1, key: _, ...asFound } = short.get(place.key) ?? {};
       const row = isLong ? readOne(one, tenantKey, place) : (asFound as RecordRow);
       if (row === null || (state !== null && row.state !== state)) continue;
+      if (errorCode !== null && row.errorCode !== errorCode) continue;
       rows.push(withWholePayload(row));
       size += bytesBeside + (row.payload?.length ?? 0) + (row.replayGroupId?.length ?? 0);
       if (size >= bytes) return { rows, taken: n + 1 };

@@ -248,6 +248,10 @@ export const delivery = sqliteTable(
   (t) => [
     // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
     index("delivery_by_tenant").on(t.tenantKey, sql`${t.eventSeq} desc`, t.key, t.webhookKey, t.typeHash),
+    // What has a failure is little, and the rest of it lets a walk filtered by anything else stay inside.
+    index("delivery_by_code")
+      .on(t.tenantKey, t.errorCode, sql`${t.eventSeq} desc`, t.key, t.statusCode, t.webhookKey, t.typeHash, t.state)
+      .where(sql`${t.errorCode} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
     check("delivery_state", sql`${t.state} in (0, 1, 2)`),

@@ -1,4 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import type { FailureCode } from "../../../src/domain/failure.ts";
+import { readAll } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 
@@ -63,6 +66,73 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found({ state: "PENDING", webhookId: a })).toEqual([`${again} ${a} PENDING`]);
         expect(await found({ to: world.clock.now() - 1 })).toEqual([]);
         expect(await found({ type: "order" })).toEqual([]);
+      });
+
+      test("finds by the code and the status of a failure, with all other filters, what waits and what has ended", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const events = ["order.paid", "order.refund"].map((type) => ({ payload: bytes("{}"), type }));
+        const { eventIds, deliveries } = await world.acceptOwned(tenant, { events });
+        const [paidAtA, paidAtB, refundAtA, refundAtB] = deliveries as [
+          DueDelivery,
+          DueDelivery,
+          DueDelivery,
+          DueDelivery,
+        ];
+        await world.settle(paidAtA, "retry", { status: 503 });
+        await world.settle(paidAtB, "failed", { status: 404 });
+        await world.settle(refundAtA, "failed", { code: "timeout" });
+        await world.settle(refundAtB, "failed", { status: 503 });
+        await world.event(await world.tenant({ urls: [c] }), "failed");
+        await world.event(tenant, "delivered", "delivered");
+        const [paid, refund] = eventIds;
+        const found = async (given: Parameters<World["page"]>[1]) => {
+          const { records, ...counts } = await world.page(tenant, given);
+          expect(counts).toEqual({ total: records.length, totalIsExact: true });
+          return records.map(({ eventId, targetWebhook, state }) => `${eventId} ${targetWebhook} ${state}`);
+        };
+        const [waits, ends] = [`${paid} ${a} PENDING`, `${refund} ${b} FAILED`];
+        expect(await found({ code: "http_status" })).toEqual([ends, waits, `${paid} ${b} FAILED`]);
+        expect(await found({ status: 503 })).toEqual([ends, waits]);
+        expect(await found({ status: 503, state: "PENDING" })).toEqual([waits]);
+        expect(await found({ status: 503, state: "FAILED" })).toEqual([ends]);
+        expect(await found({ code: "http_status", status: 503, type: "order.paid" })).toEqual([waits]);
+        expect(await found({ status: 503, webhookId: b })).toEqual([ends]);
+        expect(await found({ status: 503, webhookId: a, type: "order.refund" })).toEqual([]);
+        expect(await found({ code: "timeout" })).toEqual([`${refund} ${a} FAILED`]);
+        expect(await found({ code: "timeout", to: world.clock.now() - 60_000 })).toEqual([]);
+        expect(await found({ code: "timeout", status: 503 })).toEqual([]);
+        expect(await found({ code: "http_status", state: "DELIVERED" })).toEqual([]);
+        expect(await found({ status: 204 })).toEqual([]);
+
+        // A replay keeps what is known until it is known better.
+        await world.replayEvent(tenant, paid ?? "");
+        expect(await found({ status: 404 })).toEqual([`${paid} ${b} PENDING`]);
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        expect(await found({ status: 404 })).toEqual([]);
+        expect(await found({ code: "http_status" })).toEqual([ends]);
+      });
+
+      test("leaves out what has another code by the time at which it is read", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const delivery = await world.delivery(tenant);
+        await world.settle(delivery, "retry");
+        const { records } = await world.store.page({ tenantKey: tenant.key, page: 0, size: 9, code: "http_status" });
+        world.clock.advance(60_000);
+        for (const due of await world.claim(tenant)) await world.settle(due, "failed", { code: "timeout" });
+        expect(await readAll(records)).toEqual([]);
+      });
+
+      test("finds by its code what found no webhook, and what waited for one that was removed", async () => {
+        const tenant = await world.tenant();
+        await world.accept(tenant);
+        await world.setUrls(tenant, a);
+        await world.accept(tenant);
+        await world.setUrls(tenant);
+        while (await world.store.failDeliveriesOfRemoved(100));
+        const found = async (code: FailureCode) =>
+          (await world.page(tenant, { code })).records.map(({ targetWebhook, state }) => [targetWebhook, state]);
+        expect(await found("no_webhook")).toEqual([["", "FAILED"]]);
+        expect(await found("webhook_removed")).toEqual([[a, "FAILED"]]);
       });
 
       test("finds by its type what a replay adds for a webhook, and what goes back to the queue", async () => {

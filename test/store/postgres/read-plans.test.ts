@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { deliveryStates } from "../../../src/domain/delivery.ts";
+import { type DeliveryState, deliveryStates } from "../../../src/domain/delivery.ts";
 import { firstSeqAt } from "../../../src/lib/id.ts";
 import { attemptKeysText, ownersText, previewText, recordKeysText } from "../../../src/store/postgres/events.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
@@ -14,6 +14,7 @@ const range = [1, 0, Number.MAX_SAFE_INTEGER];
 
 /** `delivery_by_tenant` and `delivery_failed` as they are called in a partition. */
 const byTenant = "_tenant_key_event_seq_key_state_webhook_key_idx";
+const byCode = "_tenant_key_error_code_event_seq_key_";
 const failed = "_tenant_key_event_seq_key_webhook_key_idx";
 
 /** Indexes of the lists by state; `undefined` is the list of all. */
@@ -22,6 +23,14 @@ const walked = {
   PENDING: ["pending_by_tenant"],
   DELIVERED: [byTenant],
   FAILED: [failed],
+};
+
+/** By code; what was delivered has none, and is not asked for. */
+const walkedByCode = {
+  undefined: ["pending_by_code", byCode],
+  DELIVERED: [],
+  PENDING: ["pending_by_code"],
+  FAILED: [byCode],
 };
 
 describeWithPostgres.each(["that was just made", "with a history"])("in a database %s", (which) => {
@@ -42,29 +51,37 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     return plan.map((row) => row["QUERY PLAN"]).join("\n");
   }
 
-  /** By webhook, by type. */
+  /** By each of them alone, and by all together. */
   const filters = [
-    [false, false],
-    [true, false],
-    [false, true],
-    [true, true],
-  ] as const;
+    {},
+    { byWebhook: "{1}" },
+    { byType: 7 },
+    { byWebhook: "{1}", byType: 7 },
+    { byCode: "timeout" },
+    { byCode: "http_status", byStatus: 503 },
+    { byWebhook: "{1}", byType: 7, byCode: "http_status", byStatus: 503 },
+  ];
+  const asked = (filter: (typeof filters)[number]) => ({
+    which: {
+      byWebhook: "byWebhook" in filter,
+      byType: "byType" in filter,
+      byCode: "byCode" in filter,
+      byStatus: "byStatus" in filter,
+    },
+    given: Object.values(filter),
+  });
+  const indexesOf = (filter: object, state: DeliveryState | undefined) =>
+    "byCode" in filter ? walkedByCode[`${state}`] : walked[`${state}`];
   const growing = /(Seq Scan|Bitmap Heap Scan) on (event|pending|delivery|attempt|stat)/;
 
   test.each([undefined, ...deliveryStates])(
     "lists (%p) merge what their indexes hold, and sort nothing",
     async (state) => {
       for (const fromOldest of [false, true]) {
-        for (const [byWebhook, byType] of filters) {
-          const given = [...(byWebhook ? ["{1}"] : []), ...(byType ? [7] : [])];
-          const plan = await planOf(
-            placesText({ state, byWebhook, byType, fromOldest }),
-            ...range,
-            ...given,
-            10,
-            1_000,
-          );
-          for (const index of walked[`${state}`]) expect(plan).toContain(index);
+        for (const filter of filters) {
+          const { which, given } = asked(filter);
+          const plan = await planOf(placesText({ state, ...which, fromOldest }), ...range, ...given, 10, 1_000);
+          for (const index of indexesOf(filter, state)) expect(plan).toContain(index);
           expect(plan).not.toMatch(growing);
           // The page itself, when it was found from the oldest.
           const walk = fromOldest ? plan.slice(plan.indexOf("Limit")) : plan;
@@ -75,17 +92,17 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
   );
 
   test.each([undefined, ...deliveryStates])("records (%p) are counted in indexes alone", async (state) => {
-    for (const [byWebhook, byType] of filters) {
-      const given = [...(byWebhook ? ["{1}"] : []), ...(byType ? [7] : [])];
-      const plan = await planOf(countText({ state, byWebhook, byType }), ...range, ...given, 10_001);
-      for (const index of walked[`${state}`]) expect(plan).toContain(index);
+    for (const filter of filters) {
+      const { which, given } = asked(filter);
+      const plan = await planOf(countText({ state, ...which }), ...range, ...given, 10_001);
+      for (const index of indexesOf(filter, state)) expect(plan).toContain(index);
       expect(plan).not.toMatch(growing);
     }
   });
 
   test("the records of a page are found by their places", async () => {
     for (const withPayload of [false, true]) {
-      const plan = await planOf(recordsText(withPayload), 65_536, 1, `{${seq}}`, "{1}", null);
+      const plan = await planOf(recordsText(withPayload), 65_536, 1, `{${seq}}`, "{1}", null, null);
       expect(plan).toMatch(
         /pending_by_tenant on pending .*\n +Index Cond: \(\(tenant_key = \$2\) AND \(event_seq = \S+\) AND \(key = \S+\)\)/,
       );

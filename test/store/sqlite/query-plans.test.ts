@@ -74,6 +74,9 @@ describe("query plans", () => {
   const inRange = { ...filter, fromSeq: 1, toSeq: 2 };
   const ofWebhooks = { ...inRange, webhookKeys: [1] };
   const byTenant = "USING COVERING INDEX delivery_by_tenant (tenant_key=?";
+  const byCode = "USING COVERING INDEX delivery_by_code (tenant_key=? AND error_code=?";
+  const timeout = { code: "timeout", status: null } as const;
+  const answered503 = { code: "http_status", status: 503 } as const;
   const byState = "USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?";
 
   test.each([
@@ -82,6 +85,9 @@ describe("query plans", () => {
     ["list of a webhook", ofWebhooks, byTenant],
     ["state list", { ...filter, state: 2 }, byState],
     ["state list in a range", { ...inRange, state: 2 }, byState],
+    ["list of a code", { ...filter, failure: timeout }, byCode],
+    ["state list of a status", { ...filter, state: 2, failure: answered503 }, byCode],
+    ["list of a status with all the others", { ...ofWebhooks, state: 0, typeHash: 7, failure: answered503 }, byCode],
   ])("the %s walks its covering index, without sorting", (_, filter, index) => {
     const [keys, ...joined] = plansOf((client) => {
       const queries = createQueries(drizzle({ client }));
@@ -137,7 +143,7 @@ describe("query plans", () => {
     const queries = createQueries(drizzle({ client }));
     const columnsOf = (withPayload: boolean) =>
       queries
-        .records({ keys: [{ key: 1, eventSeq: 1 }], tenantKey: 1, bytes: 1, withPayload, state: null })
+        .records({ keys: [{ key: 1, eventSeq: 1 }], tenantKey: 1, bytes: 1, withPayload, state: null, errorCode: null })
         .rows.map(({ payload }) => payload !== null);
     expect([columnsOf(true), columnsOf(false)]).toEqual([[true], [false]]);
   });
@@ -154,6 +160,7 @@ describe("query plans", () => {
       "COVERING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq<?)",
     ],
     ["countUpTo", { filter, limit: 5 }, "COVERING INDEX delivery_by"],
+    ["countUpTo", { filter: { ...filter, state: 2, failure: answered503 }, limit: 5 }, byCode],
   ] as const)("%s stays inside an index", (name, params, index) => {
     const [plan] = plansOf((client) => {
       const queries = createQueries(drizzle({ client }));

@@ -1,0 +1,2 @@
+CREATE INDEX "delivery_by_code" ON "delivery" USING btree ("tenant_key","error_code","event_seq" DESC NULLS FIRST,"key") INCLUDE ("status_code","webhook_key","type_hash") WHERE "delivery"."error_code" is not null;--> statement-breakpoint
+CREATE INDEX "pending_by_code" ON "pending" USING btree ("tenant_key","error_code","event_seq" DESC NULLS FIRST,"key") INCLUDE ("status_code","webhook_key","type_hash") WHERE "pending"."error_code" is not null;

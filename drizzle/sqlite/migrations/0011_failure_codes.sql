@@ -1,0 +1,1 @@
+CREATE INDEX `delivery_by_code` ON `delivery` (`tenant_key`,`error_code`,"event_seq" desc,`key`,`status_code`,`webhook_key`,`type_hash`,`state`) WHERE "delivery"."error_code" is not null;
