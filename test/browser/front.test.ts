@@ -44,6 +44,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
       expect(await readClipboard(page)).toBe(password);
       await press(page, "Copy the tenant id");
       expect(await readClipboard(page)).toBe(id);
+      await keepPassword(page, { id, password });
       await hideCredentials(page);
       await browser.inspect(page, "new-account");
 
@@ -225,9 +226,29 @@ async function openAccount(): Promise<{ id: string; password: string }> {
   return { id: String(json.tenant_id), password: String(json.password) };
 }
 
+/** What managers of passwords go by, and what people do who have none. */
+async function keepPassword(page: Page, { id, password }: { id: string; password: string }): Promise<void> {
+  const form = page.locator("form");
+  const field = form.locator("input[autocomplete=new-password]");
+  expect(await form.locator("input[autocomplete=username]").inputValue()).toBe(id);
+  expect(await field.getAttribute("type")).toBe("password");
+  expect(await field.isEditable()).toBe(true);
+  await field.fill("something else");
+  expect(await field.inputValue()).toBe(password);
+  await press(page, "Reveal the password");
+  expect(await field.getAttribute("type")).toBe("text");
+  const downloading = page.waitForEvent("download");
+  await press(page, "Download the id and the password");
+  const file = await downloading;
+  expect(file.suggestedFilename()).toBe(`postrider-${id}.txt`);
+  expect(await Bun.file(await file.path()).text()).toBe(
+    `Postrider: ${server.url}\nTenant id: ${id}\nPassword: ${password}\n`,
+  );
+}
+
 /** Screenshots are kept. */
 const hideCredentials = (page: Page) =>
-  page.evaluate("for (const code of document.querySelectorAll('.credentials code')) code.textContent = '••••'");
+  page.evaluate("for (const field of document.querySelectorAll('.credentials input')) field.value = '••••'");
 
 /** Pastes the request into a shell as it was copied, where there is one that can send it. */
 async function runInShell(page: Page): Promise<void> {

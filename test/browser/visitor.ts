@@ -29,8 +29,8 @@ export async function createFreeAccount(page: Page, url: string): Promise<Creden
   await page.goto(url);
   await press(page, "Create a free account");
   await seeHeading(page, "Your account is ready");
-  const [id = "", password = ""] = await page.locator(".credentials code").allTextContents();
-  return { id, password };
+  const [id, password] = [page.getByLabel("Tenant id", { exact: true }), page.getByLabel("Password", { exact: true })];
+  return { id: await id.inputValue(), password: await password.inputValue() };
 }
 
 export async function startFreeAccount(page: Page, url: string): Promise<Credentials> {

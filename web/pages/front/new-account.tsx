@@ -1,17 +1,26 @@
-import { useEffect } from "preact/hooks";
+import { h } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { CreatedTenant } from "../../api/types.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Brand } from "../../parts/brand.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
+import { Download } from "../../parts/download.tsx";
 import { PageHead } from "../../parts/page.tsx";
+import { Reveal } from "../../parts/secret.tsx";
+import { server } from "../../session/server.ts";
 import { signIn } from "../../session/sign-in.ts";
 
-/** The only time that the password of a new free account is shown. Nothing but this view keeps it. */
+/**
+ * The only time that the password of a new free account is shown. Nothing but this view keeps it; as a form that is sent, it
+ * is what password managers offer to keep.
+ */
 export function NewAccount({ account: { tenant_id: id, password = "" } }: { account: CreatedTenant }) {
   const { route } = useLocation();
   const attempt = useAttempt(() => signIn(id, password, () => route("/welcome", true)));
+  const [isShown, setShown] = useState(false);
+  const kept = `Postrider: ${server.value?.baseUrl ?? location.origin}\nTenant id: ${id}\nPassword: ${password}\n`;
 
   useEffect(() => {
     const warn = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -23,31 +32,70 @@ export function NewAccount({ account: { tenant_id: id, password = "" } }: { acco
     <main class="front narrow">
       <Brand />
       <PageHead title="Your account is ready" />
-      <div class="form">
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          attempt.run();
+        }}
+      >
         <p>Sign in with these two:</p>
-        <dl class="credentials">
-          <dt>Tenant id</dt>
-          <dd>
-            <code>{id}</code>
+        <div class="credentials">
+          <label for="new-id">Tenant id</label>
+          <div>
+            <Given id="new-id" name="loginId" value={id} autocomplete="username" />
             <Copy text={id} what="the tenant id" label="Copy" />
-          </dd>
-          <dt>Password</dt>
-          <dd>
-            <code>{password}</code>
-            <Copy text={password} what="the password" label="Copy" />
-          </dd>
-        </dl>
+          </div>
+          <label for="new-password">Password</label>
+          <div>
+            <Given
+              id="new-password"
+              name="password"
+              value={password}
+              autocomplete="new-password"
+              type={isShown ? "text" : "password"}
+            />
+            <span class="buttons">
+              <Reveal what="the password" isShown={isShown} onToggle={() => setShown(!isShown)} />
+              <Copy text={password} what="the password" label="Copy" />
+              <Download text={kept} file={`postrider-${id}.txt`} what="the id and the password" />
+            </span>
+          </div>
+        </div>
         <p class="notice warn">
           The password is shown only now. If you leave this page without saving it, nobody can show it again, and only
           the operator of this server can reset it.
         </p>
         <Refusal of={attempt} />
         <div class="buttons">
-          <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy}>
+          <Button kind="primary" type="submit" busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
             I saved it
           </Button>
         </div>
-      </div>
+      </form>
     </main>
   );
+}
+
+/** A field that stays as it is. Not `readonly`: password managers do not keep what nobody could have typed. */
+function Given({
+  value,
+  ...given
+}: {
+  id: string;
+  name: string;
+  value: string;
+  autocomplete: string;
+  type?: "text" | "password";
+}) {
+  // By `h`: as JSX, TypeScript wants a case of its own for each input type.
+  return h("input", {
+    type: "text",
+    ...given,
+    value,
+    spellcheck: false,
+    onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
+      currentTarget.value = value;
+    },
+  });
 }
