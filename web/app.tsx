@@ -13,8 +13,10 @@ import { SignUpPage } from "./pages/sign-up.tsx";
 import { StartPage } from "./pages/start.tsx";
 import { WebhooksPage } from "./pages/webhooks.tsx";
 import { WelcomePage } from "./pages/welcome.tsx";
+import { Brand } from "./parts/brand.tsx";
 import { ShortcutHelp } from "./parts/keyboard.tsx";
 import { Said } from "./parts/said.tsx";
+import { isAskingTabs } from "./session/tabs.ts";
 import { Shell } from "./shell.tsx";
 
 /** The views, by path. The server knows the same paths (`src/http/dashboard-routes.ts`) and leaves all others alone. */
@@ -52,6 +54,13 @@ function Inside() {
 
 /** Without a session, every view asks to sign in at its own URL, and is there afterwards. */
 function Outside() {
+  if (isAskingTabs.value) {
+    return (
+      <main class="front" aria-busy="true">
+        <Brand />
+      </main>
+    );
+  }
   const wasHere = noSession.value === "ended" || noSession.value === "left";
   return (
     <Router>

@@ -8,10 +8,12 @@ import { listenToKeys } from "./parts/keyboard.tsx";
 import { followAccount } from "./session/account.ts";
 import { keepSession } from "./session/renewal.ts";
 import { meetServer } from "./session/server.ts";
+import { shareSession } from "./session/tabs.ts";
 import { guardUnsaved } from "./session/unsaved.ts";
 import { followStream } from "./stream/stream.ts";
 
 keepSession();
+shareSession();
 followStream();
 followAccount();
 listenToKeys();

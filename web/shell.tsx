@@ -1,8 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
-import { call } from "./api/client.ts";
-import { endSession, expiresAt, isLast } from "./api/session.ts";
+import { expiresAt, isLast } from "./api/session.ts";
 import { exactTime } from "./format/time.ts";
 import { Brand } from "./parts/brand.tsx";
 import { Button } from "./parts/button.tsx";
@@ -11,6 +10,7 @@ import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
 import { useServer } from "./session/server.ts";
+import { leaveEverywhere } from "./session/tabs.ts";
 import { unsaved } from "./session/unsaved.ts";
 import { type StreamState, streamState, streamTrouble } from "./stream/stream.ts";
 
@@ -137,15 +137,7 @@ function Foot() {
   );
 }
 
-/** Revokes the token at the server too; should that fail, this tab still forgets it. */
-async function signOut(): Promise<void> {
-  try {
-    await call("/v1/tenants/auth/logout", { method: "POST" });
-  } catch {
-    // Signed out here is what was asked for.
-  }
-  endSession("left");
-}
+const signOut = () => leaveEverywhere("left");
 
 /** Quiet lines above every view, about what concerns all of them. */
 function Bars() {

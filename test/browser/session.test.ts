@@ -3,7 +3,18 @@ import type { Page } from "playwright-core";
 import { until } from "../support/api-server.ts";
 import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
-import { ask, left, logIn, press, seeHeading, seeText, signIn, startFreeAccount, tokenOf } from "./visitor.ts";
+import {
+  ask,
+  left,
+  logIn,
+  press,
+  seeHeading,
+  seeText,
+  signedIn,
+  signIn,
+  startFreeAccount,
+  tokenOf,
+} from "./visitor.ts";
 
 const server = await startExecutable();
 const browser = openBrowser(server.url);
@@ -29,10 +40,55 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     const beyondTheTab = "({ local: localStorage.length, cookies: document.cookie })";
     expect(await page.evaluate<unknown>(beyondTheTab)).toEqual({ local: 0, cookies: "" });
     expect(await page.context().cookies()).toEqual([]);
+  });
 
+  test("is that of a new tab too, at the view that was asked for, for as long as any tab has it", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    const { token } = await signedIn(page, server.url);
+    await page.goto(`${server.url}/events`);
+    await seeHeading(page, "Events");
+    const pasted = await page.context().newPage();
+    await pasted.goto(`${server.url}/plan`);
+    await seeHeading(pasted, "Plan");
+    expect(await tokenOf(pasted)).toBe(token);
+    const beyondTheTab = "({ local: localStorage.length, cookies: document.cookie })";
+    expect(await pasted.evaluate<unknown>(beyondTheTab)).toEqual({ local: 0, cookies: "" });
+
+    // The tab that it was opened from is that of another account, by a login of its own.
     const other = await page.context().newPage();
-    await other.goto(`${server.url}/plan`);
-    await seeHeading(other, "Sign in");
+    const { token: otherToken } = await signedIn(other, server.url);
+    await other.goto(`${server.url}/keys`);
+    await seeHeading(other, "API keys");
+    const opening = other.context().waitForEvent("page");
+    await other.getByRole("link", { name: "Webhooks" }).click({ modifiers: ["ControlOrMeta"] });
+    const opened = await opening;
+    await seeHeading(opened, "Webhooks");
+    expect(await tokenOf(opened)).toBe(otherToken);
+
+    await Promise.all([page, pasted, other, opened].map((tab) => tab.close()));
+    const last = await page.context().newPage();
+    await last.goto(`${server.url}/plan`);
+    await seeHeading(last, "Sign in");
+  });
+
+  test("that is signed out is so in every tab of the account, also for the tab that is opened next", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left, refused] });
+    const { id, password, token } = await signedIn(page, server.url);
+    await page.goto(server.url);
+    await seeHeading(page, "Overview");
+    const other = await page.context().newPage();
+    const ownToken = await logIn(server.url, id, password);
+    await other.addInitScript(`sessionStorage.setItem('postrider.session', '${ownToken}')`);
+    await other.goto(`${server.url}/keys`);
+    await seeHeading(other, "API keys");
+    await press(page, "Sign out");
+    await seeText(other, "You are signed out.");
+    for (const each of [token, ownToken]) {
+      expect((await ask(`${server.url}/v1/tenants/me`, "GET", each)).status).toBe(401);
+    }
+    const next = await page.context().newPage();
+    await next.goto(`${server.url}/keys`);
+    await seeHeading(next, "Sign in");
   });
 
   test("goes on after a reload", async () => {

@@ -2,9 +2,10 @@ import { computed, signal } from "@preact/signals";
 
 /**
  * The session of this tab. Its token is kept in the tab's own storage, so that a reload goes on and closing the tab ends
- * it; it is in no URL and in no storage that outlives the tab or that other tabs share.
+ * it; it is in no URL and in no storage that outlives the tab or that other tabs share. Other tabs ask for it
+ * (`session/tabs.ts`).
  */
-interface Session {
+export interface Session {
   readonly token: string;
   /** When the server stops taking the token, in ms since the Unix epoch. */
   readonly expiresAt: number;
@@ -16,7 +17,7 @@ export type NoSession = "none" | "left" | "deleted" | "ended";
 const storageKey = "postrider.session";
 
 const restored = restore();
-const session = signal<Session | null>(restored === "ended" ? null : restored);
+export const session = signal<Session | null>(restored === "ended" ? null : restored);
 export const noSession = signal<NoSession>(restored === "ended" ? "ended" : "none");
 export const token = computed(() => session.value?.token ?? null);
 export const isSignedIn = computed(() => session.value !== null);
@@ -28,11 +29,15 @@ export const expiresAt = computed(() => session.value?.expiresAt ?? 0);
 export function beginSession(jwt: string): void {
   // By this machine's clock, from the moment the token came: a clock that is hours off must not end a session that the
   // server takes.
-  const expires = Date.now() + lifetimeOf(jwt);
-  session.value = { token: jwt, expiresAt: expires };
+  adoptSession({ token: jwt, expiresAt: Date.now() + lifetimeOf(jwt) });
+}
+
+/** Goes on with a session that began before, maybe in another tab. */
+export function adoptSession(begun: Session): void {
+  session.value = begun;
   isLast.value = false;
   noSession.value = "none";
-  sessionStorage.setItem(storageKey, `${jwt} ${expires}`);
+  sessionStorage.setItem(storageKey, `${begun.token} ${begun.expiresAt}`);
 }
 
 /** What the user did (left, deleted) says more than that a token was refused meanwhile. */
@@ -54,11 +59,17 @@ function restore(): Session | "ended" | null {
 
 /** In ms, from `iat` to `exp` (RFC 7519, section 4.1); 0 when it is no JWT. The signature is the server's business. */
 function lifetimeOf(jwt: string): number {
+  const { exp, iat } = claimsOf(jwt);
+  return (Number(exp) - Number(iat)) * 1000 || 0;
+}
+
+/** The id of the account that a token is for. */
+export const accountOf = (jwt: string): string => String(claimsOf(jwt).sub);
+
+function claimsOf(jwt: string): { exp?: unknown; iat?: unknown; sub?: unknown } {
   try {
-    const claims: unknown = JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/")));
-    if (typeof claims !== "object" || claims === null || !("exp" in claims) || !("iat" in claims)) return 0;
-    return (Number(claims.exp) - Number(claims.iat)) * 1000;
+    return JSON.parse(atob((jwt.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/"))) ?? {};
   } catch {
-    return 0;
+    return {};
   }
 }

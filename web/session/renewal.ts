@@ -8,9 +8,11 @@ const renewBeforeMs = 60 * 60_000;
 const inUseMs = 15 * 60_000;
 const lookEveryMs = 30_000;
 
+let lastUse = Date.now();
+export const lastUseAt = (): number => lastUse;
+
 /** Renews the session while the tab is in use, and ends it with a message when its time is over. */
 export function keepSession(): void {
-  let lastUse = Date.now();
   let lastTry = 0;
 
   function look(): void {

@@ -1,13 +1,13 @@
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../../api/client.ts";
-import { endSession } from "../../api/session.ts";
 import type { EventPage } from "../../api/types.ts";
 import { count, naira } from "../../format/number.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
+import { leaveEverywhere } from "../../session/tabs.ts";
 import { useLoaded } from "../../stream/load.ts";
 import type { PlanView } from "./plan-view.ts";
 
@@ -21,7 +21,7 @@ export function DeleteDialog({ view: { who, billing, webhooks }, onClose }: { vi
   });
   const attempt = useAttempt(async () => {
     await call("/v1/tenants", { method: "DELETE" });
-    endSession("deleted");
+    await leaveEverywhere("deleted");
     route("/", true);
   });
   const isMeant = [who.tenant_name, who.tenant_id].includes(typed.trim());
