@@ -28,7 +28,11 @@ const lastWordsMs = 2000;
 const io: Io = {
   env: process.env,
   out: lines.write,
-  err: (line) => progress.above(`${line}\n`),
+  err(line) {
+    // On a terminal both are one text, which is read in the order in which it was written.
+    lines.flush();
+    progress.above(`${line}\n`);
+  },
   isTerminal: process.stdout.isTTY === true,
   ask: askOnTerminal,
   askSecretly,
@@ -57,6 +61,7 @@ function createLineWriter() {
   // A reader that has gone (`postrider help | head -1`) is no fault of ours.
   process.stdout.on("error", () => {});
   const flush = () => {
+    if (lines.length === 0) return;
     const text = lines.join("");
     lines = [];
     if (process.stdout.isTTY === true) progress.above("");
@@ -67,6 +72,7 @@ function createLineWriter() {
     write(text: string) {
       if (lines.push(`${text}\n`) === 1) setImmediate(flush);
     },
+    flush,
     /** Resolves when all that has been flushed is taken. An empty write says nothing of that: Bun 1.4.5 calls back at once. */
     whenWritten: () => written,
   };

@@ -7,18 +7,24 @@ export type Verdict =
   | { kind: "retryable"; failure: Failure; retryAfter?: string }
   | { kind: "permanent"; failure: Failure };
 
-/**
- * Judges the outcome of one attempt by the status alone. A 4xx says that sending the same bytes again is pointless;
- * everything else that is not a 2xx may pass with time, a redirect too: receivers redirect to a maintenance page and come
- * back.
- */
+/** Judges the outcome of one attempt by the status alone. */
 export function judge(outcome: Outcome, url: string): Verdict {
   if (outcome.kind === "no-response")
     return { kind: "retryable", failure: unanswered(outcome.cause, outcome.detail, url) };
   const { status, retryAfter } = outcome;
-  if (status >= 200 && status < 300) return { kind: "acknowledged" };
+  const kind = meaningOf(status);
+  if (kind === "acknowledged") return { kind };
   const failure = refusedWith(status, url);
-  if (status >= 400 && status < 500 && status !== 429) return { kind: "permanent", failure };
+  if (kind === "permanent") return { kind, failure };
   const saysWhen = (status === 429 || status === 503) && retryAfter !== undefined;
   return { kind: "retryable", failure, ...(saysWhen && { retryAfter }) };
+}
+
+/**
+ * A 4xx says that sending the same bytes again is pointless; everything else that is not a 2xx may pass with time, a
+ * redirect too: receivers redirect to a maintenance page and come back.
+ */
+export function meaningOf(status: number): Verdict["kind"] {
+  if (status >= 200 && status < 300) return "acknowledged";
+  return status >= 400 && status < 500 && status !== 429 ? "permanent" : "retryable";
 }

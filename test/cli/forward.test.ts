@@ -2,14 +2,22 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { createForwarder, type Forwarded } from "../../src/cli/listen/forward.ts";
 import type { Delivery } from "../../src/cli/listen/local-address.ts";
 import type { Item } from "../../src/cli/listen/source.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { createManualClock } from "../support/manual-clock.ts";
 import { startReceiver } from "../support/receiver.ts";
 
-const receiver = startReceiver();
+/** Statuses of the next answers; 204 when there are none. */
+const answers: number[] = [];
+const receiver = startReceiver({ answer: () => new Response(null, { status: answers.shift() ?? 204 }) });
 afterAll(() => receiver.stop());
 
+interface BeginOptions {
+  retries?: number;
+  clock?: Clock;
+}
+
 /** A forwarder of events `a`, `b`, `c` …, whose deliveries arrive from the server when the test says so. */
-function begin(n: number, concurrency: number) {
+function begin(n: number, concurrency: number, { retries = 0, clock = systemClock }: BeginOptions = {}) {
   const names = Array.from({ length: n }, (_, i) => String.fromCharCode(97 + i));
   const fetching = new Map<string, (delivery: Delivery | null) => void>();
   const forwarded: Forwarded[] = [];
@@ -33,7 +41,8 @@ function begin(n: number, concurrency: number) {
       }),
     forwardTo: new URL(`${receiver.url}/${path}`),
     concurrency,
-    clock: systemClock,
+    retries,
+    clock,
     onForwarded(each) {
       forwarded.push(each);
       changed();
@@ -107,6 +116,45 @@ describe("a forwarder", () => {
     await whenForwarded(2);
     expect(forwarded.map(({ status, error }) => status ?? error)).toEqual(["the event no longer exists", 204]);
     expect(got()).toEqual(["b"]);
+  });
+
+  test("fetches a delivery anew for each retry, and holds no other back meanwhile", async () => {
+    const { clock, advance, whenSet } = createManualClock();
+    const { fetching, whenFetching, whenForwarded, arrive, forwarded, got } = begin(2, 2, { retries: 1, clock });
+    await whenFetching(2);
+    const pausing = whenSet(1_000);
+    answers.push(503);
+    arrive("a");
+    await whenForwarded(1);
+    arrive("b");
+    await whenForwarded(2);
+    await pausing;
+    fetching.delete("a");
+    advance(1_000);
+    await whenFetching(2);
+    arrive("a");
+    await whenForwarded(3);
+    expect(forwarded.map(({ item, status, attempt, retryInMs }) => [item.eventId, status, attempt, retryInMs])).toEqual(
+      [
+        ["a", 503, 1, 1_000],
+        ["b", 204, 1, null],
+        ["a", 204, 2, null],
+      ],
+    );
+    expect(got()).toEqual(["a", "b", "a"]);
+  });
+
+  test("stopped between two tries, has not forwarded the event", async () => {
+    const { clock, whenSet } = createManualClock();
+    const { forwarder, stop, whenFetching, arrive } = begin(1, 1, { retries: 9, clock });
+    await whenFetching(1);
+    const pausing = whenSet(1_000);
+    answers.push(503);
+    arrive("a");
+    await pausing;
+    stop.abort(new Error("enough"));
+    await forwarder.whenIdle();
+    expect(forwarder.forwardedThrough).toBeNull();
   });
 
   test("begins nothing more once it is stopped", async () => {

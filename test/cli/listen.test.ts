@@ -119,13 +119,14 @@ describe("what is forwarded", () => {
 });
 
 describe("what is printed", () => {
-  test("a line for people: time, event, answer, duration", async () => {
+  test("a line for people: time, answer, duration, and a link to the event", async () => {
     const account = await app.account();
     const receiver = receive({ answer: () => new Response(null, { status: 422 }) });
     const { whenPrinted, err, stop } = await listen({ account, forwardTo: receiver.url });
     const eventId = await ingestOne(account);
     const [line] = await whenPrinted(1);
-    expect(line).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d  ${eventId}  422  \\d+ ms$`));
+    expect(line).toMatch(/^\d\d:\d\d:\d\d {2}422 {2}\d+ ms {2}http\S+$/);
+    expect(line).toEndWith(`  ${app.url}/events/${eventId}`);
     await stop();
     expect(err.at(-1)).toStartWith("1 forwarded: 0 answered with 2xx, 1 with another status.");
   });
@@ -144,6 +145,9 @@ describe("what is printed", () => {
       status: 204,
       durationMs: expect.any(Number),
       error: null,
+      attempt: 1,
+      retryInMs: null,
+      link: `${app.url}/events/${eventId}`,
     });
   });
 
@@ -152,7 +156,7 @@ describe("what is printed", () => {
     const port = await closedPort();
     const { whenPrinted, out, err, stop } = await listen({ account, forwardTo: `localhost:${port}/hook` });
     await ingestOne(account);
-    expect((await whenPrinted(1))[0]).toMatch(/ {2}connection refused {2}\d+ ms$/);
+    expect((await whenPrinted(1))[0]).toMatch(/ {2}connection refused {2}\d+ ms {2}http\S+$/);
     const receiver = receive({ port });
     await ingestOne(account);
     await whenPrinted(2);
@@ -170,7 +174,7 @@ describe("what is printed", () => {
     await ingestOne(account);
     await receiver.waitFor(1);
     clock.travel(10_000);
-    expect((await whenPrinted(1))[0]).toMatch(/ {2}no response within 10 s {2}10 s$/);
+    expect((await whenPrinted(1))[0]).toMatch(/ {2}no response within 10 s {2}10 s {2}http\S+$/);
   });
 
   test("a redirect is an answer like any other, and is not followed", async () => {
@@ -188,6 +192,54 @@ describe("what is printed", () => {
     const { whenPrinted } = await listen({ account, forwardTo: receiver.url });
     await ingestOne(account);
     expect((await whenPrinted(1))[0]).toContain("  204  ");
+  });
+});
+
+describe("--retry", () => {
+  test.each([
+    [[503, 500, 204], ["503 retry in 1 s", "500 retry in 2 s", "204"], "1 answered with 2xx"],
+    [
+      [429, 302, 503, 204],
+      ["429 retry in 1 s", "302 retry in 2 s", "503"],
+      "0 answered with 2xx, 1 with another status",
+    ],
+    [[404, 204], ["404"], "0 answered with 2xx, 1 with another status"],
+  ])("2, with answers %p", async (statuses, expected, summary) => {
+    const account = await app.account();
+    const clock = createTravelClock();
+    const answers = [...statuses];
+    const receiver = receive({ answer: () => new Response(null, { status: answers.shift() ?? 204 }) });
+    const { whenPrinted, out, err, stop } = await listen({
+      account,
+      forwardTo: receiver.url,
+      clock,
+      words: ["--retry", "2"],
+    });
+    const eventId = await ingestOne(account);
+    const travelling = setInterval(() => clock.travel(500), 20);
+    await whenPrinted(expected.length);
+    clearInterval(travelling);
+    await stop();
+    const shown = out.map((line) => line.split("  "));
+    expect(shown.map(([, answer, , retry = ""]) => `${answer} ${retry}`.replace(/ http.*/, ""))).toEqual(expected);
+    expect(out.every((line) => line.endsWith(`/events/${eventId}`))).toBeTrue();
+    expect(err.at(-1)).toStartWith(`1 forwarded: ${summary}.`);
+  });
+
+  test("an attempt is an object for programs", async () => {
+    const account = await app.account();
+    const clock = createTravelClock();
+    const port = await closedPort();
+    const words = ["--retry", "1", "--json"];
+    const { whenPrinted } = await listen({ account, forwardTo: `localhost:${port}`, clock, words });
+    await ingestOne(account);
+    const travelling = setInterval(() => clock.travel(500), 20);
+    const lines = (await whenPrinted(2)).map((line) => JSON.parse(line));
+    clearInterval(travelling);
+    expect(lines).toMatchObject([
+      { attempt: 1, retryInMs: 1000, status: null, error: "connection refused" },
+      { attempt: 2, retryInMs: null, status: null, error: "connection refused" },
+    ]);
   });
 });
 
@@ -228,7 +280,7 @@ describe("--events", () => {
     await register(account, hookStatus(404).url);
     const { whenPrinted } = await listen({ account, forwardTo: receive().url, words: ["--events", "failed"] });
     const eventId = await ingestOne(account);
-    expect((await whenPrinted(1))[0]).toContain(`  failed     ${eventId}  204  `);
+    expect((await whenPrinted(1))[0]).toMatch(new RegExp(`  failed     204  .*/${eventId}$`));
   });
 });
 
@@ -320,6 +372,8 @@ describe("what is typed wrong is one line and exit code 2", () => {
     ["listen --forward-to x --events =", '"=" is not a kind of event to forward. Try: --events accepted,'],
     ["listen --forward-to x --since yesterday", '--since must be a duration, a time or an event id, not "yesterday".'],
     ["listen --forward-to x --concurrency 0", "--concurrency must be 1 to 100. Try: --concurrency 8"],
+    ["listen --forward-to x --retry 101", '--retry must be 0 to 100, not "101". Try: --retry 3'],
+    ["listen --forward-to x --retry often", '--retry must be 0 to 100, not "often". Try: --retry 3'],
   ])("%s", async (line, message) => {
     const { io, out, err } = createScriptedIo();
     expect(await runCommand(line.split(" "), io)).toBe(2);

@@ -1,24 +1,31 @@
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { ingestOne } from "../support/api-server.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { startTestApp } from "../support/test-app.ts";
 
 const receiver = startReceiver({
   answer: () => Response.json({ status: "accepted", eventId: "evt_1" }, { status: 202 }),
 });
 afterAll(() => receiver.stop());
 
-/** The program on a terminal of its own, with a person who answers when asked. */
-function runOnTerminal(words: readonly string[], question: string, typed: string) {
+/** The program on a terminal of its own, with a person who types as soon as something is shown. */
+function runOnTerminal(
+  words: readonly string[],
+  awaited: string,
+  react: string | (() => Promise<string>),
+  env: Record<string, string> = {},
+) {
   let shown = "";
   let answered = false;
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts"), ...words], {
-    env: { POSTRIDER_URL: receiver.url, TERM: "dumb" },
+    env: { POSTRIDER_URL: receiver.url, TERM: "dumb", ...env },
     terminal: {
-      data(terminal, chunk) {
+      async data(terminal, chunk) {
         shown += new TextDecoder().decode(chunk);
-        if (answered || !shown.includes(question)) return;
+        if (answered || !shown.includes(awaited)) return;
         answered = true;
-        terminal.write(typed);
+        terminal.write(typeof react === "string" ? react : await react());
       },
     },
   });
@@ -39,4 +46,21 @@ test.skipIf(!hasTerminals)("Ctrl+C in place of an answer ends the program", asyn
   expect(code).toBe(1);
   expect(shown).toContain("No API key to send with.");
   expect(shown).not.toContain("half");
+});
+
+test.skipIf(!hasTerminals)("the closing line of listen is the last one", async () => {
+  const app = await startTestApp();
+  const account = await app.account();
+  const hook = startReceiver();
+  const listen = ["listen", "--forward-to", hook.url];
+  const env = { POSTRIDER_URL: app.url, POSTRIDER_LOGIN: account.id, POSTRIDER_PASSWORD: account.password };
+  const interruptAtOnce = async () => {
+    await ingestOne(account);
+    await hook.waitFor(1);
+    return "\u0003";
+  };
+  const { code, shown } = await runOnTerminal(listen, "Press Ctrl+C to stop.", interruptAtOnce, env);
+  await Promise.all([hook.stop(), app.stop()]);
+  expect(code).toBe(0);
+  expect(shown.trim().split(/\r?\n/).at(-1)).toStartWith("1 forwarded: 1 answered with 2xx.");
 });

@@ -1,10 +1,16 @@
+import { meaningOf } from "../../delivery/verdict.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { pause } from "../client/patience.ts";
 import { type Delivery, type LocalAnswer, postTo } from "./local-address.ts";
 import type { Item, Source } from "./source.ts";
 
-/** What became of one item. */
+/** What became of one attempt to forward an item. */
 export interface Forwarded extends LocalAnswer {
   readonly item: Item;
+  /** From 1. */
+  readonly attempt: number;
+  /** How long until the next one; null: this was the last. */
+  readonly retryInMs: number | null;
 }
 
 export interface ForwardDeps {
@@ -13,7 +19,10 @@ export interface ForwardDeps {
   fetchDelivery(eventId: string): Promise<Delivery | null>;
   forwardTo: URL;
   concurrency: number;
+  /** How many more times an item is forwarded whose answer may pass with time. */
+  retries: number;
   clock: Clock;
+  /** Told of every attempt. */
   onForwarded(forwarded: Forwarded): void;
   signal: AbortSignal;
 }
@@ -28,12 +37,21 @@ export interface Forwarder {
   readonly forwardedThrough: string | null;
 }
 
+const firstPauseMs = 1000;
+const longestPauseMs = 30_000;
+
+/** Short, because a person watches: a development server that restarts is back in seconds. */
+const pauseBefore = (retry: number) => Math.min(longestPauseMs, firstPauseMs * 2 ** (retry - 1));
+
+/** As a delivery is judged. */
+const mayPass = ({ status }: LocalAnswer) => status === null || meaningOf(status) === "retryable";
+
 /**
  * Forwards items, several at a time. Deliveries are fetched as there is room, and the requests to the local address begin
- * in the order of the items; one that takes long does not keep the next from beginning.
+ * in the order of the items; one that takes long, or is repeated, does not keep the next from beginning.
  */
 export function createForwarder(deps: ForwardDeps): Forwarder {
-  const { source, fetchDelivery, forwardTo, concurrency, clock, onForwarded, signal } = deps;
+  const { source, fetchDelivery, forwardTo, concurrency, retries, clock, onForwarded, signal } = deps;
   /** Under way, in their order; those that are done before an earlier one stay until that one is. */
   const row: { readonly eventId: string; isDone: boolean }[] = [];
   const underWay = new Set<Promise<void>>();
@@ -44,12 +62,20 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
     const place = { eventId: item.eventId, isDone: false };
     row.push(place);
     try {
-      const delivery = await fetchDelivery(item.eventId);
-      await inTurn;
-      signal.throwIfAborted();
-      const answer = delivery === null ? gone : postTo(forwardTo, delivery, clock);
-      begin();
-      onForwarded({ item, ...(await answer) });
+      for (let attempt = 1; ; attempt += 1) {
+        // Each time anew: receivers refuse what was signed long ago.
+        const delivery = await fetchDelivery(item.eventId);
+        await inTurn;
+        signal.throwIfAborted();
+        const answering = delivery === null ? gone : postTo(forwardTo, delivery, clock);
+        begin();
+        const answer = await answering;
+        const isRepeated = delivery !== null && attempt <= retries && mayPass(answer);
+        const retryInMs = isRepeated ? pauseBefore(attempt) : null;
+        onForwarded({ item, attempt, retryInMs, ...answer });
+        if (retryInMs === null) break;
+        await pause(clock, retryInMs, signal);
+      }
       place.isDone = true;
       while (row[0]?.isDone) forwardedThrough = row.shift()?.eventId ?? null;
     } finally {

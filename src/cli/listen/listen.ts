@@ -29,7 +29,7 @@ export function createListenCommand({ clock }: { clock: Clock }): Command {
 body that a webhook would get, signatures included, and the same ten-second limit. The
 account needs no webhook, this machine need not be reachable from outside, and nothing
 on the server changes. After a lost connection it catches up, in order and without
-repeats. Prints the time, event, response and duration of each; Ctrl+C ends it with 0.
+repeats. Prints time, response, duration and a link to the event; Ctrl+C ends it with 0.
 ${signInDetails}`,
     async run({ flags }, io) {
       const options = readListenOptions(flags, clock.now());
@@ -58,7 +58,8 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
   // Before the stream is open: what comes in between is then met in the history.
   const start = options.since ?? (await startNow(history, session.serverTime ?? clock.now()));
 
-  const report = createReport({ ...options, io, now: clock.now });
+  const linkTo = (eventId: string) => `${server.url}/events/${eventId}`;
+  const report = createReport({ ...options, io, now: clock.now, linkTo });
   const source = createSource({ kinds: options.kinds, history, start });
   const forwarder = createForwarder({
     ...options,
@@ -76,7 +77,7 @@ async function listen(options: ListenOptions, config: ClientConfig, io: Io, cloc
     stop.abort(error);
     // What has begun may end; a second signal does not wait for it.
     await Promise.race([forwarder.whenIdle(), io.nextSignal()]);
-    io.err(`${report.summary()}${hint(options, forwarder.forwardedThrough ?? start.afterId)}`);
+    io.err(`${report.close()}${hint(options, forwarder.forwardedThrough ?? start.afterId)}`);
     if (error instanceof Interrupted) return exitCode.ok;
     throw error;
   } finally {

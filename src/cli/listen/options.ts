@@ -25,6 +25,7 @@ export interface ListenOptions {
   /** Null: from now on. */
   readonly since: Start | null;
   readonly concurrency: number;
+  readonly retries: number;
   readonly json: boolean;
 }
 
@@ -37,6 +38,7 @@ const kindsOf: Readonly<Record<string, readonly Kind[]>> = {
 
 const defaultConcurrency = 8;
 const mostConcurrent = 100;
+const mostRetries = 100;
 
 export const listenFlags: readonly Flag[] = [
   {
@@ -59,7 +61,12 @@ export const listenFlags: readonly Flag[] = [
     value: "N",
     doc: `Maximum concurrent requests to the address, 1 to ${mostConcurrent} (default ${defaultConcurrency}). They start in the order of the events; with 1, each waits for the one before.`,
   },
-  { ...jsonFlag, doc: "Print one JSON object per line, for programs." },
+  {
+    name: "--retry",
+    value: "N",
+    doc: `How many times to forward an event again that gets no response, 5xx, 429 or a redirect, 0 to ${mostRetries} (default 0). Pauses double from 1 to 30 seconds.`,
+  },
+  { ...jsonFlag, doc: "Print one JSON object per attempt and line, for programs." },
   ...clientFlags,
 ];
 
@@ -70,6 +77,7 @@ export function readListenOptions(flags: ReadonlyMap<string, string>, now: numbe
     kinds: readKinds(flags.get("--events") ?? "accepted"),
     since: readSince(flags.get("--since"), now),
     concurrency: readConcurrency(flags.get("--concurrency")),
+    retries: readRetries(flags.get("--retry")),
     json: flags.has("--json"),
   };
 }
@@ -120,4 +128,10 @@ function readConcurrency(text = String(defaultConcurrency)): number {
   const value = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (value >= 1 && value <= mostConcurrent) return value;
   throw new UsageError(`--concurrency must be 1 to ${mostConcurrent}. Try: --concurrency ${defaultConcurrency}`);
+}
+
+function readRetries(text = "0"): number {
+  const value = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (value <= mostRetries) return value;
+  throw new UsageError(`--retry must be 0 to ${mostRetries}, not "${text}". Try: --retry 3`);
 }

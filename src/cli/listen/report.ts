@@ -5,36 +5,40 @@ import { createStyle } from "../style.ts";
 import type { Forwarded } from "./forward.ts";
 import type { ListenOptions } from "./options.ts";
 
-/** Prints a line for each event that was forwarded, and counts them. */
+/** Prints a line for each attempt to forward an event, and counts the events. */
 export interface Report {
   forwarded(forwarded: Forwarded): void;
-  /** One line on all of them. */
-  summary(): string;
+  /** The last line: one on all of them. What ends after it is not printed. */
+  close(): string;
 }
 
 export interface ReportOptions extends Pick<ListenOptions, "forwardTo" | "kinds" | "json"> {
   io: Io;
+  /** Where the server shows an event. */
+  linkTo(eventId: string): string;
   now(): number;
 }
 
-export function createReport({ io, now, json, kinds, forwardTo }: ReportOptions): Report {
+export function createReport({ io, now, linkTo, json, kinds, forwardTo }: ReportOptions): Report {
   const style = createStyle(io);
   const showsKind = kinds.size > 1 || !kinds.has("accepted");
   const counts = { acknowledged: 0, otherwise: 0, unanswered: 0 };
+  let isClosed = false;
 
-  const forPeople = ({ item, status, error, durationMs }: Forwarded): string => {
+  const forPeople = ({ item, status, error, durationMs, retryInMs }: Forwarded): string => {
     const answer =
       status === null ? style.bad(error ?? "") : isGood(status) ? style.good(`${status}`) : style.bad(`${status}`);
     return [
       style.faint(timeOfDay(now())),
       ...(showsKind ? [item.kind.padEnd("delivered".length)] : []),
-      item.eventId,
       answer,
       style.faint(formatDuration(durationMs)),
+      ...(retryInMs === null ? [] : [style.faint(`retry in ${formatDuration(retryInMs)}`)]),
+      linkTo(item.eventId),
     ].join("  ");
   };
 
-  const forPrograms = ({ item, status, error, durationMs }: Forwarded): string =>
+  const forPrograms = ({ item, status, error, durationMs, attempt, retryInMs }: Forwarded): string =>
     JSON.stringify({
       at: formatIso(now()),
       event: item.eventId,
@@ -43,17 +47,25 @@ export function createReport({ io, now, json, kinds, forwardTo }: ReportOptions)
       status,
       durationMs,
       error,
+      attempt,
+      retryInMs,
+      link: linkTo(item.eventId),
     });
+
+  function count({ status }: Forwarded): void {
+    if (status === null) counts.unanswered += 1;
+    else if (isGood(status)) counts.acknowledged += 1;
+    else counts.otherwise += 1;
+  }
 
   return {
     forwarded(forwarded) {
-      const { status } = forwarded;
-      if (status === null) counts.unanswered += 1;
-      else if (isGood(status)) counts.acknowledged += 1;
-      else counts.otherwise += 1;
+      if (isClosed) return;
+      if (forwarded.retryInMs === null) count(forwarded);
       io.out(json ? forPrograms(forwarded) : forPeople(forwarded));
     },
-    summary() {
+    close() {
+      isClosed = true;
       const { acknowledged, otherwise, unanswered } = counts;
       const total = acknowledged + otherwise + unanswered;
       const parts = [
