@@ -1,6 +1,8 @@
 import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
 import { demoCommand } from "./demo/demo.ts";
+import { eventsListCommand } from "./events/list.ts";
+import { eventsShowCommand } from "./events/show.ts";
 import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
@@ -21,6 +23,8 @@ export const commands: readonly Command[] = [
   demoCommand,
   listenCommand,
   sendCommand,
+  eventsListCommand,
+  eventsShowCommand,
   ...tenantCommands,
   nodesCommand,
   tokenCommand,

@@ -2,15 +2,27 @@ import type { Style } from "./style.ts";
 
 const gap = "  ";
 
-/** Rows under a head, each column as wide as its widest cell. Cells have no marks yet. */
-export function formatTable(head: readonly string[], rows: readonly (readonly string[])[], style: Style): string {
+/**
+ * Rows under a head, each column as wide as its widest cell. Cells have no marks yet.
+ * @param mark puts them on a cell of a column
+ */
+export function formatTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  style: Style,
+  mark: (cell: string, column: number) => string = (cell) => cell,
+): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? "").length)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join(gap)
-      .trimEnd();
-  return [style.faint(line(head)), ...rows.map(line)].join("\n");
+  const line = (cells: readonly string[], marked: typeof mark) => {
+    const last = cells.findLastIndex((cell) => cell !== "");
+    return cells
+      .slice(0, last + 1)
+      .map(
+        (cell, column) => marked(cell, column) + " ".repeat(column === last ? 0 : (widths[column] ?? 0) - cell.length),
+      )
+      .join(gap);
+  };
+  return [style.faint(line(head, (cell) => cell)), ...rows.map((row) => line(row, mark))].join("\n");
 }
 
 /** Names and values, one pair a line. */

@@ -33,10 +33,13 @@ export function temporaryFailureIn(reply: Reply): TemporaryFailure | null {
   });
 }
 
-/** For an answer that nothing can be done with: the message and what to do. */
-export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply): StartupError {
+/**
+ * For an answer that nothing can be done with: the message and what to do.
+ * @param remedy where the message itself does not say it
+ */
+export function refusalOf(server: Pick<ServerClient, "url">, reply: Reply, remedy?: string): StartupError {
   const words = wordsIn(reply.json);
-  if (words !== null) return new StartupError(words);
+  if (words !== null) return new StartupError(remedy === undefined ? words : `${words} Try: ${remedy}`);
   return new StartupError(
     `${server.url} answered ${reply.status}, which does not look like Postrider. Try: --server with the address of your server.`,
   );

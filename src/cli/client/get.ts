@@ -1,26 +1,14 @@
-import { refusalOf, temporaryFailureIn } from "./answer.ts";
-import type { Patience } from "./patience.ts";
-import type { ServerClient } from "./server.ts";
-import { type Session, withSession } from "./session.ts";
-
-export interface GetDeps {
-  server: ServerClient;
-  session: Session;
-  patience: Patience;
-}
+import { refusalOf } from "./answer.ts";
+import { type CallDeps, createCall } from "./call.ts";
 
 /** Reads as the account that is signed in. */
-export function createGet({ server, session, patience }: GetDeps) {
+export function createGet(deps: CallDeps) {
+  const call = createCall(deps);
   /** The value of an answer; null when there is no such thing. @throws StartupError when it is refused for good */
   return async function get(path: string): Promise<unknown> {
-    const reply = await patience(async () => {
-      const answer = await withSession(session, (token) => server.call("GET", path, { token }));
-      const failure = temporaryFailureIn(answer);
-      if (failure) throw failure;
-      return answer;
-    });
+    const reply = await call("GET", path);
     if (reply.status === 404) return null;
-    if (reply.status !== 200) throw refusalOf(server, reply);
+    if (reply.status !== 200) throw refusalOf(deps.server, reply);
     return reply.json;
   };
 }

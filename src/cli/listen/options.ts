@@ -1,8 +1,7 @@
-import { parseDuration } from "../../lib/duration.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
-import { parseIso } from "../../lib/iso-time.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { type Flag, UsageError } from "../arguments.ts";
+import { parseMoment } from "../client/moment.ts";
 import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 
@@ -109,9 +108,8 @@ function readSince(text: string | undefined, now: number): Start | null {
   if (text === undefined) return null;
   const event = parseEventId(text);
   if (event) return { afterId: text, fromMs: ingestedAtMs(event.seq), isNow: false };
-  const ago = parseDuration(text);
-  const fromMs = ago === null ? parseIso(text, "start") : now - ago;
-  if (fromMs === null || fromMs < 0) {
+  const fromMs = parseMoment(text, "start", now);
+  if (fromMs === null) {
     throw new UsageError(`--since must be a duration, a time or an event id, not "${text}". Try: --since 10m`);
   }
   return startAt(fromMs);

@@ -1,4 +1,5 @@
 import type { Clock } from "../../lib/clock.ts";
+import { count, counted } from "../count.ts";
 import type { Io } from "../io.ts";
 import type { Line } from "./lines.ts";
 
@@ -60,12 +61,8 @@ export function createTally({ io, clock, json }: TallyOptions): Tally {
     },
     summary() {
       const { accepted, refused, unsent, unconfirmed } = counts;
-      const events = accepted === 1 ? "event" : "events";
       const open = unconfirmed > 0 ? `, ${count(unconfirmed)} without a response (possibly accepted)` : "";
-      return `${count(accepted)} ${events} accepted, ${count(refused)} refused, ${count(unsent)} not sent${open}.`;
+      return `${counted(accepted, "event")} accepted, ${count(refused)} refused, ${count(unsent)} not sent${open}.`;
     },
   };
 }
-
-/** `12,340` */
-const count = (n: number) => n.toLocaleString("en-US");

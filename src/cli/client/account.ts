@@ -1,0 +1,75 @@
+import { loadClientConfig } from "../../config.ts";
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { type Io, signalExitCode } from "../io.ts";
+import { type Call, createCall } from "./call.ts";
+import { TemporaryFailure } from "./failure.ts";
+import { abortOnSignal, Interrupted } from "./interrupted.ts";
+import { createOutage } from "./outage.ts";
+import { createPatience } from "./patience.ts";
+import { createServerClient } from "./server.ts";
+import { openSession } from "./session.ts";
+import { readCredentials, warnOfPlainHttp } from "./sign-in.ts";
+
+/** An account that is signed in, for commands that ask a server and end. */
+export interface Account {
+  /** The server's base address. */
+  readonly url: string;
+  /** Repeats for half a minute while the server is away. */
+  readonly call: Call;
+  /** As `call`, for as long as it takes. */
+  readonly callPatiently: Call;
+  /** Where the server shows an event. */
+  linkTo(eventId: string): string;
+  /** Aborts when the person asks for the end. */
+  readonly signal: AbortSignal;
+}
+
+export interface AccountDeps {
+  io: Io;
+  clock: Clock;
+  flags: ReadonlyMap<string, string>;
+}
+
+/** A person waits. */
+const patienceMs = 30_000;
+
+/**
+ * Signs in and does what there is to do.
+ * @returns its exit code, or that of the signal that has ended it
+ * @throws StartupError with what to do
+ */
+export async function withAccount(
+  { io, clock, flags }: AccountDeps,
+  work: (account: Account) => Promise<number>,
+): Promise<number> {
+  const config = loadClientConfig(io.env, flags);
+  const credentials = await readCredentials(config, io);
+  warnOfPlainHttp(config.url, io);
+  const { signal } = abortOnSignal(io);
+  const server = createServerClient({ url: config.url, clock, signal });
+  const { url } = server;
+  const patience = createPatience({ clock, signal, outage: createOutage(url, io, patienceMs), forMs: patienceMs });
+  const endless = createPatience({ clock, signal, outage: createOutage(url, io) });
+  try {
+    const session = await openSession(credentials, { server, clock, patience });
+    try {
+      return await work({
+        url,
+        call: createCall({ server, session, patience }),
+        callPatiently: createCall({ server, session, patience: endless }),
+        linkTo: (eventId) => `${url}/events/${eventId}`,
+        signal,
+      });
+    } finally {
+      session.close();
+    }
+  } catch (error) {
+    if (error instanceof Interrupted) return signalExitCode[error.by];
+    if (!(error instanceof TemporaryFailure)) throw error;
+    throw new StartupError(
+      `${url} ${error.reason}; gave up after ${formatDuration(patienceMs)}. Try: --server with the address of your server.`,
+    );
+  }
+}

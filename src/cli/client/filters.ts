@@ -1,0 +1,54 @@
+import { formatIso } from "../../lib/iso-time.ts";
+import { type Flag, UsageError } from "../arguments.ts";
+import { parseMoment } from "./moment.ts";
+
+/** What lists of events are narrowed by. The flag of a filter is its field with two dashes. */
+export interface Filter {
+  /** Its name in the API. */
+  readonly field: string;
+  readonly value: string;
+  readonly doc: string;
+  /** What the API takes for what was typed; without it, the very text. @throws UsageError */
+  read?(text: string, flag: string, now: number): string;
+}
+
+export const filters: readonly Filter[] = [
+  { field: "webhook", value: "ID", doc: "Deliveries to this webhook: its id or URL, also of a removed one." },
+  {
+    field: "from",
+    value: "WHEN",
+    doc: "Events accepted from then on: `10m` ago, or a time such as 2026-03-01T12:00Z.",
+    read: (text, flag, now) => readMoment(text, "start", flag, now),
+  },
+  {
+    field: "to",
+    value: "WHEN",
+    doc: "Events accepted until then, inclusive.",
+    read: (text, flag, now) => readMoment(text, "end", flag, now),
+  },
+];
+
+export const flagOf = ({ field, value, doc }: Filter): Flag => ({ name: `--${field}`, value, doc });
+
+/** The filters that are given, by their names in the API. @throws UsageError */
+export function readFilters(
+  flags: ReadonlyMap<string, string>,
+  from: readonly Filter[],
+  now: number,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    from.flatMap((filter) => {
+      const { name } = flagOf(filter);
+      const text = flags.get(name);
+      return text === undefined ? [] : [[filter.field, filter.read?.(text, name, now) ?? text]];
+    }),
+  );
+}
+
+function readMoment(text: string, role: "start" | "end", flag: string, now: number): string {
+  const ms = parseMoment(text, role, now);
+  if (ms !== null) return formatIso(ms);
+  throw new UsageError(
+    `${flag} must be a duration, or a time in ISO 8601, not "${text}". Try: ${flag} 10m, or ${flag} 2026-03-01T12:00Z`,
+  );
+}

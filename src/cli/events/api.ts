@@ -1,0 +1,37 @@
+/** Answers of the events endpoints, as far as they are shown. */
+
+export interface EventRow {
+  readonly eventId: string;
+  readonly state: string;
+  readonly ingestionTimestamp: string;
+  /** "" when no webhook was registered. */
+  readonly targetWebhook: string;
+  readonly errorReason: string | null;
+  readonly errorCode: string | null;
+  readonly statusCode: number | null;
+  /** Null when it was left out or is lost. */
+  readonly originalPayload: unknown;
+  readonly attempts: number;
+  readonly attemptsForgotten?: number;
+  readonly nextAttemptAt: string | null;
+  readonly replayGroupId: string | null;
+}
+
+export interface EventPage {
+  readonly events: readonly EventRow[];
+  readonly total: number;
+  /** Only with filters. */
+  readonly totalIsExact?: boolean;
+}
+
+export interface AttemptRow {
+  readonly targetWebhook: string;
+  readonly number: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly errorCode: string | null;
+  readonly responseBody: string;
+  readonly replayGroupId: string | null;
+}

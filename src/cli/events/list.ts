@@ -1,0 +1,101 @@
+import { deliveryStates } from "../../domain/delivery.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { nearest } from "../../lib/nearest.ts";
+import { type Flag, UsageError } from "../arguments.ts";
+import { withAccount } from "../client/account.ts";
+import { refusalOf } from "../client/answer.ts";
+import { filters, flagOf, readFilters } from "../client/filters.ts";
+import { clientFlags, signInDetails } from "../client/sign-in.ts";
+import { type Command, jsonFlag } from "../command.ts";
+import { count, counted } from "../count.ts";
+import { exitCode, type Io } from "../io.ts";
+import { createStyle } from "../style.ts";
+import { formatTable } from "../table.ts";
+import type { EventPage } from "./api.ts";
+import { failureWords, markState, webhookWords } from "./words.ts";
+
+const stateFlag: Flag = {
+  name: "--state",
+  value: "STATE",
+  doc: `Records in this state: ${deliveryStates.map((state) => state.toLowerCase()).join(", ")}.`,
+};
+
+const pageFlags: readonly Flag[] = [
+  { name: "--page", value: "N", doc: "Page to show, from 0." },
+  { name: "--size", value: "N", doc: "Records on a page, 1 to 1000; 20 by default." },
+];
+
+const flags: readonly Flag[] = [stateFlag, ...filters.map(flagOf), ...pageFlags];
+
+export const eventsListCommand: Command = createEventsListCommand({ clock: systemClock });
+
+export function createEventsListCommand({ clock }: { clock: Clock }): Command {
+  return {
+    words: ["events", "list"],
+    operands: [],
+    flags: [
+      ...flags,
+      { ...jsonFlag, doc: "Print the server's answer, one JSON object, payloads byte for byte." },
+      ...clientFlags,
+    ],
+    summary: "List events and what became of them, newest first",
+    details: `One line for each record, that is, for each webhook of an event. Filters narrow the list all
+together. Exit code 0, also when nothing matches.
+${signInDetails}`,
+    async run({ flags: given }, io) {
+      const isJson = given.has("--json");
+      const path = readPath(given, isJson, clock.now());
+      return withAccount({ io, clock, flags: given }, async ({ call, url }) => {
+        const reply = await call("GET", path);
+        if (reply.status !== 200) throw refusalOf({ url }, reply, "postrider help events list");
+        io.out(isJson ? reply.text : forPeople(reply.json as EventPage, given, io));
+        return exitCode.ok;
+      });
+    },
+  };
+}
+
+function readPath(given: ReadonlyMap<string, string>, withPayload: boolean, now: number): string {
+  const query = new URLSearchParams({ ...readFilters(given, filters, now), payload: String(withPayload) });
+  for (const { name } of pageFlags) {
+    const text = given.get(name);
+    if (text !== undefined) query.set(name.slice(2), text);
+  }
+  const state = readState(given.get(stateFlag.name));
+  return `/v1/events${state === null ? "" : `/state/${state}`}?${query}`;
+}
+
+function readState(text: string | undefined): string | null {
+  if (text === undefined) return null;
+  const known: readonly string[] = deliveryStates;
+  if (known.includes(text.toUpperCase())) return text.toUpperCase();
+  const meant = nearest(text.toUpperCase(), known);
+  const remedy =
+    meant === null ? known.map((state) => state.toLowerCase()).join(", ") : `--state ${meant.toLowerCase()}`;
+  throw new UsageError(`"${text}" is not a state. Try: ${remedy}`);
+}
+
+const columns = ["accepted", "state", "failure", "attempts", "event", "webhook"];
+const stateColumn = columns.indexOf("state");
+
+function forPeople({ events, total, totalIsExact = true }: EventPage, given: ReadonlyMap<string, string>, io: Io) {
+  const style = createStyle(io);
+  const page = Number(given.get("--page") ?? 0);
+  if (events.length === 0) return total === 0 ? "No records match." : `Page ${page} is behind the last one.`;
+  const rows = events.map((record) => [
+    record.ingestionTimestamp,
+    record.state,
+    failureWords(record),
+    String(record.attempts),
+    record.eventId,
+    webhookWords(record.targetWebhook),
+  ]);
+  const table = formatTable(columns, rows, style, (cell, column) =>
+    column === stateColumn ? markState(cell, style) : cell,
+  );
+  const size = Number(given.get("--size") ?? events.length);
+  const hasMore = (page + 1) * size < total || !totalIsExact;
+  const of = totalIsExact ? count(total) : `more than ${count(total)}`;
+  const more = hasMore ? ` More: --page ${page + 1}` : "";
+  return `${table}\n${style.faint(`${counted(events.length, "record")} of ${of}.${more}`)}`;
+}

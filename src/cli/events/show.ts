@@ -1,0 +1,148 @@
+import { StartupError } from "../../domain/errors.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { type Account, withAccount } from "../client/account.ts";
+import { refusalOf, textIn } from "../client/answer.ts";
+import { clientFlags, signInDetails } from "../client/sign-in.ts";
+import { type Command, jsonFlag } from "../command.ts";
+import { counted } from "../count.ts";
+import { exitCode, type Io } from "../io.ts";
+import { createStyle } from "../style.ts";
+import { formatPairs, formatTable, plainText } from "../table.ts";
+import type { AttemptRow, EventRow } from "./api.ts";
+import { failureWords, markState, webhookWords } from "./words.ts";
+
+export const eventsShowCommand: Command = createEventsShowCommand({ clock: systemClock });
+
+/** Pages of attempts; the server's limit. */
+const pageSize = 1000;
+/** Of an answer's first line. */
+const shownOfAnswer = 60;
+
+export function createEventsShowCommand({ clock }: { clock: Clock }): Command {
+  return {
+    words: ["events", "show"],
+    operands: ["ID"],
+    flags: [
+      {
+        ...jsonFlag,
+        doc: "Print one JSON object with `eventId`, `records` and `attempts`, as the server has them.",
+      },
+      ...clientFlags,
+    ],
+    summary: "Show an event: its deliveries, every attempt, its payload",
+    details: `Exit code 1: the account has no such event.
+${signInDetails}`,
+    async run({ operands: [eventId = ""], flags }, io) {
+      return withAccount({ io, clock, flags }, async (account) => {
+        const path = `/v1/events/${encodeURIComponent(eventId)}`;
+        const found = await account.call("GET", path);
+        if (found.status === 404) throw noSuchEvent(eventId);
+        if (found.status !== 200) throw refusalOf(account, found);
+        const attempts = await readAttempts(account, path);
+        if (flags.has("--json")) {
+          // Payloads stay the very text that they are.
+          const rest = JSON.stringify({ attempts }).slice(1);
+          io.out(`{"eventId":${JSON.stringify(eventId)},"records":${found.text},${rest}`);
+          return exitCode.ok;
+        }
+        const records = found.json as readonly EventRow[];
+        const hasPayload = records.some(({ originalPayload }) => originalPayload !== null);
+        const payload = hasPayload ? await readPayload(account, path) : null;
+        io.out(forPeople(account.linkTo(eventId), records, attempts, payload, io));
+        return exitCode.ok;
+      });
+    },
+  };
+}
+
+const noSuchEvent = (eventId: string) =>
+  new StartupError(`The account has no event "${plainText(eventId)}". Try: postrider events list`);
+
+async function readAttempts(account: Account, path: string): Promise<readonly AttemptRow[]> {
+  const attempts: AttemptRow[] = [];
+  for (let page = 0; ; page += 1) {
+    const reply = await account.call("GET", `${path}/attempts?size=${pageSize}&page=${page}`);
+    if (reply.status !== 200) throw refusalOf(account, reply);
+    const read = reply.json as readonly AttemptRow[];
+    attempts.push(...read);
+    if (read.length < pageSize) return attempts;
+  }
+}
+
+/** As it was submitted: a delivery's body ends with it. Null when it is gone by now. */
+async function readPayload({ call }: Account, path: string): Promise<string | null> {
+  const body = textIn((await call("GET", `${path}/delivery`)).json, "body");
+  const before = '"payload":';
+  return body?.slice(body.indexOf(before) + before.length, -1) ?? null;
+}
+
+function forPeople(
+  link: string,
+  records: readonly EventRow[],
+  attempts: readonly AttemptRow[],
+  payload: string | null,
+  io: Io,
+): string {
+  const style = createStyle(io);
+  const [{ eventId = "", ingestionTimestamp = "" } = {}] = records;
+  const head = formatPairs(
+    [
+      ["accepted", ingestionTimestamp],
+      ["link", link],
+    ],
+    style,
+  );
+  const urls = new Set([...records, ...attempts].map(({ targetWebhook }) => targetWebhook));
+  const parts = [...urls].map((url) => {
+    const record = records.find(({ targetWebhook }) => targetWebhook === url);
+    const own = attempts.filter(({ targetWebhook }) => targetWebhook === url);
+    return deliveryPart(url, record, own, io);
+  });
+  const shownPayload = payload === null ? [] : [`${style.bold("Payload")}\n${printable(payload)}`];
+  return [`${style.bold(eventId)}\n${head}`, ...parts, ...shownPayload].join("\n\n");
+}
+
+/** @param record undefined: a replay has replaced it, and its attempts are left */
+function deliveryPart(url: string, record: EventRow | undefined, attempts: readonly AttemptRow[], io: Io): string {
+  const style = createStyle(io);
+  const lines = [`${record ? markState(record.state, style) : "REPLACED"}  ${style.bold(webhookWords(url))}`];
+  if (record?.errorReason) lines.push(`  ${plainText(record.errorReason)}`);
+  if (record?.nextAttemptAt) lines.push(`  next attempt ${record.nextAttemptAt}`);
+  if (record?.replayGroupId) lines.push(`  replay ${plainText(record.replayGroupId)}`);
+  if (record?.attemptsForgotten) {
+    lines.push(style.faint(`  ${counted(record.attemptsForgotten, "earlier attempt")} no longer listed`));
+  }
+  if (attempts.length > 0) {
+    const rows = attempts.map((attempt) => [
+      String(attempt.number),
+      attempt.startedAt,
+      attempt.errorCode === null || attempt.errorCode === "http_status"
+        ? String(attempt.statusCode ?? attempt.error)
+        : failureWords(attempt),
+      formatDuration(attempt.durationMs),
+      plainText(attempt.replayGroupId ?? ""),
+      firstLine(attempt.responseBody),
+    ]);
+    const table = formatTable(["no.", "started", "answer", "took", "replay", "body"], rows, style);
+    lines.push(table.replace(/^/gm, "  "));
+  }
+  return lines.join("\n");
+}
+
+function firstLine(text: string): string {
+  const [line = ""] = text.trimStart().split("\n");
+  const isCut = line.length > shownOfAnswer || text.trim() !== line.trim();
+  return plainText(line.trim().slice(0, shownOfAnswer)) + (isCut ? "…" : "");
+}
+
+/** What a terminal would act on is written as JSON writes it, so that a payload stays the same JSON. */
+const printable = (json: string): string =>
+  json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    /[\n\t]/.test(character)
+      ? character
+      : Array.from(
+          { length: character.length },
+          (_, i) => `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`,
+        ).join(""),
+  );

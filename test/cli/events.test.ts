@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { stripANSI } from "bun";
+import { closedPort, type Hooks, ingestOne, ingestRaw, register, settled, startHooks } from "../support/api-server.ts";
+import type { Script } from "../support/scripted-io.ts";
+import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
+import { type } from "../support/typed.ts";
+
+let app: TestApp;
+let hooks: Hooks;
+let account: TestAccount;
+/** Delivered, failed and delivered, by turns. */
+let ids: readonly string[];
+let url: string;
+
+const rawPayload = '{ "n": 1.0, "big": 123456789012345678901234567890, "turned": "\u202e" }';
+
+beforeAll(async () => {
+  app = await startTestApp();
+  hooks = await startHooks();
+  account = await app.account();
+  const hook = hooks.hook(200);
+  await register(account, hook.url);
+  const first = await ingestOne(account);
+  await settled(account, first);
+  hook.answer = (response) => response.writeHead(404).end("no such route\nat all");
+  const second = (await ingestRaw(app, account.apiKey, `{"payload":${rawPayload}}`)).body.eventId;
+  await settled(account, second);
+  hook.answer = 200;
+  const third = await ingestOne(account);
+  await settled(account, third);
+  ids = [first, second, third];
+  url = hook.url;
+});
+
+afterAll(async () => {
+  hooks.stop();
+  await app.stop();
+});
+
+async function run(line: string, script: Script = {}) {
+  const { ended, out, err } = type(app.url, account, line.split(" "), script);
+  return { code: await ended, out: out.join("\n"), err };
+}
+
+const idsIn = (text: string) => [...text.matchAll(/evt_\w{26}/g)].map(([id]) => id);
+
+describe("events list", () => {
+  const [first, second, third] = [0, 1, 2] as const;
+
+  test.each([
+    ["", [third, second, first]],
+    [" --state failed", [second]],
+    [" --state DELIVERED", [third, first]],
+    [" --state pending", []],
+    [" --size 1", [third]],
+    [" --size 1 --page 1", [second]],
+    [" --from 1h", [third, second, first]],
+    [" --to 1h", []],
+    [" --from 2026-01-01 --to 2026-01-02", []],
+    [" --webhook {url}", [third, second, first]],
+    [" --webhook {id} --state failed --from 1h --to 2999-01-01T00:00Z", [second]],
+    [" --webhook wh_none", []],
+  ])("events list%s", async (words, expected) => {
+    const [webhook] = (await account.get("/v1/tenants/webhooks")).body;
+    const line = `events list${words}`.replace("{url}", url).replace("{id}", webhook.id);
+    const { code, out, err } = await run(line);
+    expect({ code, ids: idsIn(out), err }).toEqual({ code: 0, ids: expected.map((n) => ids[n] ?? ""), err: [] });
+    if (expected.length === 0) expect(out).toBe("No records match.");
+  });
+
+  test("is a table for people", async () => {
+    const { out } = await run("events list --size 2");
+    const [head, last, failed, foot] = out.split("\n");
+    expect(head).toMatch(/^accepted {2,}state {2,}failure {2,}attempts {2,}event {2,}webhook$/);
+    expect(last).toMatch(new RegExp(`^\\d{4}-\\S+Z  DELIVERED {2,}1 {2,}${ids[2]}  ${url}$`));
+    expect(failed).toMatch(new RegExp(`^\\S+Z  FAILED     HTTP 404 {2,}1 {2,}${ids[1]}  ${url}$`));
+    expect(foot).toBe("2 records of 3. More: --page 1");
+    expect((await run("events list --size 2 --page 1")).out).toEndWith("\n1 record of 3.");
+    expect((await run("events list --page 9")).out).toBe("Page 9 is behind the last one.");
+  });
+
+  test("says nothing of a webhook's query, in which secrets stand", async () => {
+    const other = await app.account();
+    await register(other, `http://127.0.0.1:${await closedPort()}/hook?token=secret`);
+    await ingestOne(other);
+    const { ended, out } = type(app.url, other, ["events", "list"]);
+    await ended;
+    expect(out.join()).toContain("/hook");
+    expect(out.join()).not.toContain("secret");
+  });
+
+  test("--json is the server's answer, payloads byte for byte", async () => {
+    const { code, out } = await run("events list --state failed --json");
+    expect(code).toBe(0);
+    expect(out).toContain(`"originalPayload":${rawPayload},`);
+    expect(out).toBe((await account.get("/v1/events/state/FAILED?payload=true")).text);
+  });
+
+  test("has colours only on a terminal that wants them", async () => {
+    const red = "\u001b[31mFAILED\u001b[39m";
+    const onTerminal = await run("events list", { isTerminal: true });
+    expect(onTerminal.out).toContain(red);
+    expect(stripANSI(onTerminal.out)).toBe((await run("events list")).out);
+    expect((await run("events list", { isTerminal: true, env: { NO_COLOR: "1" } })).out).not.toContain("\u001b");
+  });
+
+  test.each([
+    ["events list --state faild", 2, '"faild" is not a state. Try: --state failed'],
+    [
+      "events list --from yesterday",
+      2,
+      '--from must be a duration, or a time in ISO 8601, not "yesterday". Try: --from',
+    ],
+    [
+      "events list --to 2026-02-30",
+      2,
+      '--to must be a duration, or a time in ISO 8601, not "2026-02-30". Try: --to 10m',
+    ],
+    ["events list --stat failed", 2, '"postrider events list" has no flag --stat. Try: --state STATE'],
+    ["events lst", 2, 'There is no command "events lst". Try: postrider events list'],
+    ["events", 2, '"postrider events" needs one of list, show. Try: postrider events list'],
+    ["events list --size 1001", 1, "size must be at most 1000. Try: postrider help events list"],
+    ["events list --page -1", 1, "page must be at least 0. Try: postrider help events list"],
+    ["events list --from 1h --to 2h", 1, "from must not be after to. Try: postrider help events list"],
+  ])("%s: exit code %i and a remedy", async (line, expected, message) => {
+    const { code, out, err } = await run(line);
+    expect({ code, out }).toEqual({ code: expected, out: "" });
+    expect(err).toHaveLength(1);
+    expect(err[0]).toStartWith(`postrider: ${message}`);
+  });
+
+  test("a token that is none is one line, too", async () => {
+    const { code, err } = await run("events list", { env: { POSTRIDER_TOKEN: "nonsense" } });
+    expect({ code, err }).toEqual({ code: 1, err: [expect.stringMatching(/^postrider: POSTRIDER_TOKEN is invalid/)] });
+  });
+});
+
+describe("events show", () => {
+  test("shows deliveries, attempts with what was answered, the payload as submitted, and a link", async () => {
+    const { code, out } = await run(`events show ${ids[1]}`);
+    expect(code).toBe(0);
+    expect(out).toStartWith(`${ids[1]}\naccepted  20`);
+    expect(out).toContain(`link      ${app.url}/events/${ids[1]}\n`);
+    expect(out).toContain(`FAILED  ${url}\n  HTTP 404 from ${url}\n`);
+    expect(out).toMatch(/ {2}1 {4}\S+Z {2}404 {5}\d+ ms .* no such route…\n/);
+    expect(out).toEndWith(`\nPayload\n${rawPayload.replace("\u202e", "\\u202e")}`);
+  });
+
+  test("--json has records and attempts as the server has them", async () => {
+    const { out } = await run(`events show ${ids[1]} --json`);
+    const path = `/v1/events/${ids[1]}`;
+    const [records, attempts] = [await account.get(path), await account.get(`${path}/attempts`)];
+    expect(out).toBe(`{"eventId":"${ids[1]}","records":${records.text},"attempts":${attempts.text}}`);
+    expect(out).toContain(rawPayload);
+  });
+
+  test("of an event without a webhook says so", async () => {
+    const other = await app.account();
+    const eventId = await ingestOne(other);
+    const { ended, out } = type(app.url, other, ["events", "show", eventId]);
+    expect(await ended).toBe(0);
+    expect(out.join()).toContain("FAILED  no webhook\n");
+  });
+
+  test("marks attempts of replays, also of records that are replaced", async () => {
+    const other = await app.account();
+    const [gone, stays] = [hooks.hook(410), hooks.hook(200)];
+    await register(other, gone.url);
+    const eventId = await ingestOne(other);
+    await settled(other, eventId);
+    await register(other, stays.url);
+    await other.post("/v1/events/replays/single", { eventId, replayGroupId: "after\u202ethe outage" });
+    await settled(other, eventId);
+    const { ended, out } = type(app.url, other, ["events", "show", eventId]);
+    await ended;
+    expect(out.join()).toMatch(new RegExp(`DELIVERED  ${stays.url}\n  replay after\\?the outage\n`));
+    expect(out.join()).toMatch(new RegExp(`REPLACED  ${gone.url}\n.*\n  1    \\S+  410 `));
+  });
+
+  test.each([
+    ["events show evt_1", 1, 'The account has no event "evt_1". Try: postrider events list'],
+    ["events show ../tenants/me", 1, 'The account has no event "../tenants/me". Try: postrider events list'],
+    ["events show", 2, '"postrider events show" needs ID. Try: postrider events show ID'],
+  ])("%s: exit code %i and a remedy", async (line, expected, message) => {
+    const { code, out, err } = await run(line);
+    expect({ code, out, err }).toEqual({ code: expected, out: "", err: [`postrider: ${message}`] });
+  });
+});
