@@ -69,30 +69,49 @@ export type SingleReplayStart =
   | { readonly kind: "queued"; readonly eventSeq: number }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** Whether one event is replayed, at once. @param eventSeq null: the account has no such event */
+/** The event that is to be replayed. */
+export interface ReplayedEvent {
+  readonly seq: number;
+  /** One of its records meets the filter. */
+  readonly isSelected: boolean;
+}
+
+/** Whether one event is replayed, at once. @param event null: the account has no such event */
 export function startSingleReplay(
   { gone }: { readonly gone: boolean },
-  eventSeq: number | null,
+  event: ReplayedEvent | null,
   mayGrow: boolean,
 ): SingleReplayStart {
   if (gone) return { kind: "refused", error: accountGone() };
-  if (eventSeq === null) {
+  if (event === null) {
     return { kind: "refused", error: notFound("The account has no event with this eventId.", "event_not_found") };
   }
-  return mayGrow ? { kind: "queued", eventSeq } : { kind: "refused", error: noRoom() };
+  if (!event.isSelected) return { kind: "refused", error: eventNotSelected() };
+  return mayGrow ? { kind: "queued", eventSeq: event.seq } : { kind: "refused", error: noRoom() };
 }
+
+const eventNotSelected = () =>
+  notFound(
+    "The event has no record that the filters of the replay select; leave one of them out.",
+    "event_not_selected",
+  );
 
 /** Ingestion times, both inclusive. */
 export interface ReplayedTimes {
-  readonly from?: number;
-  readonly to?: number;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
 }
 
-/** The events that a bulk replay looks at: up to the last committed one, and none that comes later. */
-export const selectionOf = ({ from, to }: ReplayedTimes, lastSeq: number): { fromSeq: number; toSeq: number } => ({
-  fromSeq: from === undefined ? 0 : firstSeqAt(from),
-  toSeq: to === undefined ? lastSeq : Math.min(lastSeq, firstSeqAt(to + 1) - 1),
-});
+/** The events that a replay looks at: up to the last committed one, and none that comes later. */
+export function selectionOf(
+  { from = 0, to = Number.POSITIVE_INFINITY }: ReplayedTimes,
+  filter: ReplayedTimes,
+  lastSeq: number,
+): { fromSeq: number; toSeq: number } {
+  const first = Math.max(from, filter.from ?? 0);
+  const last = Math.min(to, filter.to ?? Number.POSITIVE_INFINITY);
+  return { fromSeq: firstSeqAt(first), toSeq: Math.min(lastSeq, firstSeqAt(last + 1) - 1) };
+}
 
 /** How far a replay has come. */
 export interface ReplayPlace {
@@ -102,11 +121,15 @@ export interface ReplayPlace {
   readonly completedAt: number | null;
 }
 
-/** The replay whose turn it is goes on. @param events the next ones of its selection, at most as many as were asked for */
-export function advance(events: readonly number[], asked: number, toSeq: number): ReplayPlace {
-  const isLast = events.length < asked;
-  const cursorSeq = isLast ? toSeq : (events.at(-1) ?? toSeq);
-  return { phase: isLast ? "queued" : "queueing", cursorSeq, completedAt: null };
+/**
+ * The replay whose turn it is goes on.
+ * @param events the next ones of its selection, at most as many as were asked for
+ * @param lookedTo the last event that was looked at, if there were fewer
+ */
+export function advance(events: readonly number[], asked: number, toSeq: number, lookedTo = toSeq): ReplayPlace {
+  const isShort = events.length < asked;
+  const cursorSeq = isShort ? lookedTo : (events.at(-1) ?? lookedTo);
+  return { phase: isShort && lookedTo >= toSeq ? "queued" : "queueing", cursorSeq, completedAt: null };
 }
 
 /** A queued one has nothing to leave out; cancelled, it lets the next one begin while its last runs end. Null: it has ended. */

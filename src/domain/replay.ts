@@ -17,11 +17,35 @@ export function cutLabel(label: string): string {
 export type ReplayKind = "single" | "timeline" | "all" | "failed";
 export type ReplayStatus = "waiting" | "running" | "completed" | "cancelled";
 
+/**
+ * What a replay is narrowed to, whatever its kind (rules, section 10): it takes an event that has a record which meets all
+ * of it. What is absent leaves nothing out.
+ */
+export interface ReplayFilter {
+  /** Id or URL of a webhook, which then is the only one that gets the events. */
+  readonly webhook?: string | undefined;
+  /** Of the event, as it was given. */
+  readonly type?: string | undefined;
+  /** Ingestion times, both inclusive. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/** As a store keeps it: JSON, and null of a filter that leaves nothing out. */
+export function filterText(filter: ReplayFilter = {}): string | null {
+  const text = JSON.stringify(filter);
+  return text === "{}" ? null : text;
+}
+
+export const filterOf = (text: string | null): ReplayFilter | null => (text === null ? null : JSON.parse(text));
+
 /** A request to deliver stored events again. `selected` counts events, the other numbers count records. */
 export interface Replay {
   readonly id: string;
   readonly kind: ReplayKind;
   readonly replayGroupId: string;
+  /** Null: it has none. */
+  readonly filter: ReplayFilter | null;
   readonly status: ReplayStatus;
   readonly selected: number;
   readonly queued: number;

@@ -16,13 +16,13 @@ export interface ReplayedRecord {
 }
 
 /**
- * What a replay of one event changes. For each registered webhook:
+ * What a replay of one event changes. For each registered webhook that it is for:
  *
  *   no record of the event ──▶ added: PENDING, its first run
  *   DELIVERED, FAILED ──▶ restarted: PENDING, the next run (the replay of what has failed leaves DELIVERED alone)
  *   PENDING ──▶ restarted: the next run begins at once, and supersedes the one that waits
  *
- * A record of a webhook that is gone, or of none:
+ * A record of a webhook that is gone, or of none, if the replay is for that:
  *
  *   FAILED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ skipped
@@ -42,24 +42,37 @@ export interface Requeueing {
   readonly counters: Counters;
 }
 
+/** What a replay asks of each event that it takes. */
+export interface Replaying {
+  readonly kind: ReplayKind;
+  /** Of the webhook that it is for alone, as which it may have been registered several times; null: it is for all. */
+  readonly webhookKeys: readonly number[] | null;
+}
+
 /** What a replay starts anew of one event (rules, section 10). */
 export function requeue(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
   records: readonly ReplayedRecord[],
-  kind: ReplayKind,
+  { kind, webhookKeys }: Replaying,
   moment: Moment,
 ): Requeueing {
   const recordOf = (webhookKey: number) => records.find((record) => record.webhookKey === webhookKey);
   const isRegistered = ({ webhookKey }: ReplayedRecord) => webhooks.some(({ key }) => key === webhookKey);
+  const isFor = (webhookKey: number | null) =>
+    webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
 
-  const receivers = kind === "failed" ? webhooks.filter(({ key }) => recordOf(key)?.state !== "DELIVERED") : webhooks;
+  const receivers = webhooks.filter(
+    ({ key }) => isFor(key) && !(kind === "failed" && recordOf(key)?.state === "DELIVERED"),
+  );
   const added = fanOut(
     receivers.filter(({ key }) => !recordOf(key)),
     moment,
   );
   const restarted = receivers.flatMap(({ key }) => recordOf(key) ?? []);
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
-  const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record));
+  const stranded = records.filter(
+    (record) => record.state === "FAILED" && !isRegistered(record) && isFor(record.webhookKey),
+  );
   const replaced = added.length > 0 ? stranded : [];
 
   let counted = counters;

@@ -113,7 +113,8 @@ export const attemptsQuery = v.object({
 
 const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
-const isInOrder = (from: number | undefined, to: number | undefined) =>
+/** Of a range of times, as `v.check` asks it. */
+export const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 
 export const listQuery = v.pipe(

@@ -20,6 +20,7 @@ export const refusalCodes: readonly string[] = [
   "email_taken",
   "event_not_found",
   "event_not_object",
+  "event_not_selected",
   "event_of_another_account",
   "events_duplicate",
   "events_empty",

@@ -1,9 +1,10 @@
 import * as v from "valibot";
-import type { ListedReplay, Replay } from "../domain/replay.ts";
-import { isoTime } from "../events/model.ts";
+import { maxEventTypeLength } from "../domain/event-types.ts";
+import type { ListedReplay, Replay, ReplayFilter } from "../domain/replay.ts";
+import { isInOrder, isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
-import { jsonObject, queryInteger, rule } from "../http/validation.ts";
+import { jsonObject, queryInteger, rule, text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
 
 /** Bodies, queries and answers of the replay endpoints. */
@@ -19,12 +20,45 @@ const replayGroupId = v.pipe(
 
 const eventId = v.pipe(v.string("must be a string"), v.nonEmpty("must not be empty"));
 
-export const singleBody = jsonObject({ eventId, replayGroupId });
+/** Rules, section 10: the same for every kind. An event is taken if one of its records meets all of them. */
+const filterFields = {
+  webhook: v.optional(
+    v.pipe(
+      text(2048),
+      v.description("Id or URL of a registered webhook: events that have a record for it, delivered to it alone."),
+    ),
+  ),
+  type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+  from: v.optional(isoTime("start")),
+  to: v.optional(isoTime("end")),
+};
 
-export const bulkBody = jsonObject({ replayGroupId });
+const notAfterTo = "must not be after to";
+
+export const filterOfBody = ({ webhook, type, from, to }: ReplayFilter): ReplayFilter => ({ webhook, type, from, to });
+
+export const singleBody = v.pipe(
+  jsonObject({ eventId, replayGroupId, ...filterFields }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
+    ["from"],
+  ),
+);
+
+export const bulkBody = v.pipe(
+  jsonObject({ replayGroupId, ...filterFields }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
+    ["from"],
+  ),
+);
 
 export const timelineBody = v.pipe(
-  jsonObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end") }),
+  jsonObject({ replayGroupId, startTime: isoTime("start"), endTime: isoTime("end"), ...filterFields }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
+    ["from"],
+  ),
   v.forward(
     v.check(({ startTime, endTime }) => startTime <= endTime, "must not be after endTime"),
     ["startTime"],
@@ -37,9 +71,10 @@ const previewFields = jsonObject({
   eventId: v.optional(eventId),
   startTime: v.optional(isoTime("start")),
   endTime: v.optional(isoTime("end")),
+  ...filterFields,
 });
 
-type PreviewFields = v.InferOutput<typeof previewFields>;
+export type PreviewFields = v.InferOutput<typeof previewFields>;
 
 /** A field that a kind of replay needs. */
 const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: PreviewFields["kind"], field: Field) =>
@@ -53,6 +88,10 @@ const needed = <Field extends "eventId" | "startTime" | "endTime">(kind: Preview
 /** The body of the replay and its kind. The label changes nothing, so it may be missing. */
 export const previewBody = v.pipe(
   previewFields,
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), notAfterTo),
+    ["from"],
+  ),
   needed("single", "eventId"),
   needed("timeline", "startTime"),
   needed("timeline", "endTime"),
@@ -95,6 +134,17 @@ export const replayBody = v.object({
   ),
   createdAt: v.string(),
   completedAt: v.nullable(v.string()),
+  filter: v.pipe(
+    v.optional(
+      v.object({
+        webhook: v.optional(v.string()),
+        type: v.optional(v.string()),
+        from: v.optional(v.string()),
+        to: v.optional(v.string()),
+      }),
+    ),
+    v.description("What it was narrowed to; absent if it was not."),
+  ),
 });
 
 export const toReplayBody = (replay: Replay) => ({
@@ -114,6 +164,14 @@ const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   skipped: replay.skipped,
   createdAt: formatIso(replay.createdAt),
   completedAt: replay.completedAt === null ? null : formatIso(replay.completedAt),
+  ...(replay.filter && { filter: toFilterBody(replay.filter) }),
+});
+
+const toFilterBody = ({ webhook, type, from, to }: ReplayFilter) => ({
+  ...(webhook !== undefined && { webhook }),
+  ...(type !== undefined && { type }),
+  ...(from !== undefined && { from: formatIso(from) }),
+  ...(to !== undefined && { to: formatIso(to) }),
 });
 
 /** The JSON text of a replay in a list, in pieces. */
@@ -136,6 +194,7 @@ export const replayExample = toReplayBody({
   skipped: 0,
   createdAt: Date.UTC(2026, 2, 1, 12, 34, 56, 789),
   completedAt: null,
+  filter: { webhook: "wh_4c8x1m7q0z5k2w9t6r3v8y1n4b", type: "order.paid" },
 });
 
 export const replayListBody = v.object({ replays: v.array(replayBody), total: v.pipe(v.number(), v.integer()) });
@@ -168,6 +227,12 @@ const suspended = failure(
   "The operator of this server has suspended the account; ask them to resume it.",
 );
 
+export const webhookNotFound = failure(
+  "`webhook` names no registered webhook.",
+  "webhook_not_found",
+  "webhook is no id or URL of a registered webhook of the account.",
+);
+
 export const singleResponses = {
   202: singleInitiated,
   400: invalidRequest("eventId is required.", "field_required"),
@@ -177,7 +242,11 @@ export const singleResponses = {
     "event_of_another_account",
     "The event with this eventId belongs to another account.",
   ),
-  404: failure("The event does not exist.", "event_not_found", "There is no event with this eventId."),
+  404: failure(
+    "The event or the webhook does not exist, or with `event_not_selected` the event has no record that the filters select.",
+    "event_not_found",
+    "There is no event with this eventId.",
+  ),
 };
 
 export const bulkResponses = {
@@ -185,6 +254,7 @@ export const bulkResponses = {
   400: invalidRequest("replayGroupId is required.", "field_required"),
   402: paymentRequired,
   403: suspended,
+  404: webhookNotFound,
   429: failure(
     "One bulk replay of the account is running and ten are waiting; or, with `too_many_replays_today`, it has reached its limit for 24 hours (in public mode).",
     "too_many_replays",

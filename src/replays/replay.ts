@@ -1,6 +1,6 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { DomainError, notFound } from "../domain/errors.ts";
-import type { Replay, ReplayKind } from "../domain/replay.ts";
+import type { Replay, ReplayFilter, ReplayKind } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -10,7 +10,7 @@ import type { Hub } from "../stream/hub.ts";
 import { toReplayBody } from "./model.ts";
 
 export interface ReplayDeps {
-  store: Pick<Store, "eventOwner" | "replayEvent" | "startReplay" | "cancelReplay">;
+  store: Pick<Store, "eventOwner" | "webhooks" | "replayEvent" | "startReplay" | "previewReplay" | "cancelReplay">;
   deliveries: Pick<DeliveryControl, "wake" | "overtake">;
   hub: Pick<Hub, "publish">;
   replayer: { wake(): void };
@@ -24,7 +24,11 @@ export interface BulkSelection {
   kind: Exclude<ReplayKind, "single">;
   from?: number;
   to?: number;
+  filter?: ReplayFilter;
 }
+
+/** What any replay selects. */
+export type Selection = BulkSelection | { kind: "single"; eventId: string; filter?: ReplayFilter };
 
 /** Rules, section 3: one bulk replay of an account runs and ten wait. */
 const maxUnfinished = 11;
@@ -35,17 +39,31 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
   const announce = (tenant: Tenant, replay: Replay) =>
     hub.publish(tenant.id, "replay.progressed", () => toReplayBody(replay));
 
+  /** One that is not registered gets nothing, so it is a mistake. */
+  async function refuseUnknownWebhook({ key }: Tenant, { webhook }: ReplayFilter = {}): Promise<void> {
+    if (webhook === undefined) return;
+    const registered = await store.webhooks(key);
+    if (!registered.some(({ id, url }) => id === webhook || url === webhook)) throw noSuchWebhook();
+  }
+
   return {
+    /** How many events a replay would select. @throws not_found `webhook_not_found` */
+    async preview(tenant: Tenant, selection: Selection): Promise<number> {
+      await refuseUnknownWebhook(tenant, selection.filter);
+      return store.previewReplay(tenant.key, selection);
+    },
+
     /**
      * @throws payment_required, forbidden (the account, or `event_of_another_account`), not_found `event_not_found`,
-     * unavailable `storage_full`
+     * `event_not_selected` or `webhook_not_found`, unavailable `storage_full`
      */
-    async replayEvent(tenant: Tenant, eventId: string, label: string): Promise<Replay> {
+    async replayEvent(tenant: Tenant, eventId: string, label: string, filter: ReplayFilter = {}): Promise<Replay> {
       refuseWithoutStanding(tenant);
       const owner = await store.eventOwner(eventId);
       if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
       if (owner !== tenant.key) throw eventOfAnotherAccount();
-      const order = { id: newId("rpl"), kind: "single", label, eventId } as const;
+      await refuseUnknownWebhook(tenant, filter);
+      const order = { id: newId("rpl"), kind: "single", label, eventId, filter } as const;
       const { replay, webhooks, overtaken } = await store.replayEvent(tenant.key, order, clock.now());
       if (overtaken.length > 0) deliveries.overtake(overtaken);
       if (webhooks.length > 0) deliveries.wake(webhooks);
@@ -56,11 +74,12 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
     },
 
     /**
-     * @throws payment_required, forbidden (the account), rate_limited `too_many_replays` or `too_many_replays_today`,
-     * unavailable `storage_full`
+     * @throws payment_required, forbidden (the account), not_found `webhook_not_found`, rate_limited `too_many_replays` or
+     * `too_many_replays_today`, unavailable `storage_full`
      */
     async startBulk(tenant: Tenant, selection: BulkSelection, label: string): Promise<Replay> {
       refuseWithoutStanding(tenant);
+      await refuseUnknownWebhook(tenant, selection.filter);
       const order = { id: newId("rpl"), label, ...selection };
       const replay = await store.startReplay(tenant.key, order, clock.now(), limits);
       announce(tenant, replay);
@@ -94,5 +113,8 @@ const eventOfAnotherAccount = () =>
     code: "event_of_another_account",
     message: "The event with this eventId belongs to another account.",
   });
+
+const noSuchWebhook = () =>
+  notFound("webhook is no id or URL of a registered webhook of the account.", "webhook_not_found");
 
 export const noSuchReplay = () => notFound("The account has no replay with this id.", "replay_not_found");

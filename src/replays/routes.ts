@@ -7,10 +7,10 @@ import { listReply } from "../http/list-reply.ts";
 import type { Limit, Limits } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import * as m from "./model.ts";
-import { createReplays, noSuchReplay, type ReplayDeps } from "./replay.ts";
+import { createReplays, noSuchReplay, type ReplayDeps, type Selection } from "./replay.ts";
 
 export interface ReplayRouteDeps extends ReplayDeps {
-  store: ReplayDeps["store"] & Pick<Store, "replays" | "findReplay" | "previewReplay">;
+  store: ReplayDeps["store"] & Pick<Store, "replays" | "findReplay">;
   limits: Pick<Limits, "take">;
 }
 
@@ -21,6 +21,9 @@ const singles: Limit = { name: "single replays", most: 600, windowMs: 60_000, ke
 const labelBytesOfOne = 1024;
 
 const tag = "Replays";
+
+const narrowing =
+  "`webhook`, `type`, `from` and `to` narrow any kind of replay: an event is selected if one of its records meets all of them.";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, limits } = deps;
@@ -43,7 +46,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/single",
         tag,
         summary: "Replay one event",
-        description: `Delivers it to every currently registered webhook. At most ${singles.most} a minute; each full KiB of the label counts as one more.`,
+        description: `Delivers it to every currently registered webhook, or to \`webhook\` alone. At most ${singles.most} a minute; each full KiB of the label counts as one more. ${narrowing}`,
         access: "session",
         body: m.singleBody,
         bodyExample: { eventId: "evt_01jc8x2m4e7n9q3s5v7y9a1c3e", replayGroupId: "after-the-outage" },
@@ -53,7 +56,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
       async ({ tenant, body }) => {
         const labelBytes = Buffer.byteLength(body.replayGroupId);
         for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) await takeSingle(tenant);
-        const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId);
+        const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId, m.filterOfBody(body));
         return accepted({ status: "initiated" }, locationOf(replay));
       },
     ),
@@ -64,7 +67,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/timeline",
         tag,
         summary: "Replay the events of a time range",
-        description: "Events are selected by their ingestion time; both bounds are inclusive.",
+        description: `Events are selected by their ingestion time; both bounds are inclusive. ${narrowing}`,
         access: "session",
         body: m.timelineBody,
         bodyExample: {
@@ -74,8 +77,9 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         },
         responses: { ...m.bulkResponses, 400: invalidRequest("startTime must not be after endTime.") },
       },
-      async ({ tenant, body: { replayGroupId, startTime, endTime } }) => {
-        const selection = { kind: "timeline", from: startTime, to: endTime } as const;
+      async ({ tenant, body }) => {
+        const { replayGroupId, startTime, endTime } = body;
+        const selection = { kind: "timeline", from: startTime, to: endTime, filter: m.filterOfBody(body) } as const;
         return accepted(undefined, locationOf(await replays.startBulk(tenant, selection, replayGroupId)));
       },
     ),
@@ -87,17 +91,23 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
           path: `/v1/events/replays/${kind}`,
           tag,
           summary: kind === "all" ? "Replay all stored events" : "Replay all failed events",
-          description:
+          description: `${
             kind === "all"
               ? "Covers the whole history of the account, which can take a long time."
-              : "Covers every event that is currently FAILED, for the webhooks that have not acknowledged it.",
+              : "Covers every event that is currently FAILED, for the webhooks that have not acknowledged it."
+          } ${narrowing}`,
           access: "session",
           body: m.bulkBody,
-          bodyExample: { replayGroupId: "after-the-outage" },
+          bodyExample:
+            kind === "all"
+              ? { replayGroupId: "after-the-outage" }
+              : { replayGroupId: "after-the-outage", webhook: "https://example.com/hooks", type: "order.paid" },
           responses: m.bulkResponses,
         },
-        async ({ tenant, body }) =>
-          accepted(undefined, locationOf(await replays.startBulk(tenant, { kind }, body.replayGroupId))),
+        async ({ tenant, body }) => {
+          const selection = { kind, filter: m.filterOfBody(body) };
+          return accepted(undefined, locationOf(await replays.startBulk(tenant, selection, body.replayGroupId)));
+        },
       ),
     ),
 
@@ -107,7 +117,7 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         path: "/v1/events/replays/preview",
         tag,
         summary: "Count the events that a replay would select",
-        description: "Takes the body of the replay and its kind. Nothing is delivered.",
+        description: "Takes the body of the replay, its filters too, and its kind. Nothing is delivered.",
         access: "session",
         body: m.previewBody,
         bodyExample: { kind: "failed", replayGroupId: "after-the-outage" },
@@ -118,17 +128,10 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
             example: { selected: 132 },
           },
           400: invalidRequest('kind must be "single", "timeline", "all" or "failed".'),
+          404: m.webhookNotFound,
         },
       },
-      async ({ tenant, body: { kind, eventId, startTime, endTime } }) => {
-        const selected = await store.previewReplay(tenant.key, {
-          kind,
-          ...(kind === "single" && eventId !== undefined && { eventId }),
-          ...(kind === "timeline" && startTime !== undefined && { from: startTime }),
-          ...(kind === "timeline" && endTime !== undefined && { to: endTime }),
-        });
-        return ok({ selected });
-      },
+      async ({ tenant, body }) => ok({ selected: await replays.preview(tenant, selectionOf(body)) }),
     ),
 
     endpoint(
@@ -204,3 +207,11 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
 }
 
 const locationOf = ({ id }: Replay) => ({ Location: `/v1/events/replays/${id}` });
+
+/** As the replay itself would ask for it. */
+function selectionOf({ kind, eventId = "", startTime, endTime, ...rest }: m.PreviewFields): Selection {
+  const filter = m.filterOfBody(rest);
+  if (kind === "single") return { kind, eventId, filter };
+  const isTimeline = kind === "timeline" && startTime !== undefined && endTime !== undefined;
+  return { kind, filter, ...(isTimeline && { from: startTime, to: endTime }) };
+}

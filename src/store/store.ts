@@ -3,7 +3,7 @@ import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts
 import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord, RecordFilters } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
-import type { ListedReplay, Replay, ReplayKind, ReplayRef } from "../domain/replay.ts";
+import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
@@ -276,6 +276,8 @@ export interface NewReplay {
   /** `timeline`: ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;
+  /** @default none: it takes all that its kind does */
+  readonly filter?: ReplayFilter;
 }
 
 /** What a replay put into the queue: the webhooks to wake and the replay as it stands. */
@@ -287,7 +289,7 @@ export interface Requeued {
 }
 
 export interface ReplayVerbs {
-  /** Queues one event again, at once. @throws not_found `event_not_found`, unavailable `storage_full` */
+  /** Queues one event again, at once. @throws not_found `event_not_found` or `event_not_selected`, unavailable `storage_full` */
   replayEvent(tenantKey: number, replay: NewReplay, now: number): Promise<Requeued>;
   /**
    * Fixes the selection of a bulk replay and lets it wait for its turn.

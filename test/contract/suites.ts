@@ -16,6 +16,7 @@ import { listsContract } from "./store/lists.ts";
 import { maintenanceContract } from "./store/maintenance.ts";
 import { meteringContract } from "./store/metering.ts";
 import { ownershipContract } from "./store/ownership.ts";
+import { replayFiltersContract } from "./store/replay-filters.ts";
 import { replaysContract } from "./store/replays.ts";
 import { statsContract } from "./store/stats.ts";
 import { tenantsContract } from "./store/tenants.ts";
@@ -32,6 +33,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   deliveriesContract,
   ownershipContract,
   replaysContract,
+  replayFiltersContract,
   erasureContract,
   maintenanceContract,
   statsContract,

@@ -65,12 +65,21 @@ describe("the replay of one event", () => {
     ["of a deleted account", true, null, false, "account_gone"],
     ["that the account does not have", false, null, false, "event_not_found"],
     ["on a full disk", false, 7, false, "storage_full"],
-  ])("%s is refused", (_, gone, eventSeq, mayGrow, code) => {
-    expect(startSingleReplay({ gone }, eventSeq, mayGrow)).toMatchObject({ kind: "refused", error: { code } });
+  ])("%s is refused", (_, gone, seq, mayGrow, code) => {
+    const event = seq === null ? null : { seq, isSelected: true };
+    expect(startSingleReplay({ gone }, event, mayGrow)).toMatchObject({ kind: "refused", error: { code } });
+  });
+
+  test("that its filter does not take is refused", () => {
+    const start = startSingleReplay({ gone: false }, { seq: 7, isSelected: false }, true);
+    expect(start).toMatchObject({ kind: "refused", error: { kind: "not_found", code: "event_not_selected" } });
   });
 
   test("is queued at once", () => {
-    expect(startSingleReplay({ gone: false }, 7, true)).toEqual({ kind: "queued", eventSeq: 7 });
+    expect(startSingleReplay({ gone: false }, { seq: 7, isSelected: true }, true)).toEqual({
+      kind: "queued",
+      eventSeq: 7,
+    });
   });
 });
 
@@ -82,7 +91,14 @@ describe("the events that a bulk replay looks at", () => {
     ["end with the last of a millisecond", { to: 4_000 }, { fromSeq: 0, toSeq: firstSeqAt(4_001) - 1 }],
     ["never come later than the replay", { from: 4_000, to: 9_000 }, { fromSeq: firstSeqAt(4_000), toSeq: last }],
   ])("%s", (_, times, selection) => {
-    expect(selectionOf(times, last)).toEqual(selection);
+    expect(selectionOf(times, {}, last)).toEqual(selection);
+    expect(selectionOf({}, times, last)).toEqual(selection);
+  });
+
+  test("lie in the range of a time line and in that of its filter", () => {
+    const selection = { fromSeq: firstSeqAt(2_000), toSeq: firstSeqAt(3_001) - 1 };
+    expect(selectionOf({ from: 2_000, to: 4_000 }, { from: 1_000, to: 3_000 }, last)).toEqual(selection);
+    expect(selectionOf({ from: 1_000, to: 3_000 }, { from: 2_000, to: 4_000 }, last)).toEqual(selection);
   });
 });
 
@@ -93,6 +109,13 @@ describe("a replay whose turn it is", () => {
     ["is queued when none is left", [], 3, "queued", 99],
   ])("%s", (_, events, asked, phase, cursorSeq) => {
     expect(advance(events, asked, 99)).toEqual({ phase, cursorSeq, completedAt: null });
+  });
+
+  test.each<[string, number[], ReplayPhase, number]>([
+    ["goes on behind the last event that it looked at", [4], "queueing", 50],
+    ["goes on behind the last event that it takes", [4, 5, 6], "queueing", 6],
+  ])("and whose filter takes few %s", (_, events, phase, cursorSeq) => {
+    expect(advance(events, 3, 99, 50)).toEqual({ phase, cursorSeq, completedAt: null });
   });
 });
 

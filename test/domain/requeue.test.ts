@@ -25,8 +25,18 @@ const recordOf = (
   ...changes,
 });
 
-const replayed = (webhooks: (typeof a)[], records: ReplayedRecord[], kind: ReplayKind = "single") => {
-  const { added, restarted, replaced, ...rest } = requeue({ webhooks, counters }, records, kind, moment);
+const replayed = (
+  webhooks: (typeof a)[],
+  records: ReplayedRecord[],
+  kind: ReplayKind = "single",
+  webhookKeys: number[] | null = null,
+) => {
+  const { added, restarted, replaced, ...rest } = requeue(
+    { webhooks, counters },
+    records,
+    { kind, webhookKeys },
+    moment,
+  );
   const keys = (list: readonly ReplayedRecord[]) => list.map(({ key }) => key);
   return {
     added: added.map(({ webhook }) => webhook.key),
@@ -74,11 +84,42 @@ describe("a replay of an event (rules, section 10)", () => {
   });
 
   test("is due at once, by the clock", () => {
-    const { added, nextAttemptAt } = requeue({ webhooks: [a, b], counters }, [recordOf(b, "FAILED")], "single", moment);
+    const replaying = { kind: "single", webhookKeys: null } as const;
+    const { added, nextAttemptAt } = requeue(
+      { webhooks: [a, b], counters },
+      [recordOf(b, "FAILED")],
+      replaying,
+      moment,
+    );
     expect({ added, nextAttemptAt }).toEqual({
       added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now }],
       nextAttemptAt: moment.now,
     });
+  });
+});
+
+describe("a replay for one webhook alone", () => {
+  const records = [recordOf(a, "FAILED"), recordOf(b, "FAILED"), recordOf(gone, "FAILED"), recordOf(null, "FAILED")];
+
+  test.each<[string, number[], Partial<ReturnType<typeof replayed>>]>([
+    ["leaves out the others", [b.key], { restarted: [200], webhookKeys: [b.key] }],
+    ["adds the record that it has not", [c.key], { added: [c.key], webhookKeys: [c.key] }],
+    [
+      "replaces its own record of before it was removed and registered again",
+      [gone.key, c.key],
+      { added: [c.key], replaced: [900], webhookKeys: [c.key] },
+    ],
+    ["skips its own record, if it is registered no more", [gone.key], { skipped: 1 }],
+    ["does nothing, if there is no such webhook", [], {}],
+  ])("%s", (_, webhookKeys, expected) => {
+    const { counters: _counters, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "single", webhookKeys);
+    expect(change).toEqual({ ...nothing, ...expected });
+  });
+
+  test("leaves out what it has acknowledged, if it is one of what has failed", () => {
+    expect(replayed([a, b], [recordOf(a, "DELIVERED"), recordOf(b, "FAILED")], "failed", [a.key])).toMatchObject(
+      nothing,
+    );
   });
 });
 

@@ -32,6 +32,7 @@ const replay: Replay = {
   skipped: 0,
   createdAt: 0,
   completedAt: null,
+  filter: null,
 };
 
 /** Replays over a store that takes everything; what they set in motion is noted. */
@@ -47,6 +48,8 @@ function setUp() {
       }),
       startReplay: async () => replay,
       cancelReplay: async () => replay,
+      previewReplay: async () => 1,
+      webhooks: async () => [{ key: 7, id: "wh_7", url: "https://a.example/hook", name: "" }],
     },
     deliveries: {
       wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`),

@@ -30,6 +30,7 @@ const waitingReplay: Replay = {
   skipped: 0,
   createdAt: 0,
   completedAt: null,
+  filter: null,
 };
 
 /** A replayer over a store that answers with what a test lines up, then with "nothing to do". */

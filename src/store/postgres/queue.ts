@@ -63,7 +63,7 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
 /**
  * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the
  * statement has either written the owner of a row or left it as it was, and a rescue of this node comes after it
- * (`ownerText`).
+ * (`ownerText`). The replay of a run is asked for in an order that only one index has.
  */
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
@@ -85,7 +85,9 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
     case when replay_key is not null then (
       select ${wholeLabel} from replay
       left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
-      where replay.tenant_key = claimed.tenant_key and replay.key = claimed.replay_key) end as label
+      where (replay.tenant_key, replay.key) >= (claimed.tenant_key, claimed.replay_key)
+        and (replay.tenant_key, replay.key) <= (claimed.tenant_key, claimed.replay_key)
+      order by replay.tenant_key, replay.key limit 1) end as label
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
 

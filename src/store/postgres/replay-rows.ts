@@ -1,4 +1,4 @@
-import type { ListedReplay, Replay, ReplayKind } from "../../domain/replay.ts";
+import { filterOf, type ListedReplay, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
 
@@ -22,6 +22,8 @@ export interface ReplayRow {
   skipped: number;
   createdAt: number;
   completedAt: number | null;
+  /** As `filterText` has it. */
+  filter: string | null;
 }
 
 /** Of `replay` with `replayJoins`. */
@@ -30,7 +32,8 @@ export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenan
   replay.cursor_seq::float8 as "cursorSeq", replay.selected::float8 as selected, replay.queued::float8 as queued,
   (replay.delivered + c.delivered)::float8 as delivered, (replay.failed + c.failed)::float8 as failed,
   (replay.superseded + c.superseded)::float8 as superseded, replay.skipped::float8 as skipped,
-  replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt"`;
+  replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt",
+  replay.filter`;
 
 /** How the runs of `replay` have ended since its counts last went to its own row. */
 export const replayCounts = `cross join lateral (
@@ -68,4 +71,5 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   skipped: row.skipped,
   createdAt: row.createdAt,
   completedAt: row.completedAt,
+  filter: filterOf(row.filter),
 });

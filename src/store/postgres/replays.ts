@@ -1,15 +1,7 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
-import { cutLabel, type Replay, type ReplayRef } from "../../domain/replay.ts";
-import {
-  advance,
-  cancel,
-  type ReplayedTimes,
-  type ReplayPlace,
-  selectionOf,
-  startBulkReplay,
-  startSingleReplay,
-} from "../../domain/replay-phase.ts";
+import { cutLabel, filterText, type Replay, type ReplayRef } from "../../domain/replay.ts";
+import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { cursorInSteps } from "../steps.ts";
@@ -22,8 +14,8 @@ import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 import { completeReplays } from "./replay-counts.ts";
 import { type ReplayRow, replayColumns, replayCounts, replayJoins, toListedReplay, toReplay } from "./replay-rows.ts";
+import { nextEvents, receiversOf, select, takes } from "./replay-selection.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
-import { someEventsText } from "./webhook-use.ts";
 
 /**
  * The oldest bulk replay of each tenant that has not ended is the one whose turn it is, also while its last runs end: the
@@ -35,21 +27,6 @@ export const nextTurnText = `select r.tenant_key::float8 as "tenantKey", r.key::
     where phase in ('waiting', 'queueing', 'queued') and kind <> 'single' and tenant.operator_suspended_at is null
     order by replay.tenant_key, replay.key) r
   where r.phase in ('waiting', 'queueing') order by r.queued + r.skipped, r.key limit 1`;
-
-/** As `someEventsText`, of events with a record that had failed. */
-export const failedEventsText = `select distinct event_seq::float8 as seq from delivery
-  where tenant_key = $1::bigint and state = 2 and event_seq > $2::bigint and event_seq <= $3::bigint
-    and finished_at <= $5::bigint
-  order by seq limit $4::int`;
-
-export const countEventsText = `select count(*)::int as n from (
-    select event_seq from pending where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint
-    union
-    select event_seq from delivery where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint) of_both`;
-
-/** And when the last of them failed, by whichever node's clock. */
-export const countFailedText = `select count(distinct event_seq)::int as n, max(finished_at)::float8 as "lastFailedAt"
-  from delivery where tenant_key = $1::bigint and state = 2 and event_seq between $2::bigint and $3::bigint`;
 
 /** All that is queued and has ended, and that nobody completed: whoever ended the last run has died since. */
 export const leftText = `select tenant_key::float8 as "tenantKey", key::float8 as "replayKey" from replay ${replayCounts}
@@ -70,27 +47,6 @@ type Batch = Requeued & { tenantId: string; tenantKey: number };
 export function replayVerbs(connection: Connection, { mayGrow }: Growth): ReplayVerbs {
   const { pool, writes, clock } = connection;
   let lookedForLeftAt = Number.NEGATIVE_INFINITY;
-
-  /** Of one tenant: from the first to the last one that is committed. */
-  async function rangeOf(tenantKey: number, times: ReplayedTimes): Promise<{ fromSeq: number; toSeq: number }> {
-    const [row] = await pool.read<{ last: number | null }>(
-      `select greatest((select max(event_seq) from pending where tenant_key = $1::bigint),
-         (select max(event_seq) from delivery where tenant_key = $1::bigint))::float8 as last`,
-      [tenantKey],
-    );
-    return selectionOf(times, row?.last ?? 0);
-  }
-
-  async function select(
-    tenantKey: number,
-    kind: NewReplay["kind"],
-    { fromSeq, toSeq }: { fromSeq: number; toSeq: number },
-  ): Promise<{ n: number; lastFailedAt?: number | null }> {
-    const isOfFailed = kind === "failed";
-    const text = isOfFailed ? countFailedText : countEventsText;
-    const [found] = await pool.read<{ n: number }>(text, [tenantKey, isOfFailed ? 0 : fromSeq, toSeq]);
-    return found ?? { n: 0 };
-  }
 
   /**
    * What a transaction has queued, once it is committed: only then is it seen by everybody who ends a run. What fails here
@@ -118,8 +74,8 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
       const { tenantKey, replayKey } = ref;
       // Who queues for the tenant at the same moment comes before or after.
       const held = await hold(tx, tenantKey);
-      const [row] = await tx.run<Pick<ReplayRow, "phase" | "cursorSeq" | "toSeq" | "kind" | "createdAt">>(
-        `select phase, cursor_seq::float8 as "cursorSeq", to_seq::float8 as "toSeq", kind, created_at::float8 as "createdAt"
+      const [row] = await tx.run<Pick<ReplayRow, "phase" | "cursorSeq" | "toSeq" | "kind" | "createdAt" | "filter">>(
+        `select phase, cursor_seq::float8 as "cursorSeq", to_seq::float8 as "toSeq", kind, created_at::float8 as "createdAt", filter
           from replay where tenant_key = $1::bigint and key = $2::bigint and phase in ('waiting', 'queueing') for update`,
         [tenantKey, replayKey],
       );
@@ -130,15 +86,8 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
       }
       if (held.tenant.operatorSuspendedAt !== null) return "passed";
       if (!mayGrow()) throw noRoom();
-      const events = await tx.run<{ seq: number }>(row.kind === "failed" ? failedEventsText : someEventsText, [
-        tenantKey,
-        row.cursorSeq,
-        row.toSeq,
-        limit,
-        ...(row.kind === "failed" ? [row.createdAt] : []),
-      ]);
-      const seqs = events.map(({ seq }) => seq);
-      const done = await requeueEvents(connection, tx, held, seqs, { key: replayKey, kind: row.kind });
+      const { seqs, webhookKeys } = await nextEvents(tx, tenantKey, row, limit);
+      const done = await requeueEvents(connection, tx, held, seqs, { key: replayKey, kind: row.kind, webhookKeys });
       const replay = await move(tx, ref, advance(seqs, limit, row.toSeq), done);
       return async () => ({ ...(await queued(ref, replay, done)), tenantId, tenantKey });
     });
@@ -148,12 +97,15 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
       const { ref, after, done } = await writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const seq = held.gone ? null : await findOwnEvent(tx.run, tenantKey, replay.eventId ?? "");
-        const start = startSingleReplay(held, seq, mayGrow());
+        const event = seq === null ? null : { seq, isSelected: await takes(tx, tenantKey, seq, replay.filter) };
+        const start = startSingleReplay(held, event, mayGrow());
         if (start.kind === "refused") throw start.error;
         const { eventSeq } = start;
         const range = { fromSeq: eventSeq, toSeq: eventSeq, cursorSeq: eventSeq };
         const made = await insert(tx, tenantKey, replay, { ...range, phase: "queued", selected: 1, createdAt: now });
-        const requeued = await requeueEvents(connection, tx, held, [eventSeq], { key: made.replayKey, kind: "single" });
+        const webhookKeys = await receiversOf(tx, tenantKey, replay.filter);
+        const replaying = { key: made.replayKey, kind: "single", webhookKeys } as const;
+        const requeued = await requeueEvents(connection, tx, held, [eventSeq], replaying);
         const place: ReplayPlace = { phase: "queued", cursorSeq: eventSeq, completedAt: null };
         return { ref: made, after: await move(tx, made, place, requeued), done: requeued };
       });
@@ -161,8 +113,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
     },
 
     async startReplay(tenantKey, replay, now, limits) {
-      const range = await rangeOf(tenantKey, replay);
-      const { n: selected, lastFailedAt } = await select(tenantKey, replay.kind, range);
+      const { n: selected, lastFailedAt, ...range } = await select({ run: pool.read }, tenantKey, replay);
       return writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const bulk = {
@@ -182,10 +133,10 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
     },
 
     async previewReplay(tenantKey, replay) {
-      if (replay.kind === "single") {
-        return (await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "")) === null ? 0 : 1;
-      }
-      return (await select(tenantKey, replay.kind, await rangeOf(tenantKey, replay))).n;
+      const reads = { run: pool.read };
+      if (replay.kind !== "single") return (await select(reads, tenantKey, replay)).n;
+      const seq = await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "");
+      return seq !== null && (await takes(reads, tenantKey, seq, replay.filter)) ? 1 : 0;
     },
 
     async queueReplayBatch(limit, now) {
@@ -258,8 +209,9 @@ type Place = Pick<ReplayRow, "phase" | "fromSeq" | "toSeq" | "cursorSeq" | "sele
 async function insert(tx: Transaction, tenantKey: number, replay: NewReplay, place: Place): Promise<ReplayRef> {
   const [shown, labelKey] = await keepLabel(tx, tenantKey, replay.label);
   const [row] = await tx.run<{ key: number }>(
-    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
-     values ($1, $2::bigint, $3, $4, $5::bigint, $6, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint)
+    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at,
+       filter)
+     values ($1, $2::bigint, $3, $4, $5::bigint, $6, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint, $12)
      returning key::float8 as key`,
     [
       replay.id,
@@ -273,6 +225,7 @@ async function insert(tx: Transaction, tenantKey: number, replay: NewReplay, pla
       place.cursorSeq,
       place.selected,
       place.createdAt,
+      filterText(replay.filter),
     ],
   );
   if (!row) throw new Error("A replay that was inserted was not returned");

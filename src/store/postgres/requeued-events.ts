@@ -1,6 +1,5 @@
 import type { DeliveryRef, DeliveryState } from "../../domain/delivery.ts";
-import type { ReplayKind } from "../../domain/replay.ts";
-import { type ReplayedRecord, type Requeueing, requeue } from "../../domain/requeue.ts";
+import { type ReplayedRecord, type Replaying, type Requeueing, requeue } from "../../domain/requeue.ts";
 import type { Connection } from "./connection.ts";
 import { laneSlots } from "./event-schema.ts";
 import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
@@ -53,7 +52,7 @@ export async function requeueEvents(
   tx: WriteTransaction,
   held: HeldTenant,
   seqs: readonly number[],
-  replay: { readonly key: number; readonly kind: ReplayKind },
+  replay: Replaying & { readonly key: number },
 ): Promise<RequeuedEvents> {
   const tenantKey = held.tenant.key;
   const recordsOf = await lockRecords(tx, tenantKey, seqs);
@@ -66,7 +65,7 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const change: Requeueing = requeue(held, records, replay.kind, tx);
+    const change: Requeueing = requeue(held, records, replay, tx);
     const found = (some: readonly ReplayedRecord[]) => records.filter((record) => some.includes(record));
     for (const { webhook, nextAttemptAt: dueAt } of change.added) {
       // All records of an event have the same one.

@@ -216,6 +216,7 @@ export const replay = pgTable(
     skipped: whole("skipped").notNull().default(0),
     createdAt: whole("created_at").notNull(),
     completedAt: whole("completed_at"),
+    filter: text("filter"),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),

@@ -11,6 +11,7 @@ import replays from "../../../drizzle/sqlite/migrations/0008_replays.sql" with {
 import reasonCodes from "../../../drizzle/sqlite/migrations/0009_reason_codes.sql" with { type: "text" };
 import eventTypes from "../../../drizzle/sqlite/migrations/0010_event_types.sql" with { type: "text" };
 import failureCodes from "../../../drizzle/sqlite/migrations/0011_failure_codes.sql" with { type: "text" };
+import replayFilters from "../../../drizzle/sqlite/migrations/0012_replay_filters.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -42,6 +43,7 @@ export const migrations: readonly Migration[] = [
   { name: "0009_reason_codes", sql: reasonCodes },
   { name: "0010_event_types", sql: eventTypes, moves: { event: "events" } },
   { name: "0011_failure_codes", sql: failureCodes },
+  { name: "0012_replay_filters", sql: replayFilters },
 ];
 
 /**

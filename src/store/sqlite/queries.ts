@@ -68,13 +68,6 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
         : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,
     );
 
-  const countOfEvents = (condition: SQL | undefined): number =>
-    db
-      .select({ n: sql<number>`count(distinct ${t.delivery.eventSeq})` })
-      .from(t.delivery)
-      .where(condition)
-      .get()?.n ?? 0;
-
   return {
     ...stepQueries(db),
 
@@ -118,24 +111,14 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       return db.select({ n: count() }).from(some).get()?.n ?? 0;
     },
 
-    /** How many events lie in a range of sequence numbers. */
-    countEvents({ tenantKey, fromSeq, toSeq }: { tenantKey: number; fromSeq: number; toSeq: number }): number {
-      const inRange = and(
-        eq(t.delivery.tenantKey, tenantKey),
-        gte(t.delivery.eventSeq, fromSeq),
-        lte(t.delivery.eventSeq, toSeq),
-      );
-      return countOfEvents(inRange);
-    },
-
-    /** How many events have a failed record. */
-    countFailedEvents({ tenantKey, toSeq }: { tenantKey: number; toSeq: number }): number {
-      const failed = and(
-        eq(t.delivery.tenantKey, tenantKey),
-        eq(t.delivery.state, t.stateFailed),
-        lte(t.delivery.eventSeq, toSeq),
-      );
-      return countOfEvents(failed);
+    /** How many events have a matching record. */
+    countEvents(filter: RecordFilter): number {
+      const found = db
+        .select({ n: sql<number>`count(distinct ${t.delivery.eventSeq})` })
+        .from(t.delivery)
+        .where(matching(filter))
+        .get();
+      return found?.n ?? 0;
     },
 
     /** What happened in a range of minutes: in buckets of `bucketMinutes`, only those in which something did, and in all. */

@@ -1,5 +1,5 @@
 import type { JsonText } from "../../domain/event.ts";
-import type { ListedReplay, Replay, ReplayKind } from "../../domain/replay.ts";
+import { filterOf, type ListedReplay, type Replay, type ReplayKind } from "../../domain/replay.ts";
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 
 /** A replay as it stands in its table. */
@@ -21,6 +21,8 @@ export interface ReplayRow {
   skipped: number;
   createdAt: number;
   completedAt: number | null;
+  /** As `filterText` has it. */
+  filter: string | null;
 }
 
 /** The whole label of a row of `replay`: a long one stands apart. */
@@ -29,7 +31,7 @@ export const wholeLabel =
 
 const columnsWith = (label: string) => `key, id, tenant_key as tenantKey, kind, ${label} as label, phase,
   from_seq as fromSeq, to_seq as toSeq, cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped,
-  created_at as createdAt, completed_at as completedAt`;
+  created_at as createdAt, completed_at as completedAt, filter`;
 
 export const replayColumns = columnsWith(wholeLabel);
 
@@ -59,4 +61,5 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   skipped: row.skipped,
   createdAt: row.createdAt,
   completedAt: row.completedAt,
+  filter: filterOf(row.filter),
 });

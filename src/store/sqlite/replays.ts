@@ -1,17 +1,9 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
 import type { DeliveryRef } from "../../domain/delivery.ts";
-import { cutLabel, type Replay, type ReplayKind } from "../../domain/replay.ts";
-import {
-  advance,
-  cancel,
-  type ReplayedTimes,
-  type ReplayPlace,
-  selectionOf,
-  startBulkReplay,
-  startSingleReplay,
-} from "../../domain/replay-phase.ts";
-import { type ReplayedRecord, requeue } from "../../domain/requeue.ts";
+import { cutLabel, filterText, type Replay } from "../../domain/replay.ts";
+import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
+import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
@@ -22,6 +14,7 @@ import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
+import { createReplaySelection } from "./replay-selection.ts";
 import { cursorOver } from "./step-cursor.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 import { refuse, type WriteTransaction } from "./writer.ts";
@@ -40,11 +33,11 @@ interface Queued {
 
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
-  const { client, writer, hold, rowKeys, ownership, reader, reportDamage } = connection;
+  const { client, writer, hold, rowKeys, ownership, reportDamage } = connection;
 
   const insert = client.prepare(
-    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at)
-     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`,
+    `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at, filter)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`,
   );
   const insertLabel = client.prepare(
     "insert into replay_label (tenant_key, hash, text) values (?1, ?2, ?3) on conflict do nothing",
@@ -77,18 +70,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
        group by tenant_key)
      order by queued + skipped, key limit 1`,
   );
-  const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
   const eventAt = client.prepare<{ tenantKey: number; idTail: Uint8Array }, [number]>(
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
-  );
-  const eventsAfter = client.prepare<{ seq: number }, [number, number, number, number]>(
-    `select distinct event_seq as seq from delivery
-     where tenant_key = ?1 and event_seq > ?2 and event_seq <= ?3 order by event_seq limit ?4`,
-  );
-  const failedAfter = client.prepare<{ seq: number }, [number, number, number, number, number]>(
-    `select distinct event_seq as seq from delivery
-     where tenant_key = ?1 and state = 2 and event_seq > ?2 and event_seq <= ?3 and finished_at <= ?4
-     order by event_seq limit ?5`,
   );
   const recordsOf = client.prepare<RecordRow, [number, number]>(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey
@@ -107,6 +90,7 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
        ?6, ?7, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1))`,
   );
+  const selection = createReplaySelection(connection);
   const use = createWebhookUse(client);
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
   const setPlace = client.prepare(
@@ -138,12 +122,12 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     tx: WriteTransaction,
     held: HeldTenant,
     eventSeq: number,
-    replay: { key: number; kind: ReplayKind },
+    replay: Replaying & { readonly key: number },
     inAll: Queued,
   ): { queued: number; skipped: number } {
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const change = requeue(held, records, replay.kind, tx);
+    const change = requeue(held, records, replay, tx);
     for (const { webhook, nextAttemptAt } of change.added) {
       const { key, url } = webhook;
       insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key);
@@ -172,13 +156,6 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     return encodeEventId(id.seq, found.idTail) === eventId ? id.seq : null;
   }
 
-  const rangeOf = (times: ReplayedTimes) => selectionOf(times, lastSeq.get()?.seq ?? 0);
-
-  const countSelected = (tenantKey: number, kind: ReplayKind, fromSeq: number, toSeq: number) =>
-    kind === "failed"
-      ? reader.run("countFailedEvents", { tenantKey, toSeq })
-      : reader.run("countEvents", { tenantKey, fromSeq, toSeq });
-
   /** @param turn told whose turn it is, before anything can fail */
   const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
     writer.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
@@ -192,29 +169,22 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
         return { replay: toReplay(byKey.get(replay.key)), webhooks: [], overtaken: [], tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
-      const events =
-        replay.kind === "failed"
-          ? failedAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, replay.createdAt, limit)
-          : eventsAfter.all(tenantKey, replay.cursorSeq, replay.toSeq, limit);
+      const { seqs, lookedTo, webhookKeys } = selection.next(replay, limit);
+      const { key, kind } = replay;
       const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
       let queued = 0;
       let skipped = 0;
-      for (const { seq } of events) {
+      for (const seq of seqs) {
         if (replay.key === passOver) {
           reportDamage(damagedEvent(seq));
           skipped += 1;
           continue;
         }
-        const done = requeueEvent(tx, held, seq, replay, inAll);
+        const done = requeueEvent(tx, held, seq, { key, kind, webhookKeys }, inAll);
         queued += done.queued;
         skipped += done.skipped;
       }
-      const place = advance(
-        events.map(({ seq }) => seq),
-        limit,
-        replay.toSeq,
-      );
-      move(replay.key, place, { queued, skipped });
+      move(replay.key, advance(seqs, limit, replay.toSeq, lookedTo), { queued, skipped });
       ledger.completeIfEnded(replay.key, tx.now);
       const after = toReplay(byKey.get(replay.key));
       return { replay: after, ...toRefs(tenantKey, inAll), tenantId, tenantKey };
@@ -225,7 +195,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
       writer.submit<Requeued>((tx) => {
         const held = hold(tx, tenantKey);
         const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
-        const start = startSingleReplay(held, seq, mayGrow());
+        const event = seq === null ? null : { seq, isSelected: selection.takes(tenantKey, seq, replay.filter) };
+        const start = startSingleReplay(held, event, mayGrow());
         if (start.kind === "refused") return refuse(start.error);
         const { eventSeq } = start;
         const key = Number(
@@ -240,18 +211,20 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
             eventSeq,
             1,
             now,
+            filterText(replay.filter),
           ).lastInsertRowid,
         );
         const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
-        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single" }, inAll);
+        const webhookKeys = selection.webhookKeys(tenantKey, replay.filter);
+        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single", webhookKeys }, inAll);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
         return { replay: toReplay(byKey.get(key)), ...toRefs(tenantKey, inAll) };
       }),
 
     async startReplay(tenantKey, replay, now, limits) {
-      const { fromSeq, toSeq } = rangeOf(replay);
-      const selected = await countSelected(tenantKey, replay.kind, fromSeq, toSeq);
+      const { fromSeq, toSeq } = selection.rangeOf(replay);
+      const selected = await selection.count(tenantKey, replay);
       return writer.submit<Replay>((tx) => {
         const { perDay } = limits;
         const bulk = {
@@ -272,15 +245,16 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
           Math.max(0, fromSeq - 1),
           selected,
           start.createdAt,
+          filterText(replay.filter),
         );
         return toReplay(byKey.get(Number(lastInsertRowid)));
       });
     },
 
     async previewReplay(tenantKey, replay) {
-      if (replay.kind === "single") return findOwnEvent(tenantKey, replay.eventId ?? "") === null ? 0 : 1;
-      const { fromSeq, toSeq } = rangeOf(replay);
-      return countSelected(tenantKey, replay.kind, fromSeq, toSeq);
+      if (replay.kind !== "single") return selection.count(tenantKey, replay);
+      const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
+      return seq !== null && selection.takes(tenantKey, seq, replay.filter) ? 1 : 0;
     },
 
     // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.

@@ -315,6 +315,8 @@ export const replay = sqliteTable(
     skipped: integer("skipped").notNull().default(0),
     createdAt: integer("created_at").notNull(),
     completedAt: integer("completed_at"),
+    /** As `filterText` has it. */
+    filter: text("filter"),
   },
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),

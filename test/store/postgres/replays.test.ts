@@ -2,13 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
-import {
-  countEventsText,
-  countFailedText,
-  failedEventsText,
-  leftText,
-  nextTurnText,
-} from "../../../src/store/postgres/replays.ts";
+import { countSelectedText, nextEventsText, type Selecting } from "../../../src/store/postgres/replay-selection.ts";
+import { leftText, nextTurnText } from "../../../src/store/postgres/replays.ts";
 import { namedText, someEventsText } from "../../../src/store/postgres/webhook-use.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 import { planOf } from "../../support/postgres-plans.ts";
@@ -188,13 +183,28 @@ describeWithPostgres("replays, with several nodes", () => {
 describeWithPostgres("statements of replays", () => {
   const postgres = usePostgres();
 
+  const filters = [
+    ["", { byWebhook: false, byType: false }],
+    [" by webhook", { byWebhook: true, byType: false }],
+    [" by type", { byWebhook: false, byType: true }],
+    [" by both", { byWebhook: true, byType: true }],
+  ] as const;
+
   test.each([
     ["whose turn it is", nextTurnText, ["replay_to_queue"]],
     ["what was left", leftText, ["replay_to_queue", "replay_count_tenant_key_replay_key_slot_pk"]],
     ["the next events", someEventsText, ["pending_by_tenant", "delivery_default_tenant_key_event_seq_key"]],
-    ["the next events with failed records", failedEventsText, ["delivery_default_tenant_key_event_seq_"]],
-    ["the number of events", countEventsText, ["pending_by_tenant", "delivery_default_tenant_key_event_seq_key"]],
-    ["the number of failed ones", countFailedText, ["delivery_default_tenant_key_event_seq_"]],
+    ...filters.flatMap(([by, filter]): [string, string, string[]][] => {
+      const ofFailed: Selecting = { isOfFailed: true, ...filter };
+      const ofAll: Selecting = { isOfFailed: false, ...filter };
+      const ended = "delivery_default_tenant_key_event_seq_";
+      return [
+        [`the next events${by}`, nextEventsText(ofAll), ["pending_by_tenant", ended]],
+        [`the next events with failed records${by}`, nextEventsText(ofFailed), [ended]],
+        [`the number of events${by}`, countSelectedText(ofAll), ["pending_by_tenant", ended]],
+        [`the number of failed ones${by}`, countSelectedText(ofFailed), [ended]],
+      ];
+    }),
     [
       "what names webhooks",
       namedText,

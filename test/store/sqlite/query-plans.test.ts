@@ -155,10 +155,11 @@ describe("query plans", () => {
       "COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
     ],
     [
-      "countFailedEvents",
-      { tenantKey: 1, toSeq: 2 },
-      "COVERING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq<?)",
+      "countEvents",
+      { tenantKey: 1, state: 2, fromSeq: 1, toSeq: 2 },
+      "COVERING INDEX delivery_by_state (tenant_key=? AND state=? AND event_seq>? AND event_seq<?)",
     ],
+    ["countEvents", { ...filter, typeHash: 7 }, "COVERING INDEX delivery_by_tenant (tenant_key=?)"],
     ["countUpTo", { filter, limit: 5 }, "COVERING INDEX delivery_by"],
     ["countUpTo", { filter: { ...filter, state: 2, failure: answered503 }, limit: 5 }, byCode],
   ] as const)("%s stays inside an index", (name, params, index) => {

@@ -1,0 +1,1 @@
+ALTER TABLE "replay" ADD COLUMN "filter" text;

@@ -1,0 +1,1 @@
+ALTER TABLE `replay` ADD `filter` text;

@@ -1,0 +1,131 @@
+import { filterOf, type ReplayFilter } from "../../domain/replay.ts";
+import { selectionOf } from "../../domain/replay-phase.ts";
+import type { NewReplay } from "../store.ts";
+import { typeHashOf } from "../type-hash.ts";
+import { arrayText } from "./parameters.ts";
+import type { Transaction, Value } from "./pool.ts";
+import { webhookKeys } from "./record-walks.ts";
+import type { ReplayRow } from "./replay-rows.ts";
+
+/** What the text of a statement depends on. */
+export interface Selecting {
+  readonly isOfFailed: boolean;
+  readonly byWebhook: boolean;
+  readonly byType: boolean;
+}
+
+/** A filter as statements have it. */
+interface Narrowing {
+  readonly webhookKeys: readonly number[] | null;
+  readonly typeHash: number | null;
+}
+
+/** @param last number of the last parameter before those of the filter */
+function conditionsOf({ byWebhook, byType }: Selecting, last: number): string {
+  const ofWebhook = byWebhook ? ` and webhook_key = any($${last + 1}::bigint[])` : "";
+  return byType ? `${ofWebhook} and type_hash = $${last + (byWebhook ? 2 : 1)}::bigint` : ofWebhook;
+}
+
+/** The next events that have a record which is selected, in the order of their numbers; of both tables, if it need not have failed. */
+export function nextEventsText(which: Selecting): string {
+  const strand = (table: "pending" | "delivery", more: string) => `select distinct event_seq as seq from ${table}
+      where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint${more}
+      order by event_seq limit $4::int`;
+  if (which.isOfFailed) {
+    const failed = strand("delivery", ` and state = 2 and finished_at <= $5::bigint${conditionsOf(which, 5)}`);
+    return `select seq::float8 as seq from (${failed}) of_failed order by seq`;
+  }
+  const more = conditionsOf(which, 4);
+  return `select seq::float8 as seq from (
+    (${strand("pending", more)}) union (${strand("delivery", more)})) of_both order by seq limit $4::int`;
+}
+
+/** How many they are in all, and when the last of those that failed did, by whichever node's clock. */
+export function countSelectedText(which: Selecting): string {
+  const strand = (table: "pending" | "delivery", columns: string, more: string) => `select ${columns} from ${table}
+      where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
+  if (which.isOfFailed) {
+    const columns = `count(distinct event_seq)::int as n, max(finished_at)::float8 as "lastFailedAt"`;
+    return strand("delivery", columns, " and state = 2");
+  }
+  return `select count(*)::int as n from (
+    ${strand("pending", "event_seq", "")} union ${strand("delivery", "event_seq", "")}) of_both`;
+}
+
+type Reads = Pick<Transaction, "run">;
+
+async function narrowingOf(reads: Reads, tenantKey: number, { webhook, type }: ReplayFilter): Promise<Narrowing> {
+  return {
+    webhookKeys: webhook === undefined ? null : await webhookKeys(reads, tenantKey, webhook),
+    typeHash: type === undefined ? null : typeHashOf(type),
+  };
+}
+
+const selecting = (kind: NewReplay["kind"], { webhookKeys, typeHash }: Narrowing): Selecting => ({
+  isOfFailed: kind === "failed",
+  byWebhook: webhookKeys !== null,
+  byType: typeHash !== null,
+});
+
+const valuesOf = ({ webhookKeys, typeHash }: Narrowing): Value[] => [
+  ...(webhookKeys === null ? [] : [arrayText(webhookKeys)]),
+  ...(typeHash === null ? [] : [typeHash]),
+];
+
+export interface Selected {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  /** Events. */
+  readonly n: number;
+  readonly lastFailedAt: number | null;
+}
+
+/** What a bulk replay would take now: of one tenant, from the first event to the last one that is committed. */
+export async function select(
+  reads: Reads,
+  tenantKey: number,
+  { kind, from, to, filter = {} }: Omit<NewReplay, "id" | "label">,
+): Promise<Selected> {
+  const [row] = await reads.run<{ last: number | null }>(
+    `select greatest((select max(event_seq) from pending where tenant_key = $1::bigint),
+       (select max(event_seq) from delivery where tenant_key = $1::bigint))::float8 as last`,
+    [tenantKey],
+  );
+  const range = selectionOf({ from, to }, filter, row?.last ?? 0);
+  const narrowing = await narrowingOf(reads, tenantKey, filter);
+  const [found] = await reads.run<{ n: number; lastFailedAt?: number | null }>(
+    countSelectedText(selecting(kind, narrowing)),
+    [tenantKey, range.fromSeq, range.toSeq, ...valuesOf(narrowing)],
+  );
+  return { ...range, n: found?.n ?? 0, lastFailedAt: found?.lastFailedAt ?? null };
+}
+
+/** Whether a filter takes an event. */
+export async function takes(reads: Reads, tenantKey: number, seq: number, filter: ReplayFilter = {}): Promise<boolean> {
+  const { fromSeq, toSeq } = selectionOf({}, filter, seq);
+  if (seq < fromSeq || seq > toSeq) return false;
+  const narrowing = await narrowingOf(reads, tenantKey, filter);
+  const text = nextEventsText(selecting("single", narrowing));
+  return (await reads.run(text, [tenantKey, seq - 1, seq, 1, ...valuesOf(narrowing)])).length > 0;
+}
+
+/** The next events of a bulk replay, and the webhooks that it is for, as `Replaying` has them. */
+export async function nextEvents(
+  reads: Reads,
+  tenantKey: number,
+  replay: Pick<ReplayRow, "kind" | "cursorSeq" | "toSeq" | "createdAt" | "filter">,
+  limit: number,
+): Promise<{ seqs: number[]; webhookKeys: readonly number[] | null }> {
+  const { kind, cursorSeq, toSeq, createdAt, filter } = replay;
+  const narrowing = await narrowingOf(reads, tenantKey, filterOf(filter) ?? {});
+  const found = await reads.run<{ seq: number }>(nextEventsText(selecting(kind, narrowing)), [
+    ...[tenantKey, cursorSeq, toSeq, limit],
+    ...(kind === "failed" ? [createdAt] : []),
+    ...valuesOf(narrowing),
+  ]);
+  return { seqs: found.map(({ seq }) => seq), webhookKeys: narrowing.webhookKeys };
+}
+
+/** The webhooks that the replay of one event is for. */
+export const receiversOf = async (reads: Reads, tenantKey: number, filter: ReplayFilter = {}) =>
+  (await narrowingOf(reads, tenantKey, filter)).webhookKeys;

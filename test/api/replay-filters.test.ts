@@ -1,0 +1,174 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { type Hook, type Hooks, register, settled, startHooks, until } from "../support/api-server.ts";
+import type { Answer, TestAccount, TestApp } from "../support/test-app.ts";
+import { type Scenario, scenarios, useServer } from "./scenario.ts";
+
+interface World {
+  server: TestApp;
+  account: TestAccount;
+  /** The first one answers 404, the second one 200. */
+  bad: Hook;
+  good: Hook;
+  /** Of the types `order.paid` and `order.sent`, in turn; all have failed for the one and were delivered to the other. */
+  eventIds: string[];
+  /** When the third of them was ingested. */
+  thirdAt: string;
+  other: TestAccount;
+  otherWebhook: string;
+}
+
+let hooks: Hooks;
+let world: World;
+afterAll(() => hooks.stop());
+const server = useServer();
+beforeAll(async () => {
+  hooks = await startHooks();
+  const [account, other] = await Promise.all([server().account(), server().account()]);
+  await account.setTier("enterprise");
+  const [bad, good] = [hooks.hook(404), hooks.hook(200)];
+  await register(account, bad.url, good.url);
+  await register(other, good.url);
+  const otherWebhook = (await other.get("/v1/tenants/webhooks")).body[0].id;
+  const eventIds: string[] = [];
+  let thirdAt = "";
+  for (const [i, event_type] of ["order.paid", "order.sent", "order.paid", "order.sent"].entries()) {
+    await Bun.sleep(2); // so that no two share a millisecond
+    const { body } = await account.ingest({ event_type, i });
+    eventIds.push(body.eventId);
+    const [record] = await settled(account, body.eventId);
+    if (i === 2) thirdAt = record?.ingestionTimestamp ?? "";
+  }
+  world = { server: server(), account, bad, good, eventIds, thirdAt, other, otherWebhook };
+});
+
+const error = (code: string) => ({ message: expect.stringMatching(/^\S.{10,}\.$/), code });
+
+const start = (account: TestAccount, kind: string, body: Record<string, unknown>) =>
+  account.post(`/v1/events/replays/${kind}`, { replayGroupId: "g", ...body });
+
+const completed = (account: TestAccount, { headers }: Answer): Promise<Answer> =>
+  until(
+    () => account.get(headers.get("location") ?? ""),
+    ({ body }) => body.status === "completed",
+  );
+
+type Filter = (world: World) => Record<string, unknown>;
+
+/** What each kind needs besides. */
+const fieldsOf: Record<string, Filter> = {
+  single: ({ eventIds }) => ({ eventId: eventIds[3] }),
+  timeline: () => ({ startTime: "2026-01-01", endTime: "2100-01-01" }),
+  all: () => ({}),
+  failed: () => ({}),
+};
+
+/** By kind and filter: which events go out again, to the bad one and to the good one. */
+const rows: [kind: string, what: string, filter: Filter, bad: number[], good: number[]][] = [
+  ["failed", "a webhook by its URL", ({ bad }) => ({ webhook: bad.url }), [0, 1, 2, 3], []],
+  ["failed", "a webhook that has acknowledged all", ({ good }) => ({ webhook: good.url }), [], []],
+  ["failed", "a type", () => ({ type: "order.sent" }), [1, 3], []],
+  ["failed", "a time", ({ thirdAt }) => ({ from: thirdAt, to: thirdAt }), [2], []],
+  ["all", "a webhook", ({ good }) => ({ webhook: good.url }), [], [0, 1, 2, 3]],
+  ["all", "a type and a time", ({ thirdAt }) => ({ type: "order.paid", from: thirdAt }), [2], [2]],
+  ["timeline", "a webhook and a type", ({ good }) => ({ webhook: good.url, type: "order.paid" }), [], [0, 2]],
+  ["timeline", "an earlier end", ({ thirdAt }) => ({ to: thirdAt }), [0, 1, 2], [0, 1, 2]],
+  ["single", "a webhook", ({ good }) => ({ webhook: good.url }), [], [3]],
+  ["single", "its type", () => ({ type: "order.sent" }), [3], [3]],
+];
+
+const numbers = ({ received }: Hook, since: number, ids: string[]) =>
+  received
+    .slice(since)
+    .map(({ headers }) => ids.indexOf(headers["service-event-id"] as string))
+    .sort();
+
+const refused = (code: string, status: number, request: Scenario<World>["request"]): Scenario<World> => ({
+  section: "rules 10",
+  request,
+  status,
+  exact: true,
+  body: error(code),
+});
+
+const malformed: Record<string, Record<string, unknown>> = {
+  "an empty webhook": { webhook: "" },
+  "a webhook that is no string": { webhook: 7 },
+  "a type that is too long": { type: "x".repeat(201) },
+  "a from that is no time": { from: "yesterday" },
+  "a from after to": { from: "2026-01-02", to: "2026-01-01" },
+};
+
+describe.each(["single", "timeline", "all", "failed"] as const)("a replay that is narrowed, %s", (kind) => {
+  const fieldsFor = (given: World) => ({ ...fieldsOf[kind]?.(given) });
+
+  scenarios(`POST /v1/events/replays/${kind}`, () => world, {
+    ...Object.fromEntries(
+      rows
+        .filter(([ofKind]) => ofKind === kind)
+        .map(([, what, filter, toBad, toGood]): [string, Scenario<World>] => [
+          `to ${what}; the preview says the same`,
+          {
+            section: "rules 10",
+            async request(given) {
+              const { account, bad, good, eventIds } = given;
+              const before = [bad.received.length, good.received.length] as const;
+              const fields = { ...fieldsFor(given), ...filter(given) };
+              const selected = new Set([...toBad, ...toGood]).size;
+              const preview = await account.post("/v1/events/replays/preview", { kind, ...fields });
+              expect(preview.body).toEqual({ selected });
+              const answer = await start(account, kind, fields);
+              const { body } = await completed(account, answer);
+              expect(body).toMatchObject({ selected, queued: toBad.length + toGood.length, filter: filter(given) });
+              expect([numbers(bad, before[0], eventIds), numbers(good, before[1], eventIds)]).toEqual([toBad, toGood]);
+              return answer;
+            },
+            status: 202,
+          },
+        ]),
+    ),
+    "another account's webhook": {
+      ...refused("webhook_not_found", 404, (given) =>
+        start(given.account, kind, { ...fieldsFor(given), webhook: given.otherWebhook }),
+      ),
+      never: ({ other, otherWebhook }) => [other.id, otherWebhook],
+    },
+    ...Object.fromEntries(
+      Object.entries(malformed).map(([what, filter]) => [
+        what,
+        refused("invalid_request", 400, (given) => start(given.account, kind, { ...fieldsFor(given), ...filter })),
+      ]),
+    ),
+    ...(kind === "single" && {
+      "one event that the filters leave out": refused("event_not_selected", 404, ({ account, eventIds }) =>
+        start(account, kind, { eventId: eventIds[0], type: "order.sent" }),
+      ),
+      "one that is not shows no filter": {
+        section: "rules 10",
+        async request({ account, eventIds }) {
+          const answer = await start(account, kind, { eventId: eventIds[0] });
+          expect((await completed(account, answer)).body).not.toHaveProperty("filter");
+          return answer;
+        },
+        status: 202,
+      },
+    }),
+  });
+});
+
+describe("what a narrowed replay would select", () => {
+  const preview = (account: TestAccount, filter: Record<string, unknown>) =>
+    account.post("/v1/events/replays/preview", { kind: "failed", ...filter });
+
+  scenarios("POST /v1/events/replays/preview", () => world, {
+    "for a webhook that is not registered": refused("webhook_not_found", 404, ({ account }) =>
+      preview(account, { webhook: "wh_x" }),
+    ),
+    ...Object.fromEntries(
+      Object.entries(malformed).map(([what, filter]) => [
+        what,
+        refused("invalid_request", 400, ({ account }) => preview(account, filter)),
+      ]),
+    ),
+  });
+});
