@@ -49,6 +49,64 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await page.getByText(`HTTP 404 from ${receiver.url}`).waitFor();
   });
 
+  test("says in words that nothing is delivered and that the quota is used up, and leads to both", async () => {
+    const account = await openWithWebhook();
+    await account.ingestAll([{ answer: 410 }, { answer: 404 }]);
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    await account.signIn(page);
+    await page.route("**/v1/tenants/me", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), events_this_month: 10_000 } });
+    });
+    await page.goto(server.url);
+    await seeText(page, "Nothing was delivered in the last hour: all 2 deliveries failed.");
+    await seeFigure(page, "Delivered", "00 % success");
+    await page.locator(".figure b.failed", { hasText: "0 % success" }).waitFor();
+    await seeText(
+      page,
+      /^This month's 10\u202f000 events are used up: new events are refused \(429\) until \d{4}-\d\d-/,
+    );
+    await browser.inspect(page, "overview-worst");
+    await follow(page, "See what failed");
+    await seePath(page, "/events");
+    await follow(page, "See the plan");
+    await seePath(page, "/plan");
+
+    // Some success, and the verdict is another one.
+    await account.ingest({ n: 1 });
+    await page.goto(server.url);
+    await seeText(page, "2 of 3 deliveries of the last hour failed.");
+    expect(await page.locator(".figure b.failed").count()).toBe(0);
+  });
+
+  test("offers a failure that failed once more for replay once more", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ answer: 410 });
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await account.signIn(page);
+    await page.goto(server.url);
+    const replay = page.locator(".failure").getByRole("button", { name: /^Replay evt_/ });
+    await replay.click();
+    await replay.getByText("Started").waitFor();
+    await page.mouse.move(0, 0);
+    await replay.getByText("Replay", { exact: true }).waitFor();
+    expect(await replay.isEnabled()).toBe(true);
+  });
+
+  test("draws both charts over one axis of time, and nothing among deliveries that counts events", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop" });
+    await account.signIn(page);
+    await page.goto(server.url);
+    await seeFigure(page, "Delivered", /^1/);
+    const boxes = await Promise.all([0, 1].map((nth) => page.locator(".chart-plot .u-over").nth(nth).boundingBox()));
+    expect(boxes[0]).toMatchObject({ y: boxes[1]?.y, width: boxes[1]?.width });
+    const legend = page.getByRole("region", { name: /^Deliveries/ }).getByRole("listitem");
+    expect(await legend.allTextContents()).toEqual(["Delivered 1", "Failed 0", "Accepted 1"]);
+    expect(await legend.locator("i").count()).toBe(2);
+  });
+
   test("looks back as far as its URL says, also after a reload and on the way back", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });

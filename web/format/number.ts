@@ -3,11 +3,9 @@
 const narrowSpace = "\u202f";
 
 /** `18204` → "18 204". */
-export const count = (n: number): string => group(n, narrowSpace);
-
-function group(n: number, separator: string): string {
+export function count(n: number): string {
   const [whole = "", fraction] = String(n).split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, separator);
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, narrowSpace);
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
@@ -33,9 +31,9 @@ function inUnits(n: number, [unit = "", ...larger]: readonly string[]): string {
   return shown >= 1000 && larger.length > 0 ? inUnits(n / 1000, larger) : `${shown} ${unit}`;
 }
 
-/** Money, which is an integer number of kobo: "NGN 1,500.00", as banks write it. */
+/** Money, which is an integer number of kobo: "NGN 1 500.00". */
 export function naira(kobo: number): string {
   const size = Math.abs(kobo);
   const rest = String(size % 100).padStart(2, "0");
-  return `${kobo < 0 ? "-" : ""}NGN ${group(Math.floor(size / 100), ",")}.${rest}`;
+  return `${kobo < 0 ? "-" : ""}NGN ${count(Math.floor(size / 100))}.${rest}`;
 }

@@ -48,8 +48,10 @@ const localDate = (date: Date) =>
 const localTime = (date: Date) =>
   `${digits(date.getHours())}:${digits(date.getMinutes())}:${digits(date.getSeconds())}.${digits(date.getMilliseconds(), 3)}`;
 
-/** How long something took or takes: "0.5 ms", "41 ms", "1.2 s", "10 s", "4 min 5 s", "2 h", "3 d 4 h". */
+/** How long something took or takes: "< 1 ms", "0.5 ms", "41 ms", "1.2 s", "10 s", "4 min 5 s", "2 h", "3 d 4 h". */
 export function duration(ms: number): string {
+  // Nothing takes no time: it was measured in whole milliseconds.
+  if (ms === 0) return "< 1 ms";
   if (roundFrom(ms, 10) < secondMs) return `${roundFrom(ms, 10)} ms`;
   const seconds = roundFrom(ms / secondMs, 10);
   if (seconds < 60) return `${seconds} s`;

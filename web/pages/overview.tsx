@@ -15,7 +15,7 @@ import { streamState, streamTrouble } from "../stream/stream.ts";
 import { latencyChart, outcomeChart } from "./overview/charts.ts";
 import { LatestFailures } from "./overview/latest-failures.tsx";
 import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
-import { Summary, SummarySkeleton } from "./overview/summary.tsx";
+import { Summary, SummarySkeleton, Verdict } from "./overview/summary.tsx";
 
 /** Is it working, and what failed: of the last hour, or of up to a week. */
 export function OverviewPage() {
@@ -54,6 +54,7 @@ export function OverviewPage() {
         >
           {(data) => (
             <>
+              <Verdict stats={data} since={range.words} />
               <Summary stats={data} />
               <Charts stats={data} range={range} />
             </>

@@ -68,7 +68,8 @@ export function draw(element: HTMLElement, first: ChartData, onPoint: (index: nu
 
 /** Stacked bars begin with the highest, and lines come last, on top of them. */
 function drawingOrder({ series }: ChartData) {
-  return [...series.filter(({ shape }) => shape === "bar").reverse(), ...series.filter(({ shape }) => shape !== "bar")];
+  const bars = series.filter(({ shape }) => shape === "bar");
+  return [...bars.reverse(), ...series.filter(({ shape }) => shape === "line" || shape === "dashes")];
 }
 
 /** What uPlot takes: times, and a column for each series in the order in which they are drawn. */

@@ -24,7 +24,7 @@ export function Chart({ data }: { data: ChartData }) {
       <ul class="chart-key">
         {series.map((one) => (
           <li key={one.name}>
-            <i class={`as-${one.shape} ${one.tone}`} aria-hidden="true" />
+            {one.shape !== "none" && <i class={`as-${one.shape} ${one.tone}`} aria-hidden="true" />}
             {one.name} <strong>{figureOf(one)}</strong>
           </li>
         ))}

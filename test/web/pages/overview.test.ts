@@ -67,7 +67,7 @@ describe("the chart of outcomes", () => {
     expect(series.map(({ name, shape, values, whole }) => ({ name, shape, values, whole }))).toEqual([
       { name: "Delivered", shape: "bar", values: [1150, 3], whole: "1\u202f153" },
       { name: "Failed", shape: "bar", values: [50, 0], whole: "50" },
-      { name: "Accepted", shape: "line", values: [1200, 4], whole: "1\u202f204" },
+      { name: "Accepted", shape: "none", values: [1200, 4], whole: "1\u202f204" },
     ]);
     expect(at).toEqual([Date.UTC(2026, 10, 21, 14), Date.UTC(2026, 10, 21, 14, 1)]);
     expect(summary).toBe(

@@ -18,8 +18,8 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
     { name: "Failed", tone: "failed", shape: "bar", values: failed, whole: count(total.failed) },
     {
       name: "Accepted",
-      tone: "accent",
-      shape: "line",
+      tone: "soft",
+      shape: "none",
       values: buckets.map((bucket) => bucket.accepted),
       whole: count(total.accepted),
     },
@@ -55,7 +55,7 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     ...shapeOf(at, range),
     series,
     least: 10,
-    tick: duration,
+    tick: (ms) => (ms === 0 ? "0" : duration(ms)),
     format: latency,
     summary:
       total.p50Ms === null

@@ -51,14 +51,16 @@ const keyOf = ({ eventId, targetWebhook }: EventRecord) => `${eventId} ${targetW
 
 function Rows({ events }: { events: readonly EventRecord[] }) {
   const { shown, holding } = useHold(events);
+  /** Each with the attempt that had failed: one that fails once more can be replayed once more. */
   const [replayed, setReplayed] = useState<readonly string[]>([]);
+  const runOf = (record: EventRecord) => `${record.eventId} ${record.lastAttemptAt}`;
   /** Rows that were there before do not fade in. */
   const before = useRef(new Set(shown.map(keyOf)));
   const isNew = (record: EventRecord) => !before.current.has(keyOf(record));
 
-  async function replay(eventId: string): Promise<void> {
-    await replayEvent(eventId);
-    setReplayed((earlier) => [eventId, ...earlier].slice(0, rows));
+  async function replay(record: EventRecord): Promise<void> {
+    await replayEvent(record.eventId);
+    setReplayed((earlier) => [runOf(record), ...earlier].slice(0, rows));
   }
 
   return (
@@ -76,11 +78,11 @@ function Rows({ events }: { events: readonly EventRecord[] }) {
             <Time at={record.lastAttemptAt ?? record.ingestionTimestamp} />
           </span>
           <Button
-            onClick={() => replay(record.eventId)}
-            disabled={replayed.includes(record.eventId)}
+            onClick={() => replay(record)}
+            disabled={replayed.includes(runOf(record))}
             aria-label={`Replay ${shortenId(record.eventId)}`}
           >
-            {replayed.includes(record.eventId) ? "Started" : "Replay"}
+            {replayed.includes(runOf(record)) ? "Started" : "Replay"}
           </Button>
         </li>
       ))}

@@ -10,6 +10,7 @@ import { account } from "../../session/account.ts";
 /** Is it working, what waits, what failed, how much is left: four figures, each of which leads to what it counts. */
 export function Summary({ stats: { total, waiting, buckets } }: { stats: Stats }) {
   const ended = total.delivered + total.failed;
+  const success = `${percent(total.delivered, ended)} success`;
   return (
     <dl class="figures">
       <Figure
@@ -19,7 +20,7 @@ export function Summary({ stats: { total, waiting, buckets } }: { stats: Stats }
         href="/events?state=delivered"
         value={count(total.delivered)}
       >
-        {ended > 0 && `${percent(total.delivered, ended)} success`}
+        {ended > 0 && (isAllLost(total) ? <b class="failed">{success}</b> : success)}
       </Figure>
       <Figure name="Waiting" tone="waiting" icon="wait" href="/events?state=waiting" value={count(waiting.records)}>
         {waiting.oldestIngestionTimestamp !== null && (
@@ -33,6 +34,40 @@ export function Summary({ stats: { total, waiting, buckets } }: { stats: Stats }
       </Figure>
       <Month />
     </dl>
+  );
+}
+
+const isAllLost = ({ delivered, failed }: Stats["total"]) => delivered === 0 && failed > 0;
+
+/**
+ * How it goes, in words. It is always there and always as high: a line that came and went would move what is below it from
+ * under the pointer. @param since "hour", "6 hours"
+ */
+export function Verdict({ stats: { total }, since }: { stats: Stats; since: string }) {
+  const { delivered, failed } = total;
+  const ended = delivered + failed;
+  if (failed === 0) {
+    return (
+      <p class="verdict soft">
+        {ended === 0 ? `No delivery has ended in the last ${since}.` : `Every delivery of the last ${since} succeeded.`}
+      </p>
+    );
+  }
+  return (
+    <p class="verdict">
+      <span class="state failed">
+        <Icon name="cross" />
+        {isAllLost(total) ? (
+          <strong>
+            Nothing was delivered in the last {since}:{" "}
+            {ended === 1 ? "the only delivery" : `all ${count(ended)} deliveries`} failed.
+          </strong>
+        ) : (
+          `${count(failed)} of ${count(ended)} deliveries of the last ${since} failed.`
+        )}
+      </span>{" "}
+      <a href="/events?state=failed">See what failed</a>
+    </p>
   );
 }
 
@@ -105,13 +140,18 @@ function Month() {
 /** The shape of what comes. */
 export function SummarySkeleton() {
   return (
-    <div class="figures">
-      {["Delivered", "Waiting", "Failed", "This month"].map((name) => (
-        <div key={name} class="figure">
-          <span class="soft">{name}</span>
-          <Skeleton width="55%" height="24px" />
-        </div>
-      ))}
-    </div>
+    <>
+      <p class="verdict">
+        <Skeleton width="320px" />
+      </p>
+      <div class="figures">
+        {["Delivered", "Waiting", "Failed", "This month"].map((name) => (
+          <div key={name} class="figure">
+            <span class="soft">{name}</span>
+            <Skeleton width="55%" height="24px" />
+          </div>
+        ))}
+      </div>
+    </>
   );
 }
