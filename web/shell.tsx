@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
+import { serverNow } from "./api/server-time.ts";
 import { expiresAt, isLast } from "./api/session.ts";
+import { count } from "./format/number.ts";
 import { exactTime } from "./format/time.ts";
 import { Brand } from "./parts/brand.tsx";
 import { Button } from "./parts/button.tsx";
@@ -9,6 +11,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
+import { isUsedUp, quotaResetsAt } from "./session/quota.ts";
 import { useServer } from "./session/server.ts";
 import { leaveEverywhere } from "./session/tabs.ts";
 import { unsaved } from "./session/unsaved.ts";
@@ -30,13 +33,16 @@ export function Shell({ children }: { children: ComponentChildren }) {
   useShortcuts(places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })));
   return (
     <div class="shell">
+      <a class="skip button" href="#content">
+        Skip to the content
+      </a>
       <header class="side">
         <Brand />
         <StreamLight />
         <Navigation />
         <Foot />
       </header>
-      <main class="main">
+      <main class="main" id="content" tabIndex={-1}>
         <Bars />
         {children}
       </main>
@@ -79,36 +85,49 @@ function Navigation() {
     </a>
   );
   return (
-    <nav class="nav" aria-label="Main">
-      {places.map(link)}
-      <div class="phone-more">
-        <button type="button" onClick={() => setMoreOpen(true)} aria-haspopup="dialog">
-          <Icon name="more" />
-          More
-        </button>
-      </div>
-      {isMoreOpen && (
-        <Dialog title={account.value?.tenant_name ?? "More"} onClose={() => setMoreOpen(false)}>
-          <ul class="rows">
-            {places
-              .filter(({ isOnPhone = false }) => !isOnPhone)
-              .map(({ path, name, icon }) => (
-                <li key={path}>
-                  <a class="row" href={path} onClick={() => setMoreOpen(false)}>
-                    <Icon name={icon} /> {name}
-                  </a>
-                </li>
-              ))}
-          </ul>
-          <div class="buttons">
-            <Button onClick={signOut}>Sign out</Button>
-            <Button onClick={() => setMoreOpen(false)}>Close</Button>
-          </div>
-        </Dialog>
-      )}
-    </nav>
+    <>
+      <nav class="nav" aria-label="Main">
+        {places.map(link)}
+        <div class="phone-more">
+          <button type="button" onClick={() => setMoreOpen(true)} aria-haspopup="dialog">
+            <Icon name="more" />
+            More
+          </button>
+        </div>
+      </nav>
+      {isMoreOpen && <More onClose={() => setMoreOpen(false)} />}
+    </>
   );
 }
+
+/** What the bar of a phone has no room for. */
+function More({ onClose }: { onClose(): void }) {
+  return (
+    <Dialog title={account.value?.tenant_name ?? "More"} asksNothing onClose={onClose}>
+      <ul class="rows">
+        {places
+          .filter(({ isOnPhone = false }) => !isOnPhone)
+          .map(({ path, name, icon }) => (
+            <li key={path}>
+              <a class="row" href={path} onClick={onClose}>
+                <Icon name={icon} /> {name}
+              </a>
+            </li>
+          ))}
+        <li>
+          <a class="row" {...reference}>
+            <Icon name="docs" /> API reference
+          </a>
+        </li>
+      </ul>
+      <div class="buttons">
+        <Button onClick={signOut}>Sign out</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+const reference = { href: "/docs", target: "_blank", rel: "noreferrer" };
 
 function Foot() {
   const who = account.value;
@@ -124,7 +143,7 @@ function Foot() {
         </p>
       )}
       <div class="nav">
-        <a href="/docs" target="_blank" rel="noreferrer">
+        <a {...reference}>
           <Icon name="docs" />
           API reference
         </a>
@@ -145,7 +164,8 @@ function Bars() {
   const about = useServer();
   const held = about.data?.paused ?? [];
   // The plan's own page says it with the way out.
-  const standing = path === "/plan" ? null : account.value?.status;
+  const who = path === "/plan" ? null : account.value;
+  const standing = who?.status;
   return (
     <>
       {streamState.value === "offline" && (
@@ -180,6 +200,15 @@ function Bars() {
       {held.includes("charges") && (
         <p class="bar" role="status">
           The operator of this server has paused payments. Nothing is charged.
+        </p>
+      )}
+      {who && isUsedUp(who) && (
+        <p class="bar bad" role="status">
+          <span>
+            This month's {count(who.enforced_events_per_month)} events are used up: new events are refused (429) until{" "}
+            <span class="nowrap">{exactTime(Date.parse(quotaResetsAt(serverNow()))).slice(0, 16)}</span>.
+          </span>
+          <a href="/plan">See the plan</a>
         </p>
       )}
       {standing === "past_due" && (

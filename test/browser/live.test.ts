@@ -4,7 +4,7 @@ import { noBrowser, openBrowser } from "./browser.ts";
 import { startExecutable } from "./executable.ts";
 import { type Account, openAccount } from "./signed-in.ts";
 import { installStreamMeter, readMeter } from "./stream-meter.ts";
-import { follow, left, seeHeading, seeText } from "./visitor.ts";
+import { follow, left, press, seeHeading, seeText } from "./visitor.ts";
 import { startWire } from "./wire.ts";
 
 const server = await startExecutable();
@@ -66,6 +66,20 @@ describe.skipIf(noBrowser !== null)("without a connection", () => {
     wire.mend();
     await seeEvent(page, first);
     expect(await page.getByRole("alert").count()).toBe(0);
+  });
+
+  test("an action says that it was not possible, and that only until it is", async () => {
+    const { page } = await openLive({ size: "desktop" });
+    await follow(page, "API keys");
+    await press(page, "Rotate the key …");
+    wire.cut();
+    await seeText(page, offline);
+    await press(page, "Rotate the key");
+    const refusal = page.getByRole("alert").filter({ hasText: "The server cannot be reached." });
+    await refusal.waitFor();
+    wire.mend();
+    await seeText(page, "Live");
+    await refusal.waitFor({ state: "detached" });
   });
 
   test("that is the browser's own, the same is true", async () => {

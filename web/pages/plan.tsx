@@ -39,7 +39,7 @@ export function PlanPage() {
         {(data) => (
           <Shown of={about} skeleton={<Skeleton width="100%" height="150px" />}>
             {(server) => (
-              <div class="stack plan-page">
+              <div class="stack">
                 <Standing view={data} plans={server.plans} />
                 <Usage view={data} />
                 <Plans view={data} about={server} onUpgrade={setUpgrade} />

@@ -42,7 +42,7 @@ export function WelcomePage() {
         }
       >
         {({ apiKey, webhooks, inboxUrl }) => (
-          <div class="stack welcome">
+          <div class="stack">
             <Target webhooks={webhooks} inboxUrl={inboxUrl} onTaken={setUp.reload} />
             <Panel title="1. Send an event">
               {apiKey === null ? (
@@ -130,13 +130,21 @@ function Target({
   );
 }
 
+/** Nobody else reaches a server that listens on the loopback interface (RFC 6761, section 6.3; RFC 1122, 3.2.1.3). */
+function isLocal(): boolean {
+  const { hostname } = new URL(baseUrl());
+  return hostname === "[::1]" || /^(127\.|(.*\.)?localhost$)/.test(hostname);
+}
+
+const baseUrl = () => server.value?.baseUrl ?? location.origin;
+
 function Send({ apiKey }: { apiKey: string }) {
   const attempt = useAttempt(async () => {
     await call("/v1/ingest", { method: "POST", text: sampleRequest, credential: apiKey });
   });
   return (
     <div class="stack">
-      <p>Paste this into a shell on any machine that can reach this server:</p>
+      <p>Paste this into a shell on {isLocal() ? "this machine" : "any machine that can reach this server"}:</p>
       <FirstRequest apiKey={apiKey}>
         <Button kind="primary" onClick={attempt.run} busy={attempt.isBusy} disabled={attempt.waitSeconds > 0}>
           Send it from here
@@ -149,7 +157,6 @@ function Send({ apiKey }: { apiKey: string }) {
 
 function Onward() {
   const login = account.value?.tenant_id ?? "";
-  const base = server.value?.baseUrl ?? location.origin;
   return (
     <div class="stack">
       <p>
@@ -157,7 +164,7 @@ function Onward() {
         and changes nothing here:
       </p>
       <Code
-        text={`postrider listen --server '${base}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}
+        text={`postrider listen --server '${baseUrl()}' --login ${login} \\\n  --forward-to http://localhost:3000/hook`}
         what="the command that forwards to your laptop"
         isWrapped
       />

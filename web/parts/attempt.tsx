@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { duration } from "../format/time.ts";
+import { reopenings } from "../stream/reopenings.ts";
 import { now } from "./time.tsx";
 
 /** An action that the server may refuse, once or for a while. */
@@ -25,7 +26,7 @@ export function useAttempt(
   { fields = [], words = {} }: { fields?: readonly string[]; words?: Readonly<Record<string, string>> } = {},
 ): Attempt {
   const [isBusy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<{ error: ApiError; at: number } | null>(null);
+  const [latest, setRefused] = useState<Refused | null>(null);
 
   async function run(): Promise<void> {
     if (isBusy) return;
@@ -35,12 +36,14 @@ export function useAttempt(
       await action();
     } catch (error) {
       // The shared clock lags by up to a second, and nobody should be told to wait longer than the server asked.
-      setRefused({ error: toApiError(error, words), at: now.peek() });
+      setRefused({ error: toApiError(error, words), at: now.peek(), reopenings: reopenings.peek() });
     } finally {
       setBusy(false);
     }
   }
 
+  // That the server could not be reached is over once the page is connected again.
+  const refused = latest?.error.status === 0 && reopenings.value > latest.reopenings ? null : latest;
   const broken = refused?.error.broken ?? null;
   const shown = broken !== null && fields.includes(broken.field) ? broken : null;
   return {
@@ -54,8 +57,15 @@ export function useAttempt(
   };
 }
 
+interface Refused {
+  readonly error: ApiError;
+  readonly at: number;
+  /** Of the stream, until then. */
+  readonly reopenings: number;
+}
+
 /** Only a rate limit makes one wait; otherwise the clock is not read, so it causes no re-render. */
-function secondsLeft({ error: { status, retryAfterSeconds }, at }: { error: ApiError; at: number }): number {
+function secondsLeft({ error: { status, retryAfterSeconds }, at }: Refused): number {
   if (status !== 429 || retryAfterSeconds === null) return 0;
   return Math.max(0, Math.ceil(retryAfterSeconds - (now.value - at) / 1000));
 }

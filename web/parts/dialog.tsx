@@ -1,8 +1,24 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
 
-/** The browser's own modal dialog: it keeps the focus inside, and Escape closes it. */
-export function Dialog({ title, onClose, children }: { title: string; onClose(): void; children: ComponentChildren }) {
+/**
+ * The browser's own modal dialog: it keeps the focus inside, and Escape closes it. One that asks for nothing has a button for
+ * that in its corner, and goes when one presses beside it.
+ */
+export function Dialog({
+  title,
+  onClose,
+  asksNothing = false,
+  children,
+}: {
+  title: string;
+  onClose(): void;
+  /** Nothing typed or chosen can be lost. */
+  asksNothing?: boolean;
+  children: ComponentChildren;
+}) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
@@ -11,9 +27,22 @@ export function Dialog({ title, onClose, children }: { title: string; onClose():
     return () => dialog?.close();
   }, []);
   return (
-    <dialog ref={element} aria-labelledby={titleId} onClose={onClose}>
+    <dialog
+      ref={element}
+      aria-labelledby={titleId}
+      onClose={onClose}
+      // Its content fills it, so what is pressed on the dialog itself is its backdrop.
+      onPointerDown={({ target, currentTarget }) => asksNothing && target === currentTarget && onClose()}
+    >
       <div class="inside">
-        <h2 id={titleId}>{title}</h2>
+        <div class="dialog-head">
+          <h2 id={titleId}>{title}</h2>
+          {asksNothing && (
+            <Button kind="quiet" onClick={onClose} aria-label="Close" title="Close">
+              <Icon name="cross" />
+            </Button>
+          )}
+        </div>
         {children}
       </div>
     </dialog>

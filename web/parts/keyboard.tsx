@@ -72,6 +72,7 @@ export function ShortcutHelp() {
   return (
     <Dialog
       title="Keyboard shortcuts"
+      asksNothing
       onClose={() => {
         isHelpOpen.value = false;
       }}

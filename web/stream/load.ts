@@ -1,7 +1,8 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
-import { reopenings, resyncs } from "./stream.ts";
+import { reopenings } from "./reopenings.ts";
+import { resyncs } from "./stream.ts";
 
 /** What a page shows of something that is read from the server: `loading`, then `data` or `error`. */
 export interface Loaded<T> {

@@ -4,6 +4,7 @@ import { toError } from "../api/client.ts";
 import { isSignedIn, token } from "../api/session.ts";
 import { isLost, lookEveryMs } from "./liveness.ts";
 import { type Ending, type Plan, planReconnect } from "./reconnect.ts";
+import { reopenings } from "./reopenings.ts";
 
 /**
  * The account's stream, read with `fetch`: an `EventSource` cannot send the token in a header, and a token in a URL ends up
@@ -28,8 +29,6 @@ export type StreamState = "connecting" | "live" | "offline" | "catching-up";
 export const streamState = signal<StreamState>("connecting");
 /** Why there is no stream, in the words of a server that answers all the same. */
 export const streamTrouble = signal<string | null>(null);
-/** Rises with each connection but the first: what could not be read may be tried again. */
-export const reopenings = signal(0);
 /** Rises when messages are missing: whoever shows a list reads it again. */
 export const resyncs = signal(0);
 

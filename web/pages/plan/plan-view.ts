@@ -23,12 +23,6 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
 export const enforcedPlan = (plans: readonly Plan[], { enforced_events_per_month: enforced }: Account): Plan | null =>
   plans.find(({ eventsPerMonth }) => eventsPerMonth === enforced) ?? null;
 
-/** When the count of events begins again: months of quotas are UTC. */
-export function quotaResetsAt(now: number): string {
-  const date = new Date(now);
-  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)).toISOString();
-}
-
 /** Goes to the page on which a card is verified, in this tab: the session is still here on the way back. */
 export async function openCardPage(): Promise<void> {
   const { payment_url: url } = await call<PaymentMethod>("/v1/tenants/payment-method", { method: "POST" });

@@ -3,7 +3,8 @@ import { count, percent } from "../../format/number.ts";
 import { Panel } from "../../parts/panel.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
-import { type PlanView, quotaResetsAt } from "./plan-view.ts";
+import { quotaResetsAt } from "../../session/quota.ts";
+import type { PlanView } from "./plan-view.ts";
 
 const warnFrom = 0.8;
 

@@ -1,0 +1,11 @@
+import type { Account } from "../api/types.ts";
+
+/** From now on events are refused. Without a verified card there is no quota that could be used up. */
+export const isUsedUp = ({ events_this_month: used, enforced_events_per_month: quota }: Account): boolean =>
+  quota > 0 && used >= quota;
+
+/** When the count of events begins again: months of quotas are UTC. */
+export function quotaResetsAt(now: number): string {
+  const date = new Date(now);
+  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)).toISOString();
+}
