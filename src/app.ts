@@ -255,7 +255,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     settings: config,
     log,
   });
-  const apiKeys = createApiKeys({ store, clock, vault });
+  const apiKeys = createApiKeys({ store, clock, vault, keyUse });
   const signingKeys = createSigningKeys({ store, clock, vault });
   const browserSessions = createBrowserSessions({
     secret: secretFor("operator session"),

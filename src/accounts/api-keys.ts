@@ -45,6 +45,8 @@ export function createApiKeyAuthentication({
 /** When keys were last used. Written at most once a minute, not with every event (rules, section 5). */
 export interface KeyUse {
   note(apiKeyId: string): void;
+  /** The last use that was noted and may not be written yet; null: none. */
+  unwritten(apiKeyId: string): number | null;
   /** Writes the uses noted since the last flush. A failure is ignored: they are kept for the next one. */
   flush(): Promise<void>;
 }
@@ -53,6 +55,8 @@ const flushIntervalMs = 60_000;
 
 export function createKeyUse({ store, clock }: { store: Pick<Store, "touchApiKeys">; clock: Clock }): KeyUse {
   let uses = new Map<string, number>();
+  /** What is being written. */
+  let written: ReadonlyMap<string, number> = new Map();
   let cancelTimer: (() => void) | null = null;
 
   function schedule(): void {
@@ -63,10 +67,11 @@ export function createKeyUse({ store, clock }: { store: Pick<Store, "touchApiKey
     cancelTimer?.();
     cancelTimer = null;
     if (uses.size === 0) return;
-    const written = uses;
+    written = uses;
     uses = new Map();
     try {
       await store.touchApiKeys(written);
+      written = new Map();
     } catch {
       // The store reports its own failures; uses noted in the meantime are newer.
       uses = new Map([...written, ...uses]);
@@ -79,6 +84,7 @@ export function createKeyUse({ store, clock }: { store: Pick<Store, "touchApiKey
       uses.set(apiKeyId, clock.now());
       schedule();
     },
+    unwritten: (apiKeyId) => uses.get(apiKeyId) ?? written.get(apiKeyId) ?? null,
     flush,
   };
 }
@@ -100,13 +106,27 @@ export interface ApiKeys {
   rotate(tenant: Tenant, gracePeriodSeconds: number): Promise<ApiKeyRecord>;
 }
 
-export function createApiKeys({ store, clock, vault }: { store: Store; clock: Clock; vault: Vault }): ApiKeys {
+export function createApiKeys({
+  store,
+  clock,
+  vault,
+  keyUse,
+}: {
+  store: Store;
+  clock: Clock;
+  vault: Vault;
+  keyUse: Pick<KeyUse, "unwritten">;
+}): ApiKeys {
+  const lastUseOf = ({ id, lastUsedAt }: ApiKey): string | null => {
+    const at = Math.max(lastUsedAt ?? 0, keyUse.unwritten(id) ?? 0);
+    return at === 0 ? null : formatIso(at);
+  };
   const toRecord = (tenant: Tenant, apiKey: ApiKey, now: number): ApiKeyRecord => ({
     id: apiKey.id,
     key: Buffer.from(vault.open(apiKey.sealed, keyContext(tenant.id, apiKey.id))).toString("utf8"),
     is_active: isActive(apiKey, now),
     created_at: formatIso(apiKey.createdAt),
-    last_used: apiKey.lastUsedAt === null ? null : formatIso(apiKey.lastUsedAt),
+    last_used: lastUseOf(apiKey),
     expires_at: apiKey.expiresAt === null ? null : formatIso(apiKey.expiresAt),
   });
 

@@ -20,7 +20,9 @@ export const apiKeyRecord = v.object({
   created_at: v.string(),
   last_used: v.pipe(
     v.nullable(v.string()),
-    v.description("May lag by up to a minute; null if the key has never been used."),
+    v.description(
+      "Null if the key has never been used. Where several servers share a database, what came to another one may be a minute late.",
+    ),
   ),
   expires_at: v.pipe(v.nullable(v.string()), v.description("When the key stops working; null until a rotation.")),
 });

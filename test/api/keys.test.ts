@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect, test } from "bun:test";
-import { createTravelClock, ingestOne, isoPattern, register, startHooks, until } from "../support/api-server.ts";
+import { createTravelClock, ingestOne, isoPattern, register, startHooks } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
@@ -62,15 +62,19 @@ scenarios<World>("GET /v1/tenants/api-keys", world, {
     headers: { "Cache-Control": "no-store" },
     never: ({ eve }) => [eve.apiKey, eve.id],
   },
-  "its use is seen within a minute": {
+  "its use is seen at once": {
+    section: "spec: API key record",
+    given: ({ eve }) => eve.ingest({}),
+    request: ({ eve }) => eve.get("/v1/tenants/api-keys"),
+    status: 200,
+    exact: true,
+    body: ({ eve }: World) => [{ ...keyRecord, key: eve.apiKey, last_used: stringMatching(isoPattern) }],
+  },
+  "its use is still known when it is written": {
     section: "spec: API key record",
     async given({ eve }) {
       await eve.ingest({});
       clock.travel(60_000);
-      await until(
-        async () => (await eve.get("/v1/tenants/api-keys")).body[0],
-        ({ last_used }) => last_used !== null,
-      );
     },
     request: ({ eve }) => eve.get("/v1/tenants/api-keys"),
     status: 200,
@@ -115,7 +119,7 @@ scenarios<World>("POST /v1/tenants/api-keys/rotate", world, {
       expect([await worksFor(rotated.apiKey), await worksFor(body.key)]).toEqual([false, true]);
       const listed = (await rotated.get("/v1/tenants/api-keys")).body;
       expect(listed).toEqual([
-        { ...keyRecord, id: body.id, key: body.key },
+        { ...keyRecord, id: body.id, key: body.key, last_used: stringMatching(isoPattern) },
         { ...keyRecord, key: rotated.apiKey, is_active: false, expires_at: stringMatching(isoPattern) },
       ]);
     },

@@ -30,6 +30,10 @@ describe.skipIf(noBrowser !== null)("the keys' page", () => {
       await press(page, `Copy ${name}`);
       expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(first);
 
+      await seeText(page, "never");
+      expect(await send(first)).toBe(202);
+      await page.getByText("never").waitFor({ state: "detached" });
+
       await press(page, "Rotate the key …");
       await seeText(page, `svc_sk_••••${first.slice(-4)} and the new key both work`);
       await page.getByRole("radio", { name: "After 1 day" }).and(page.locator(":focus")).waitFor();

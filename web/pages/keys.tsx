@@ -18,8 +18,8 @@ export function KeysPage() {
   const keys = useLoaded("keys", (signal) => call<ApiKey[]>("/v1/tenants/api-keys", { signal }));
   const [isRotating, setRotating] = useState(false);
   useRefresh(["account.changed"], 300, keys.reload);
-  // The last use is stored once a minute, so reading more often shows nothing new.
-  useRefresh(["event.accepted"], 15_000, keys.reload);
+  // What is accepted used a key.
+  useRefresh(["event.accepted"], 3_000, keys.reload);
 
   const isOver = ({ is_active, expires_at }: ApiKey) =>
     !is_active || (expires_at !== null && Date.parse(expires_at) <= now.value);

@@ -1,4 +1,4 @@
-import { createApiKeys, makeApiKey } from "../../../../src/accounts/api-keys.ts";
+import { createApiKeys, createKeyUse, makeApiKey } from "../../../../src/accounts/api-keys.ts";
 import { createPasswords } from "../../../../src/accounts/password.ts";
 import { makeSigningKey, makeSigningSecret } from "../../../../src/accounts/signing-keys.ts";
 import type { Tenant } from "../../../../src/domain/tenant.ts";
@@ -56,7 +56,12 @@ export async function findAccount(store: Store, tenant: number): Promise<Tenant>
 
 /** The API keys of the first accounts, in clear. */
 export async function readApiKeys(store: Store, vault: Vault, count: number): Promise<string[]> {
-  const apiKeys = createApiKeys({ store, clock: systemClock, vault });
+  const apiKeys = createApiKeys({
+    store,
+    clock: systemClock,
+    vault,
+    keyUse: createKeyUse({ store, clock: systemClock }),
+  });
   return Promise.all(
     Array.from({ length: count }, async (_, tenant) => {
       const [record] = await apiKeys.list(await findAccount(store, tenant));
