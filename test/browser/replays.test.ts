@@ -35,6 +35,8 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       answerWith(404);
       await account.ingestAll(Array.from({ length: 12 }, (_, n) => ({ n })));
       await received(12);
+      await press(page, "Replay 12 failed events");
+      await page.locator(".state.failed").getByText("All failed", { exact: true }).waitFor();
       answerWith(204);
       await seeText(page, "Replay 12 failed events");
       await press(page, "Replay 12 failed events");

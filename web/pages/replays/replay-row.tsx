@@ -26,6 +26,13 @@ const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word:
 
 const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
 
+/** One that has been gone through, and of which not all arrived, is no success. */
+function failedLook({ status, delivered, failed }: Replay): { tone: string; icon: IconName; word: string } | null {
+  if (status !== "completed" || failed === 0) return null;
+  if (delivered === 0) return { tone: "failed", icon: "cross", word: "All failed" };
+  return { tone: "failed", icon: "warn", word: "Some failed" };
+}
+
 export function ReplayRow({
   replay,
   isMarked,
@@ -42,7 +49,7 @@ export function ReplayRow({
   useEffect(() => {
     if (isMarked) row.current?.scrollIntoView({ block: "center" });
   }, [isMarked]);
-  const look = statusLooks[status] ?? { tone: "", icon: "wait" as IconName, word: status };
+  const look = failedLook(replay) ?? statusLooks[status] ?? { tone: "", icon: "wait" as IconName, word: status };
   const open = queued - delivered - failed - superseded;
   return (
     <li ref={row} class={`replay ${isMarked ? "is-marked" : ""}`}>
