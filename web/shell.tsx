@@ -5,6 +5,7 @@ import { serverNow } from "./api/server-time.ts";
 import { expiresAt, isLast } from "./api/session.ts";
 import { count } from "./format/number.ts";
 import { exactTime } from "./format/time.ts";
+import { isUtc, toggleUtc, zoneName } from "./format/zone.ts";
 import { Brand } from "./parts/brand.tsx";
 import { Button } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
@@ -30,7 +31,10 @@ const places: readonly { path: string; name: string; icon: IconName; keys: strin
 /** The frame around every view while signed in. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const { route } = useLocation();
-  useShortcuts(places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })));
+  useShortcuts([
+    ...places.map(({ path, name, keys }) => ({ keys, does: `Go to ${name}`, run: () => route(path) })),
+    { keys: "u", does: "Show times in UTC, or in your time zone", run: toggleUtc },
+  ]);
   return (
     <div class="shell">
       <a class="skip button" href="#content">
@@ -121,11 +125,14 @@ function More({ onClose }: { onClose(): void }) {
         </li>
       </ul>
       <div class="buttons">
+        <Button onClick={toggleUtc}>{zoneSwitch()}</Button>
         <Button onClick={signOut}>Sign out</Button>
       </div>
     </Dialog>
   );
 }
+
+const zoneSwitch = () => (isUtc.value ? "Show local times" : "Show times in UTC");
 
 const reference = { href: "/docs", target: "_blank", rel: "noreferrer" };
 
@@ -147,6 +154,10 @@ function Foot() {
           <Icon name="docs" />
           API reference
         </a>
+        <button type="button" onClick={toggleUtc}>
+          <Icon name="wait" />
+          {zoneSwitch()}
+        </button>
         <button type="button" onClick={() => void signOut()}>
           <Icon name="exit" />
           Sign out
@@ -157,6 +168,8 @@ function Foot() {
 }
 
 const signOut = () => leaveEverywhere("left");
+
+const toTheMinute = (ms: number) => `${exactTime(ms).slice(0, 16)} ${zoneName(ms)}`;
 
 /** Quiet lines above every view, about what concerns all of them. */
 function Bars() {
@@ -186,7 +199,7 @@ function Bars() {
       )}
       {isLast.value && (
         <p class="bar" role="status">
-          You signed in a day ago. This session ends at {exactTime(expiresAt.value).slice(11, 16)}.
+          You signed in a day ago. This session ends at {toTheMinute(expiresAt.value).slice(11)}.
           <button type="button" class="button" onClick={() => void signOut()}>
             Sign in again
           </button>
@@ -206,7 +219,7 @@ function Bars() {
         <p class="bar bad" role="status">
           <span>
             This month's {count(who.enforced_events_per_month)} events are used up: new events are refused (429) until{" "}
-            <span class="nowrap">{exactTime(Date.parse(quotaResetsAt(serverNow()))).slice(0, 16)}</span>.
+            <span class="nowrap">{toTheMinute(Date.parse(quotaResetsAt(serverNow())))}</span>.
           </span>
           <a href="/plan">See the plan</a>
         </p>

@@ -21,6 +21,8 @@ export interface Browser {
 export interface Look {
   size: keyof typeof sizes;
   scheme?: Scheme;
+  /** The time zone of the machine; UTC unless said otherwise. */
+  zone?: string;
   /** Faults that the test provokes, such as `/^404: .*evt_/`; any other one fails it. */
   provoked?: readonly RegExp[];
   /** What the page may do without asking the user. */
@@ -81,12 +83,13 @@ export function openBrowser(home: string): Browser {
   });
 
   return {
-    async page({ size, scheme = "light", provoked = [], permissions = [] }) {
+    async page({ size, scheme = "light", zone = "UTC", provoked = [], permissions = [] }) {
       launched ??= launch();
       const engine = await launched;
       const context = await engine.newContext({
         ...sizes[size],
         colorScheme: scheme,
+        timezoneId: zone,
         permissions: [...permissions],
       });
       context.setDefaultTimeout(patienceMs);

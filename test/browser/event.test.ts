@@ -11,6 +11,8 @@ const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "10ms,1h" });
 const browser = openBrowser(server.url);
 const receiver = startObedientReceiver();
 const hook = `${receiver.url}/orders?source=postrider`;
+/** What a query holds may be a secret. */
+const shownHook = `${receiver.url}/orders?…`;
 
 describe.skipIf(noBrowser !== null)("an event", () => {
   test.each(["desktop", "phone"] as const)(
@@ -22,7 +24,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       const page = await openEvent(account, id, { size });
       await see(
         page.getByRole("heading", { name: id }),
-        page.getByRole("heading", { name: hook }),
+        page.getByRole("heading", { name: shownHook }),
         page.getByText("The receiver failed with 503. It is retried automatically."),
         page.getByText(/^Next attempt in \d+ (min|h)/),
         page.getByText(/Accepted \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}/),
@@ -100,7 +102,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await browser.inspect(page, "event-nowhere");
     await account.setWebhooks({ webhook_url: hook });
     await page.keyboard.press("r");
-    await see(page.getByRole("heading", { name: hook }), page.getByText("Delivered", { exact: true }));
+    await see(page.getByRole("heading", { name: shownHook }), page.getByText("Delivered", { exact: true }));
   });
 
   test("whose webhook is gone says so, and keeps the tries to it when a replay replaces it", async () => {
@@ -118,7 +120,7 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     await see(
       page.getByRole("region", { name: other }),
       page.getByText("A replay replaced this delivery with deliveries to the registered webhooks."),
-      page.getByRole("region", { name: hook }).getByText("404"),
+      page.getByRole("region", { name: shownHook }).getByText("404"),
     );
   });
 
@@ -151,6 +153,44 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     expect(await clipboardOf(page)).toBe(id);
   });
 
+  test("shows what would turn text round or hide in it, and says where an answer was cut", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: hook });
+    receiver.answerAlways(404, `\u202e\u0007${"x".repeat(5000)}`);
+    const payload = '{"to":"\u202egpj.exe","bell":"\u200b"}';
+    const id = await account.ingest(payload);
+    const page = await openEvent(account, id, {
+      zone: "Asia/Kathmandu",
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    const shown = page.getByRole("region", { name: "Payload, as submitted" }).locator("pre");
+    expect(await shown.textContent()).toContain('"to": "⟨U+202E⟩gpj.exe"');
+    await page.getByRole("button", { name: "As sent", exact: true }).click();
+    await see(shown.filter({ hasText: '{"to":"⟨U+202E⟩gpj.exe","bell":"⟨U+200B⟩"}' }));
+    await page.getByRole("button", { name: "Copy the payload as sent" }).click();
+    await see(page.getByRole("button", { name: "Copied the payload as sent" }));
+    expect(await clipboardOf(page)).toBe(payload);
+    await page.locator(".attempt").click();
+    await see(
+      page.locator(".answer-body").filter({ hasText: /^⟨U\+202E⟩␇x/ }),
+      page.getByText("Cut here: only the first 4 KiB of a response are kept."),
+    );
+    receiver.answerAlways(null);
+
+    // And times: in the zone that is named, or in UTC, also after a reload.
+    const accepted = page.getByText(/^Accepted /);
+    await see(accepted.filter({ hasText: /UTC\+5:45/ }));
+    await page.getByRole("button", { name: "Show times in UTC" }).click();
+    await see(accepted.filter({ hasText: /\.\d{3} UTC(?!\+)/ }));
+    expect(await page.locator(".attempt time").getAttribute("title")).toMatch(/ UTC$/);
+    await page.reload();
+    await see(accepted.filter({ hasText: /\.\d{3} UTC(?!\+)/ }));
+    await page.keyboard.press("u");
+    await see(accepted.filter({ hasText: /UTC\+5:45/ }));
+    await page.goto(server.url);
+    await see(page.getByText("last hour, UTC+5:45").first());
+  });
+
   test("with a quarter of a megabyte is there at once, and all of it on request", async () => {
     const account = await openAccount(server.url);
     const items = Array.from({ length: 5000 }, (_, n) => ({ sku: `sku-${n}`, price: n, new: n % 2 === 0 }));
@@ -181,7 +221,11 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     const page = await openEvent(account, id, { permissions: ["clipboard-read", "clipboard-write"] });
     await page.getByRole("button", { name: "Copy as curl" }).click();
     await see(page.getByRole("button", { name: "Copied as curl" }));
-    const command = await clipboardOf(page);
+    const copied = await clipboardOf(page);
+    expect(await page.content()).not.toContain("source=postrider");
+    expect(copied).not.toContain("source=postrider");
+    await see(page.getByText(/^Replace QUERY in the command/));
+    const command = copied.replace("QUERY", "source=postrider");
     expect(await Bun.spawn(["sh", "-c", command], { stdout: "ignore", stderr: "ignore" }).exited).toBe(0);
     const again = await receiver.waitFor(
       (request) => request.headers.get("service-event-id") === id && request.nth > first.nth,

@@ -4,7 +4,7 @@ import { type Receiver, startReceiver } from "../support/receiver.ts";
 /** A webhook that answers as each payload says: `{"answer": 503}`, and 200 when it says nothing. */
 export interface ObedientReceiver extends Receiver {
   /** From now on, whatever payloads say; null: as they say. */
-  answerAlways(answer: PromisedAnswer | null): void;
+  answerAlways(answer: PromisedAnswer | null, text?: string): void;
   /** What is answered `later` is answered when this is called, and at once from then on. */
   answerNow(): void;
 }
@@ -15,6 +15,7 @@ type PromisedAnswer = number | "later";
 /** For the top of a test file; ends after its last test. */
 export function startObedientReceiver(): ObedientReceiver {
   let always: PromisedAnswer | null = null;
+  let alwaysText: string | undefined;
   let answerNow = () => {};
   const later = new Promise<void>((resolve) => {
     answerNow = resolve;
@@ -26,15 +27,17 @@ export function startObedientReceiver(): ObedientReceiver {
       const promised = always ?? payload.answer ?? 200;
       if (promised === "later") await later;
       const status = promised === "later" ? 200 : promised;
-      return new Response(status < 300 ? "thank you" : `upstream down\n  by request ${request.nth}`, { status });
+      const text = status < 300 ? "thank you" : `upstream down\n  by request ${request.nth}`;
+      return new Response(alwaysText ?? text, { status });
     },
   });
   afterAll(() => receiver.stop());
 
   return {
     ...receiver,
-    answerAlways(answer) {
+    answerAlways(answer, text) {
       always = answer;
+      alwaysText = text;
     },
     answerNow,
   };

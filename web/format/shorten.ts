@@ -11,11 +11,15 @@ export function shortenId(id: string): string {
   return `${id.slice(0, head)}${ellipsis}${id.slice(-shownTail)}`;
 }
 
+/** URLs, also in a sentence, without the values of their query: those may be secrets, and people share their screens. */
+export const withoutQuery = (text: string): string => text.replace(/(https?:\/\/[^\s?#]*)\?[^\s#]+/gi, "$1?…");
+
 /**
- * A URL in at most `max` characters, shortened in the middle of its path: the host says whose it is, the end which. A host
+ * A URL without its query in at most `max` characters, shortened in the middle of its path: the host says whose it is, the end which. A host
  * that leaves no room is shortened as well.
  */
-export function shortenUrl(url: string, max: number): string {
+export function shortenUrl(whole: string, max: number): string {
+  const url = withoutQuery(whole);
   const characters = [...url];
   if (characters.length <= max) return url;
   const host = /^[a-z]+:\/\/[^/?#]*[/?#]?/i.exec(url)?.[0] ?? "";

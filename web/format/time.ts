@@ -1,3 +1,5 @@
+import { inZone, zoneName } from "./zone.ts";
+
 /** Times and durations as people say them. */
 
 const secondMs = 1000;
@@ -18,7 +20,7 @@ const longestDistanceMs = 30 * dayMs;
 /** "12 s ago", "in 4 min", "3 d ago"; "now" within a second, and beyond 30 days the date. */
 export function relativeTime(atMs: number, nowMs: number): string {
   const distance = Math.abs(nowMs - atMs);
-  if (distance > longestDistanceMs) return localDate(new Date(atMs));
+  if (distance > longestDistanceMs) return exactTime(atMs).slice(0, 10);
   const found = units.find(({ ms }) => distance >= ms);
   if (!found) return "now";
   const amount = `${Math.floor(distance / found.ms)} ${found.unit}`;
@@ -26,27 +28,10 @@ export function relativeTime(atMs: number, nowMs: number): string {
 }
 
 /** The time on the clock of whoever reads it: "2026-11-21 14:02:11.482". */
-export function exactTime(ms: number): string {
-  const date = new Date(ms);
-  return `${localDate(date)} ${localTime(date)}`;
-}
+export const exactTime = (ms: number): string => inZone(ms).toISOString().slice(0, -1).replace("T", " ");
 
-/** The same with the zone that it is in, for a title: "2026-11-21T14:02:11.482+01:00". */
-export function exactTimeWithZone(ms: number): string {
-  const date = new Date(ms);
-  const ahead = -date.getTimezoneOffset();
-  const sign = ahead < 0 ? "-" : "+";
-  const minutes = Math.abs(ahead);
-  return `${localDate(date)}T${localTime(date)}${sign}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
-}
-
-const digits = (n: number, length = 2) => String(n).padStart(length, "0");
-
-const localDate = (date: Date) =>
-  `${digits(date.getFullYear(), 4)}-${digits(date.getMonth() + 1)}-${digits(date.getDate())}`;
-
-const localTime = (date: Date) =>
-  `${digits(date.getHours())}:${digits(date.getMinutes())}:${digits(date.getSeconds())}.${digits(date.getMilliseconds(), 3)}`;
+/** The same with the zone that it is in: "2026-11-21 14:02:11.482 UTC+1". */
+export const exactTimeWithZone = (ms: number): string => `${exactTime(ms)} ${zoneName(ms)}`;
 
 /** How long something took or takes: "< 1 ms", "0.5 ms", "41 ms", "1.2 s", "10 s", "4 min 5 s", "2 h", "3 d 4 h". */
 export function duration(ms: number): string {

@@ -4,7 +4,7 @@ import { call } from "../api/client.ts";
 import type { Delivery } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { bytes, count } from "../format/number.ts";
-import { exactTime } from "../format/time.ts";
+import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -107,7 +107,7 @@ function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earl
     <>
       {acceptedAt !== undefined && (
         <p class="soft event-accepted">
-          <span class="nowrap">Accepted {exactTime(Date.parse(acceptedAt))}</span> · <Time at={acceptedAt} />
+          <span class="nowrap">Accepted {exactTimeWithZone(Date.parse(acceptedAt))}</span> · <Time at={acceptedAt} />
           {text !== undefined && (
             <>
               {" "}

@@ -4,6 +4,7 @@ import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
 import { serverNow } from "../api/server-time.ts";
 import type { EventPage, Stats } from "../api/types.ts";
+import { isUtc } from "../format/zone.ts";
 import { LinkButton } from "../parts/button.tsx";
 import { Chart } from "../parts/chart.tsx";
 import { PageHead } from "../parts/page.tsx";
@@ -56,7 +57,7 @@ export function OverviewPage() {
             <>
               <Verdict stats={data} since={range.words} />
               <Summary stats={data} />
-              <Charts stats={data} range={range} />
+              <Charts key={String(isUtc.value)} stats={data} range={range} />
             </>
           )}
         </Shown>

@@ -1,6 +1,7 @@
 import "./welcome/welcome.css";
 import { call } from "../api/client.ts";
 import type { ApiKey, EventPage, Inbox, Webhook } from "../api/types.ts";
+import { withoutQuery } from "../format/shorten.ts";
 import { Refusal, useAttempt } from "../parts/attempt.tsx";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Code } from "../parts/code.tsx";
@@ -122,7 +123,7 @@ function Target({
       {webhooks.map(({ url }, i) => (
         <>
           {i > 0 && ", "}
-          <code class="breaks">{url}</code>
+          <code class="breaks">{withoutQuery(url)}</code>
         </>
       ))}
       .

@@ -1,5 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
+import { isUtc } from "../format/zone.ts";
 import { type ChartData, lonely, type Shape, stack, type Tone } from "./chart-data.ts";
 import { tick } from "./chart-text.ts";
 
@@ -32,6 +33,7 @@ export function draw(element: HTMLElement, first: ChartData, onPoint: (index: nu
       width: element.clientWidth,
       height,
       ms: 1,
+      tzDate: (ms) => (isUtc.peek() ? uPlot.tzDate(new Date(ms), "Etc/UTC") : new Date(ms)),
       padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
@@ -44,7 +46,7 @@ export function draw(element: HTMLElement, first: ChartData, onPoint: (index: nu
           ...look.axis,
           space: labelWidth,
           size: 28,
-          // Local time: the splits are on its hours and days.
+          // The splits are on hours and days of the zone.
           values: (_, splits) => splits.map(tick),
         },
         { ...look.axis, size: axisWidth, space: 36, incrs: steps, values: (_, splits) => splits.map(first.tick) },

@@ -1,18 +1,20 @@
+import { inZone } from "../format/zone.ts";
+
 /** What a chart says in words: on its axes, and to those who do not see it. */
 
 const two = (n: number) => String(n).padStart(2, "0");
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** "14:02", in local time. */
+/** "14:02" */
 export function clockTime(ms: number): string {
-  const at = new Date(ms);
-  return `${two(at.getHours())}:${two(at.getMinutes())}`;
+  const at = inZone(ms);
+  return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}`;
 }
 
-/** "12 Nov", in local time. */
+/** "12 Nov" */
 export function dayOf(ms: number): string {
-  const at = new Date(ms);
-  return `${at.getDate()} ${months[at.getMonth()]}`;
+  const at = inZone(ms);
+  return `${at.getUTCDate()} ${months[at.getUTCMonth()]}`;
 }
 
 /** On an axis: the time, and the day where one begins. */

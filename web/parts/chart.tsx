@@ -1,5 +1,6 @@
 import "./chart.css";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { zoneName } from "../format/zone.ts";
 import type { ChartData, ChartSeries } from "./chart-data.ts";
 import { draw, type Plot } from "./chart-plot.ts";
 import { moment } from "./chart-text.ts";
@@ -30,7 +31,9 @@ export function Chart({ data }: { data: ChartData }) {
         ))}
       </ul>
       <Canvas data={data} onPoint={setPointed} />
-      <p class="chart-span">{time === undefined ? span : moment(time, isOfDays(at))}</p>
+      <p class="chart-span">
+        {time === undefined ? `${span}, ${zoneName(at.at(-1) ?? 0)}` : moment(time, isOfDays(at))}
+      </p>
       <Figures data={data} />
     </div>
   );

@@ -1,4 +1,5 @@
 import "./code.css";
+import { showControls } from "../format/controls.ts";
 import { Copy } from "./copy.tsx";
 
 /**
@@ -23,7 +24,7 @@ export function Code({
     <div class={isWrapped ? "code wrapped" : "code"}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <section tabIndex={0} aria-label={label ?? what}>
-        <pre>{text}</pre>
+        <pre>{showControls(text)}</pre>
       </section>
       <Copy text={copied} what={what} label="Copy" />
     </div>

@@ -1,18 +1,19 @@
 import { useMemo } from "preact/hooks";
+import { showControls } from "../format/controls.ts";
 import { formatJson, tokenizeJson } from "../payload/json-tokens.ts";
 
 /** Beyond this, colours cost more than they help. */
 const longestColoured = 64_000;
 
-/** JSON in colours, as text only: the very characters, or laid out. */
+/** JSON in colours, as text only: as it is, or laid out. */
 export function Json({ text, isFormatted = false }: { text: string; isFormatted?: boolean }) {
   const tokens = useMemo(() => {
     if (text.length > longestColoured && !isFormatted) return null;
     const read = tokenizeJson(text);
     return isFormatted ? formatJson(read) : read;
   }, [text, isFormatted]);
-  if (tokens === null) return <>{text}</>;
-  if (text.length > longestColoured) return <>{tokens.map((token) => token.text).join("")}</>;
+  if (tokens === null) return <>{showControls(text)}</>;
+  if (text.length > longestColoured) return <>{showControls(tokens.map((token) => token.text).join(""))}</>;
   return (
     <>
       {tokens.map(({ kind, text: part }, i) =>
@@ -20,7 +21,7 @@ export function Json({ text, isFormatted = false }: { text: string; isFormatted?
           part
         ) : (
           <span key={i} class={`json-${kind}`}>
-            {part}
+            {showControls(part)}
           </span>
         ),
       )}

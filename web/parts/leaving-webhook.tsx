@@ -1,6 +1,7 @@
 import { call } from "../api/client.ts";
 import type { EventPage, Webhook } from "../api/types.ts";
 import { count } from "../format/number.ts";
+import { withoutQuery } from "../format/shorten.ts";
 import { useLoaded } from "../stream/load.ts";
 
 /**
@@ -14,7 +15,7 @@ export function LeavingWebhook({ webhook, when }: { webhook: Webhook; when: stri
   const n = waiting.data?.total;
   return (
     <p class={n === 0 ? "notice" : "notice warn"}>
-      {when} removes <code>{webhook.url}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
+      {when} removes <code>{withoutQuery(webhook.url)}</code>. {whatHappens(n, waiting.data?.totalIsExact ?? true)}
       {n !== 0 && " A replay sends those events to the webhooks registered at that time."}
     </p>
   );

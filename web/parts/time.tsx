@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { serverNow } from "../api/server-time.ts";
-import { exactTime, relativeTime } from "../format/time.ts";
+import { exactTimeWithZone, relativeTime } from "../format/time.ts";
 
 /** One clock for all times of the page, so that they change together and not each by a timer of its own. */
 export const now = signal(serverNow());
@@ -12,7 +12,7 @@ setInterval(() => {
 export function Time({ at }: { at: string }) {
   const ms = Date.parse(at);
   return (
-    <time dateTime={at} title={exactTime(ms)} class="nowrap">
+    <time dateTime={at} title={exactTimeWithZone(ms)} class="nowrap">
       {relativeTime(ms, now.value)}
     </time>
   );

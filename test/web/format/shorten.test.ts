@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { shortenId, shortenUrl } from "../../../web/format/shorten.ts";
+import { shortenId, shortenUrl, withoutQuery } from "../../../web/format/shorten.ts";
 
 describe("shortenId", () => {
   test.each([
@@ -21,13 +21,21 @@ describe("shortenUrl", () => {
   test.each([
     ["https://shop.example/hook", 40, "https://shop.example/hook"],
     ["https://shop.example/hooks/orders/created/v2", 36, "https://shop.example/…ers/created/v2"],
-    ["https://shop.example?key=0123456789&event=order", 34, "https://shop.example?…&event=order"],
+    ["https://shop.example?key=0123456789&event=order", 34, "https://shop.example?…"],
     ["https://shop.example/hooks/orders/created/v2", 22, "https://shop.example/…"],
     ["http://localhost:3000/a/very/long/path/to/hook", 32, "http://localhost:3000/…h/to/hook"],
     ["https://shop.example/路/订单/非常长的路径/钩子", 28, "https://shop.example/…的路径/钩子"],
   ])("%p in %p is %p", (url, max, short) => {
     expect(shortenUrl(url, max)).toBe(short);
     expect([...short].length).toBeLessThanOrEqual(max);
+  });
+
+  test("says nothing of what a query holds, nor does a sentence", () => {
+    expect(shortenUrl("https://shop.example/hook?token=s3cret&x=1", 60)).toBe("https://shop.example/hook?…");
+    expect(withoutQuery("HTTP 503 from https://shop.example/hook?token=s3cret")).toBe(
+      "HTTP 503 from https://shop.example/hook?…",
+    );
+    expect(withoutQuery("Who is it? https://shop.example/hook")).toBe("Who is it? https://shop.example/hook");
   });
 
   test("a host that leaves no room is shortened, too", () => {

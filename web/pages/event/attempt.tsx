@@ -1,6 +1,8 @@
 import type { Attempt } from "../../api/types.ts";
+import { showControls } from "../../format/controls.ts";
 import { explainFailure } from "../../format/failure.ts";
-import { duration, exactTime } from "../../format/time.ts";
+import { duration, exactTime, exactTimeWithZone } from "../../format/time.ts";
+import { AnswerBody } from "../../parts/answer-body.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { now } from "../../parts/time.tsx";
 
@@ -13,7 +15,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
   const row = (
     <>
       <span class="attempt-number soft">{attempt.number}</span>
-      <time class="mono nowrap" dateTime={attempt.startedAt} title={exactTime(Date.parse(attempt.startedAt))}>
+      <time class="mono nowrap" dateTime={attempt.startedAt} title={exactTimeWithZone(Date.parse(attempt.startedAt))}>
         {clockTime(Date.parse(attempt.startedAt), now.value)}
       </time>
       <span class={`attempt-status ${isGood(attempt) ? "good" : "bad"}`}>{statusOf(attempt)}</span>
@@ -23,7 +25,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
         </i>
         {duration(attempt.durationMs)}
       </span>
-      <span class="attempt-answer mono soft">{firstLine.slice(0, longestFirstLine)}</span>
+      <span class="attempt-answer mono soft">{showControls(firstLine.slice(0, longestFirstLine))}</span>
     </>
   );
   if (body === "") return <div class="attempt">{row}</div>;
@@ -33,7 +35,7 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
         {row}
         <Icon name="next" />
       </summary>
-      <pre class="attempt-body">{body}</pre>
+      <AnswerBody text={body} />
     </details>
   );
 }

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
+import { showControls } from "../../format/controls.ts";
 import { bytes } from "../../format/number.ts";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -35,7 +36,7 @@ export function Payload({ text }: { text: string }) {
       <section tabIndex={0} class="payload-text" aria-label="Payload, as submitted">
         <pre class={isFormatted ? "" : "as-sent"}>
           <Json text={isLong ? shown.slice(0, longestAtOnce) : shown} />
-          {isLong && isWhole && shown.slice(longestAtOnce)}
+          {isLong && isWhole && showControls(shown.slice(longestAtOnce))}
         </pre>
       </section>
       {isLong && !isWhole && (

@@ -1,7 +1,9 @@
+import { useId } from "preact/hooks";
 import type { Attempt, EventRecord } from "../../api/types.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { withoutUrl } from "../../format/outcome.ts";
-import { exactTime, relativeTime } from "../../format/time.ts";
+import { withoutQuery } from "../../format/shorten.ts";
+import { exactTimeWithZone, relativeTime } from "../../format/time.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
@@ -26,8 +28,8 @@ export function RecordCard({
   /** Then each card offers the command that the page's head offers for the first alone. */
   isOneOfSome: boolean;
 }) {
-  const { eventId, targetWebhook, state, replayGroupId } = record;
-  const id = `record-${eventId}-${targetWebhook}`;
+  const { targetWebhook, state, replayGroupId } = record;
+  const id = useId();
   const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
   const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
@@ -50,7 +52,7 @@ export function RecordCard({
     <section class="panel record" aria-labelledby={id}>
       <header>
         <h2 id={id} class={targetWebhook === "" ? "soft" : "mono"}>
-          {targetWebhook === "" ? "No webhook" : targetWebhook}
+          {targetWebhook === "" ? "No webhook" : withoutQuery(targetWebhook)}
         </h2>
         {isOneOfSome && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
         <span class="is-new" key={state}>
@@ -76,12 +78,12 @@ function isLabelOf(attempt: Attempt | undefined, label: string | null): boolean 
 
 /** What a replay has replaced by records of other webhooks; its attempts stay. */
 export function ReplacedCard({ url, attempts }: { url: string; attempts: readonly Attempt[] }) {
-  const id = `replaced-${url}`;
+  const id = useId();
   return (
     <section class="panel record" aria-labelledby={id}>
       <header>
         <h2 id={id} class="mono">
-          {url}
+          {withoutQuery(url)}
         </h2>
         <span class="badge">No longer registered</span>
       </header>
@@ -100,7 +102,7 @@ function Why({ record, registered }: { record: EventRecord; registered: readonly
   return (
     <div class="record-why notice bad">
       <p>
-        <strong title={errorReason}>{withoutUrl(errorReason, targetWebhook)}</strong>
+        <strong title={withoutQuery(errorReason)}>{withoutUrl(errorReason, targetWebhook)}</strong>
       </p>
       <p>{meaning}</p>
       <p>{goesElsewhere ? "A replay sends the event to the webhooks that are registered now." : remedy}</p>
@@ -144,7 +146,7 @@ function Next({ at }: { at: string | null }) {
   return (
     <p class="record-next">
       Next attempt{" "}
-      <time dateTime={at ?? ""} title={exactTime(ms)}>
+      <time dateTime={at ?? ""} title={exactTimeWithZone(ms)}>
         {relativeTime(ms, now.value)}
       </time>{" "}
       <span class="soft mono">{clockTime(ms, now.value)}</span>

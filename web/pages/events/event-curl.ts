@@ -16,20 +16,26 @@ const exampleTarget = "http://localhost:3000/hook";
 /** The delivery as a command: what the webhook would get now, freshly signed. Why it names another address is said. */
 export async function curlOfEvent({ eventId, targetWebhook }: Target): Promise<string> {
   const { headers, body } = await call<Delivery>(`/v1/events/${eventId}/delivery`);
-  const hint = hintOf(targetWebhook);
+  const { url, hint } = addressOf(targetWebhook);
   if (hint !== null) say(hint);
-  return asCurl({ url: hint === null ? targetWebhook : exampleTarget, headers, body });
+  return asCurl({ url, headers, body });
 }
 
 export async function copyCurl(target: Target): Promise<void> {
   await copyText(await curlOfEvent(target));
-  if (hintOf(target.targetWebhook) === null) say("Copied as a curl command.");
+  if (addressOf(target.targetWebhook).hint === null) say("Copied as a curl command.");
 }
 
-function hintOf(targetWebhook: string): string | null {
+function addressOf(url: string): { url: string; hint: string | null } {
   const put = `so the command uses ${exampleTarget}. Replace it with your address.`;
-  if (targetWebhook === "") return `The event has no webhook, ${put}`;
+  if (url === "") return { url: exampleTarget, hint: `The event has no webhook, ${put}` };
   // Rules, section 9: to a request from outside it is not there.
-  const isInbox = server.value !== null && targetWebhook.startsWith(`${server.value.baseUrl}/inbox/`);
-  return isInbox ? `The inbox accepts nothing from outside, ${put}` : null;
+  const isInbox = server.value !== null && url.startsWith(`${server.value.baseUrl}/inbox/`);
+  if (isInbox) return { url: exampleTarget, hint: `The inbox accepts nothing from outside, ${put}` };
+  const [address = "", query] = url.split("?", 2);
+  if (query === undefined) return { url, hint: null };
+  return {
+    url: `${address}?QUERY`,
+    hint: "Replace QUERY in the command: the URL's query may hold a secret, so it is left out.",
+  };
 }

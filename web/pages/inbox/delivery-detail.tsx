@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { InboxDelivery } from "../../api/types.ts";
 import { outcomeOf } from "../../format/outcome.ts";
-import { exactTime } from "../../format/time.ts";
+import { exactTimeWithZone } from "../../format/time.ts";
 import { Answered } from "../../parts/answered.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -34,7 +34,7 @@ export function DeliveryDetail({
           <Id value={eventId} what="the event id" />
         </h2>
         <span class="soft small">
-          <Time at={receivedAt} /> · {exactTime(Date.parse(receivedAt))}
+          <Time at={receivedAt} /> · {exactTimeWithZone(Date.parse(receivedAt))}
         </span>
         {isTest ? (
           <span class="badge" title="Sent by “Send a test event”. It is stored nowhere else.">

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { exactTime } from "../../format/time.ts";
+import { zoneName } from "../../format/zone.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
@@ -67,5 +68,8 @@ export function RotateDialog({
   );
 }
 
-/** By the reader's own clock and calendar. */
-const endOf = (seconds: number): string => exactTime(Date.now() + seconds * 1000).slice(0, 16);
+/** By the clock and calendar that the reader goes by. */
+function endOf(seconds: number): string {
+  const ms = Date.now() + seconds * 1000;
+  return `${exactTime(ms).slice(0, 16)} ${zoneName(ms)}`;
+}

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { EventPage, EventRecord } from "../../api/types.ts";
-import { shortenId } from "../../format/shorten.ts";
+import { shortenId, withoutQuery } from "../../format/shorten.ts";
 import { Button } from "../../parts/button.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Panel } from "../../parts/panel.tsx";
@@ -71,8 +71,8 @@ function Rows({ events }: { events: readonly EventRecord[] }) {
           <a class="mono spread" href={`/events/${record.eventId}`} title={record.eventId}>
             {shortenId(record.eventId)}
           </a>
-          <span class="why" title={record.errorReason ?? ""}>
-            {record.errorReason}
+          <span class="why" title={withoutQuery(record.errorReason ?? "")}>
+            {withoutQuery(record.errorReason ?? "")}
           </span>
           <span class="soft">
             <Time at={record.lastAttemptAt ?? record.ingestionTimestamp} />

@@ -1,4 +1,5 @@
 import type { WebhookHealth } from "../../api/types.ts";
+import { withoutQuery } from "../../format/shorten.ts";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
 import { Field } from "../../parts/field.tsx";
@@ -38,14 +39,14 @@ function Registered({
   onRemove,
 }: CardProps & { saved: NonNullable<DraftRow["saved"]> }) {
   const test = useTestEvent(saved);
-  const called = saved.name || saved.url;
+  const called = saved.name || withoutQuery(saved.url);
   return (
     <article class="webhook" aria-label={called}>
       <div class="head">
         <div class="what">
           {saved.name !== "" && <h3>{saved.name}</h3>}
           <p class="url">
-            <code>{saved.url}</code>
+            <code>{withoutQuery(saved.url)}</code>
             <Copy text={saved.url} what="the URL" />
           </p>
         </div>
@@ -109,7 +110,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
         )}
         {row.saved !== null && row.url.trim() !== row.saved.url && (
           <p class="soft small">
-            A new URL makes a new webhook: <code>{row.saved.url}</code> is removed.
+            A new URL makes a new webhook: <code>{withoutQuery(row.saved.url)}</code> is removed.
           </p>
         )}
       </div>
@@ -122,7 +123,7 @@ function Removed({ row, onUndo }: CardProps) {
     <div class="webhook removed">
       <div class="head">
         <p class="what">
-          <del>{row.name !== "" ? `${row.name} · ${row.url}` : row.url}</del>
+          <del>{withoutQuery(row.name !== "" ? `${row.name} · ${row.url}` : row.url)}</del>
           <span class="soft small">Removed when you save.</span>
         </p>
         <Button onClick={onUndo} aria-label={`Undo, keep ${row.name || row.url}`}>

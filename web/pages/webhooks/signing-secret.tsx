@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { SigningSecret as Secret } from "../../api/types.ts";
-import { exactTime } from "../../format/time.ts";
+import { exactTimeWithZone } from "../../format/time.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Copy } from "../../parts/copy.tsx";
@@ -32,7 +32,7 @@ export function SigningSecret({
       </div>
       {earlier_secret_expires_at !== null && (
         <p class="small soft">
-          The previous secret also signs until {exactTime(Date.parse(earlier_secret_expires_at))}.
+          The previous secret also signs until {exactTimeWithZone(Date.parse(earlier_secret_expires_at))}.
         </p>
       )}
       {isAsking && <RotateDialog onClose={() => setAsking(false)} onRotated={onRotated} />}

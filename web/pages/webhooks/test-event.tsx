@@ -3,6 +3,7 @@ import { call } from "../../api/client.ts";
 import type { Attempt as Answer, Webhook } from "../../api/types.ts";
 import { outcomeOf, withoutUrl } from "../../format/outcome.ts";
 import { duration } from "../../format/time.ts";
+import { AnswerBody } from "../../parts/answer-body.tsx";
 import { Answered } from "../../parts/answered.tsx";
 import { type Attempt, Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -68,8 +69,7 @@ export function TestAnswer({ of: { attempt, answer, forget } }: { of: TestEvent 
         ) : (
           <figure>
             <figcaption class="soft small">Response body</figcaption>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-            <pre tabIndex={0}>{responseBody}</pre>
+            <AnswerBody text={responseBody} />
           </figure>
         ))}
     </div>

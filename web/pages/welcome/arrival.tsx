@@ -1,6 +1,6 @@
 import { call } from "../../api/client.ts";
 import type { EventPage, EventRecord, Inbox, InboxDelivery } from "../../api/types.ts";
-import { shortenUrl } from "../../format/shorten.ts";
+import { shortenUrl, withoutQuery } from "../../format/shorten.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Icon } from "../../parts/icon.tsx";
@@ -76,8 +76,8 @@ async function readLatest(signal: AbortSignal): Promise<Latest> {
 }
 
 function describe({ targetWebhook, state, errorReason }: EventRecord, inboxUrl: string): string {
-  if (state === "FAILED") return errorReason ?? "";
+  if (state === "FAILED") return withoutQuery(errorReason ?? "");
   const to = targetWebhook === inboxUrl ? "your inbox" : shortenUrl(targetWebhook, 60);
-  const soFar = state === "PENDING" && errorReason !== null ? `, after: ${errorReason}` : "";
+  const soFar = state === "PENDING" && errorReason !== null ? `, after: ${withoutQuery(errorReason)}` : "";
   return `${state === "DELIVERED" ? "to" : "for"} ${to}${soFar}`;
 }
