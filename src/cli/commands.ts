@@ -9,6 +9,7 @@ import { listenCommand } from "./listen/listen.ts";
 import { moveCommand } from "./move.ts";
 import { nodesCommand } from "./nodes.ts";
 import { rotateTokenCommand, tokenCommand } from "./operator.ts";
+import { replayCommands } from "./replay/replay.ts";
 import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
@@ -25,6 +26,7 @@ export const commands: readonly Command[] = [
   sendCommand,
   eventsListCommand,
   eventsShowCommand,
+  ...replayCommands,
   ...tenantCommands,
   nodesCommand,
   tokenCommand,

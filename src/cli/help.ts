@@ -34,7 +34,7 @@ function overview(commands: readonly Command[], style: Style): string {
     "  Each is an environment variable; the common ones are also flags of `postrider serve`.",
     ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
     "",
-    style.bold("Settings of listen, send and events"),
+    style.bold("Settings of listen, send, events and replay"),
     "  The server ignores them.",
     ...Object.values(clientSettings).flatMap((setting) => ["", ...settingLines(setting, style)]),
   ].join("\n");

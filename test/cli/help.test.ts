@@ -18,6 +18,9 @@ describe("help", () => {
       "demo",
       "listen",
       "send [EVENT]",
+      "events list",
+      "events show ID",
+      "replay failed",
       "tenant create",
       "tenant delete ID",
       "check-url URL",
@@ -47,6 +50,8 @@ describe("help", () => {
     ["--port 80 --help", "postrider serve [flags]"],
     ["help listen", "postrider listen [flags]"],
     ["send --help", "postrider send [EVENT] [flags]"],
+    ["events show evt_1 --help", "postrider events show ID [flags]"],
+    ["replay --help", "postrider replay event ID [flags]"],
   ])("%s", async (line, start) => {
     const { code, out } = await run(line);
     expect(code).toBe(0);
@@ -58,7 +63,7 @@ describe("help", () => {
   });
 
   test("of a command that signs in, says with what", async () => {
-    for (const command of ["listen", "send"]) {
+    for (const command of ["listen", "send", "events list", "replay failed"]) {
       const { out } = await run(`help ${command}`);
       for (const name of [
         "--server URL",

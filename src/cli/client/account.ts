@@ -3,7 +3,7 @@ import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { type Io, signalExitCode } from "../io.ts";
-import { type Call, createCall } from "./call.ts";
+import { type Call, type CallOnce, createCall, createCallOnce } from "./call.ts";
 import { TemporaryFailure } from "./failure.ts";
 import { abortOnSignal, Interrupted } from "./interrupted.ts";
 import { createOutage } from "./outage.ts";
@@ -20,6 +20,7 @@ export interface Account {
   readonly call: Call;
   /** As `call`, for as long as it takes. */
   readonly callPatiently: Call;
+  readonly callOnce: CallOnce;
   /** Where the server shows an event. */
   linkTo(eventId: string): string;
   /** Aborts when the person asks for the end. */
@@ -59,6 +60,7 @@ export async function withAccount(
         url,
         call: createCall({ server, session, patience }),
         callPatiently: createCall({ server, session, patience: endless }),
+        callOnce: createCallOnce({ server, session, patience }),
         linkTo: (eventId) => `${url}/events/${eventId}`,
         signal,
       });

@@ -1,4 +1,6 @@
+import { StartupError } from "../../domain/errors.ts";
 import { temporaryFailureIn } from "./answer.ts";
+import { TemporaryFailure } from "./failure.ts";
 import type { Patience } from "./patience.ts";
 import type { Reply, ServerClient } from "./server.ts";
 import { type Session, withSession } from "./session.ts";
@@ -9,7 +11,7 @@ export interface CallDeps {
   patience: Patience;
 }
 
-export type Method = "GET" | "POST" | "DELETE";
+type Method = "GET" | "POST" | "DELETE";
 
 /**
  * One request as the account that is signed in, repeated for as long as the patience lasts.
@@ -25,5 +27,29 @@ export function createCall({ server, session, patience }: CallDeps): Call {
       const failure = temporaryFailureIn(reply);
       if (failure) throw failure;
       return reply;
+    });
+}
+
+/**
+ * As `Call`, for what must not happen twice: a request that may have arrived is not repeated, and neither is one that came
+ * too soon after others.
+ * @param doubt what to say then, and what to try
+ * @throws StartupError with the doubt; TemporaryFailure
+ */
+export type CallOnce = (method: Method, path: string, body: unknown, doubt: string) => Promise<Reply>;
+
+export function createCallOnce({ server, session, patience }: CallDeps): CallOnce {
+  return (method, path, body, doubt) =>
+    patience(async () => {
+      const content = Buffer.from(JSON.stringify(body));
+      try {
+        const reply = await withSession(session, (token) => server.call(method, path, { token, body: content }));
+        const failure = reply.status === 429 ? null : temporaryFailureIn(reply);
+        if (failure) throw failure;
+        return reply;
+      } catch (error) {
+        if (!(error instanceof TemporaryFailure) || !error.details.mayHaveArrived) throw error;
+        throw new StartupError(`${server.url} ${error.reason}. ${doubt}`);
+      }
     });
 }

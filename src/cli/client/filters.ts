@@ -8,25 +8,36 @@ export interface Filter {
   readonly field: string;
   readonly value: string;
   readonly doc: string;
+  /** Whether replays are narrowed by it, too. */
+  readonly ofReplays: boolean;
   /** What the API takes for what was typed; without it, the very text. @throws UsageError */
   read?(text: string, flag: string, now: number): string;
 }
 
 export const filters: readonly Filter[] = [
-  { field: "webhook", value: "ID", doc: "Deliveries to this webhook: its id or URL, also of a removed one." },
+  {
+    field: "webhook",
+    value: "ID",
+    doc: "Deliveries to this webhook: its id or URL, also of a removed one.",
+    ofReplays: false,
+  },
   {
     field: "from",
     value: "WHEN",
     doc: "Events accepted from then on: `10m` ago, or a time such as 2026-03-01T12:00Z.",
+    ofReplays: true,
     read: (text, flag, now) => readMoment(text, "start", flag, now),
   },
   {
     field: "to",
     value: "WHEN",
     doc: "Events accepted until then, inclusive.",
+    ofReplays: true,
     read: (text, flag, now) => readMoment(text, "end", flag, now),
   },
 ];
+
+export const replayFilters = filters.filter(({ ofReplays }) => ofReplays);
 
 export const flagOf = ({ field, value, doc }: Filter): Flag => ({ name: `--${field}`, value, doc });
 

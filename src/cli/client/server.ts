@@ -13,6 +13,8 @@ export interface Reply {
   readonly json: unknown;
   /** From `Retry-After`; null when there is none. */
   readonly retryAfterMs: number | null;
+  /** From `Location`; null when there is none. */
+  readonly location: string | null;
   /** The server's clock, in ms since the Unix epoch; null when it does not say. */
   readonly serverTime: number | null;
 }
@@ -86,6 +88,7 @@ export function createServerClient({ url, clock, signal }: ServerClientOptions):
       text,
       json: parse(text),
       retryAfterMs: readRetryAfter(headers.get("retry-after"), clock.now()),
+      location: headers.get("location"),
       serverTime: timeOrNull(headers.get("date")),
     };
   }

@@ -1,5 +1,5 @@
 import { deliveryStates } from "../../domain/delivery.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { nearest } from "../../lib/nearest.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { withAccount } from "../client/account.ts";
@@ -27,33 +27,29 @@ const pageFlags: readonly Flag[] = [
 
 const flags: readonly Flag[] = [stateFlag, ...filters.map(flagOf), ...pageFlags];
 
-export const eventsListCommand: Command = createEventsListCommand({ clock: systemClock });
-
-export function createEventsListCommand({ clock }: { clock: Clock }): Command {
-  return {
-    words: ["events", "list"],
-    operands: [],
-    flags: [
-      ...flags,
-      { ...jsonFlag, doc: "Print the server's answer, one JSON object, payloads byte for byte." },
-      ...clientFlags,
-    ],
-    summary: "List events and what became of them, newest first",
-    details: `One line for each record, that is, for each webhook of an event. Filters narrow the list all
+export const eventsListCommand: Command = {
+  words: ["events", "list"],
+  operands: [],
+  flags: [
+    ...flags,
+    { ...jsonFlag, doc: "Print the server's answer, one JSON object, payloads byte for byte." },
+    ...clientFlags,
+  ],
+  summary: "List events and what became of them, newest first",
+  details: `One line for each record, that is, for each webhook of an event. Filters narrow the list all
 together. Exit code 0, also when nothing matches.
 ${signInDetails}`,
-    async run({ flags: given }, io) {
-      const isJson = given.has("--json");
-      const path = readPath(given, isJson, clock.now());
-      return withAccount({ io, clock, flags: given }, async ({ call, url }) => {
-        const reply = await call("GET", path);
-        if (reply.status !== 200) throw refusalOf({ url }, reply, "postrider help events list");
-        io.out(isJson ? reply.text : forPeople(reply.json as EventPage, given, io));
-        return exitCode.ok;
-      });
-    },
-  };
-}
+  async run({ flags: given }, io) {
+    const isJson = given.has("--json");
+    const path = readPath(given, isJson, systemClock.now());
+    return withAccount({ io, clock: systemClock, flags: given }, async ({ call, url }) => {
+      const reply = await call("GET", path);
+      if (reply.status !== 200) throw refusalOf({ url }, reply, "postrider help events list");
+      io.out(isJson ? reply.text : forPeople(reply.json as EventPage, given, io));
+      return exitCode.ok;
+    });
+  },
+};
 
 function readPath(given: ReadonlyMap<string, string>, withPayload: boolean, now: number): string {
   const query = new URLSearchParams({ ...readFilters(given, filters, now), payload: String(withPayload) });

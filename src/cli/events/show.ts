@@ -1,5 +1,5 @@
 import { StartupError } from "../../domain/errors.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
 import { type Account, withAccount } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
@@ -12,49 +12,45 @@ import { formatPairs, formatTable, plainText } from "../table.ts";
 import type { AttemptRow, EventRow } from "./api.ts";
 import { failureWords, markState, webhookWords } from "./words.ts";
 
-export const eventsShowCommand: Command = createEventsShowCommand({ clock: systemClock });
-
 /** Pages of attempts; the server's limit. */
 const pageSize = 1000;
 /** Of an answer's first line. */
 const shownOfAnswer = 60;
 
-export function createEventsShowCommand({ clock }: { clock: Clock }): Command {
-  return {
-    words: ["events", "show"],
-    operands: ["ID"],
-    flags: [
-      {
-        ...jsonFlag,
-        doc: "Print one JSON object with `eventId`, `records` and `attempts`, as the server has them.",
-      },
-      ...clientFlags,
-    ],
-    summary: "Show an event: its deliveries, every attempt, its payload",
-    details: `Exit code 1: the account has no such event.
-${signInDetails}`,
-    async run({ operands: [eventId = ""], flags }, io) {
-      return withAccount({ io, clock, flags }, async (account) => {
-        const path = `/v1/events/${encodeURIComponent(eventId)}`;
-        const found = await account.call("GET", path);
-        if (found.status === 404) throw noSuchEvent(eventId);
-        if (found.status !== 200) throw refusalOf(account, found);
-        const attempts = await readAttempts(account, path);
-        if (flags.has("--json")) {
-          // Payloads stay the very text that they are.
-          const rest = JSON.stringify({ attempts }).slice(1);
-          io.out(`{"eventId":${JSON.stringify(eventId)},"records":${found.text},${rest}`);
-          return exitCode.ok;
-        }
-        const records = found.json as readonly EventRow[];
-        const hasPayload = records.some(({ originalPayload }) => originalPayload !== null);
-        const payload = hasPayload ? await readPayload(account, path) : null;
-        io.out(forPeople(account.linkTo(eventId), records, attempts, payload, io));
-        return exitCode.ok;
-      });
+export const eventsShowCommand: Command = {
+  words: ["events", "show"],
+  operands: ["ID"],
+  flags: [
+    {
+      ...jsonFlag,
+      doc: "Print one JSON object with `eventId`, `records` and `attempts`, as the server has them.",
     },
-  };
-}
+    ...clientFlags,
+  ],
+  summary: "Show an event: its deliveries, every attempt, its payload",
+  details: `Exit code 1: the account has no such event.
+${signInDetails}`,
+  async run({ operands: [eventId = ""], flags }, io) {
+    return withAccount({ io, clock: systemClock, flags }, async (account) => {
+      const path = `/v1/events/${encodeURIComponent(eventId)}`;
+      const found = await account.call("GET", path);
+      if (found.status === 404) throw noSuchEvent(eventId);
+      if (found.status !== 200) throw refusalOf(account, found);
+      const attempts = await readAttempts(account, path);
+      if (flags.has("--json")) {
+        // Payloads stay the very text that they are.
+        const rest = JSON.stringify({ attempts }).slice(1);
+        io.out(`{"eventId":${JSON.stringify(eventId)},"records":${found.text},${rest}`);
+        return exitCode.ok;
+      }
+      const records = found.json as readonly EventRow[];
+      const hasPayload = records.some(({ originalPayload }) => originalPayload !== null);
+      const payload = hasPayload ? await readPayload(account, path) : null;
+      io.out(forPeople(account.linkTo(eventId), records, attempts, payload, io));
+      return exitCode.ok;
+    });
+  },
+};
 
 const noSuchEvent = (eventId: string) =>
   new StartupError(`The account has no event "${plainText(eventId)}". Try: postrider events list`);

@@ -1,0 +1,62 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Account } from "../client/account.ts";
+import { refusalOf } from "../client/answer.ts";
+import type { Call } from "../client/call.ts";
+import { Interrupted } from "../client/interrupted.ts";
+import { pause } from "../client/patience.ts";
+import type { Reply } from "../client/server.ts";
+import { exitCode, type Io, signalExitCode } from "../io.ts";
+import { createStyle } from "../style.ts";
+import { hasEnded, hasSucceeded, progressLine, type ReplayRow, summaryOf } from "./progress.ts";
+
+const firstPauseMs = 200;
+const longestPauseMs = 2_000;
+
+export interface FollowOptions {
+  io: Io;
+  clock: Clock;
+  json: boolean;
+}
+
+export const pathOf = (id: string): string => `/v1/events/replays/${encodeURIComponent(id)}`;
+
+/** A replay as it stands. @throws StartupError */
+export async function readReplay(id: string, call: Call, account: Pick<Account, "url">): Promise<Reply> {
+  const reply = await call("GET", pathOf(id));
+  if (reply.status === 200) return reply;
+  throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
+}
+
+/**
+ * Shows how a replay comes along until it has ended, and prints how. Ctrl+C ends the watching and leaves the replay alone.
+ * @returns 0 if everything was acknowledged
+ */
+export async function followReplay(id: string, account: Account, { io, clock, json }: FollowOptions): Promise<number> {
+  const startedAtMs = clock.monotonicMs();
+  // The line is cut to the terminal's width, and marks would count.
+  const unmarked = createStyle({ isTerminal: false, env: io.env });
+  const print = (reply: Reply) => io.out(json ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io)));
+  let latest: Reply | null = null;
+  try {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 1.5)) {
+      latest = await readReplay(id, account.callPatiently, account);
+      const replay = latest.json as ReplayRow;
+      if (hasEnded(replay)) {
+        io.progress("");
+        print(latest);
+        if (replay.failed > 0) io.err("To see why some failed: postrider events list --state failed");
+        return hasSucceeded(replay) ? exitCode.ok : exitCode.failed;
+      }
+      io.progress(progressLine(replay, clock.monotonicMs() - startedAtMs, unmarked));
+      await pause(clock, pauseMs, account.signal);
+    }
+  } catch (error) {
+    io.progress("");
+    if (!(error instanceof Interrupted)) throw error;
+    if (latest !== null) print(latest);
+    io.err(
+      `${id} goes on without you. To follow it: postrider replay show ${id} --follow. To stop it: postrider replay cancel ${id}`,
+    );
+    return signalExitCode[error.by];
+  }
+}

@@ -1,0 +1,51 @@
+import { formatDuration } from "../../lib/duration.ts";
+import { count, counted } from "../count.ts";
+import type { Style } from "../style.ts";
+import { plainText } from "../table.ts";
+
+/** A replay as `GET /v1/events/replays/{id}` shows it. `selected` counts events, the numbers after it count records. */
+export interface ReplayRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly replayGroupId: string;
+  readonly status: string;
+  readonly selected: number;
+  readonly queued: number;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly superseded: number;
+  readonly skipped: number;
+  readonly createdAt: string;
+  readonly completedAt: string | null;
+}
+
+/** Whether nothing more will happen to it. */
+export const hasEnded = ({ status }: ReplayRow): boolean => status === "completed" || status === "cancelled";
+
+/** Whether all that it was to deliver was acknowledged. */
+export const hasSucceeded = ({ status, failed }: ReplayRow): boolean => status === "completed" && failed === 0;
+
+/** `97 delivered, 3 failed, 32 waiting`: records that are queued, by what became of them. */
+export function outcomeWords({ queued, delivered, failed, superseded, skipped }: ReplayRow, style: Style): string {
+  const waiting = queued - delivered - failed - superseded;
+  return [
+    style.good(`${count(delivered)} delivered`),
+    ...(failed > 0 ? [style.bad(`${count(failed)} failed`)] : []),
+    ...(waiting > 0 ? [`${count(waiting)} waiting`] : []),
+    ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
+    ...(skipped > 0 ? [`${count(skipped)} skipped, as no webhook is left for them`] : []),
+  ].join(", ");
+}
+
+/** One line on where it stands. */
+export function summaryOf(replay: ReplayRow, style: Style): string {
+  const { id, status, selected } = replay;
+  const state = hasEnded(replay) ? status : style.bold(plainText(status));
+  return `${id} ${state}: ${counted(selected, "event")}; ${outcomeWords(replay, style)}`;
+}
+
+/** A line that changes in place, without marks: it is cut to the width of the terminal. */
+export function progressLine(replay: ReplayRow, elapsedMs: number, style: Style): string {
+  if (replay.status === "waiting") return `${replay.id} waits for an earlier replay of the account`;
+  return `${summaryOf(replay, style)}  ${formatDuration(elapsedMs)}`;
+}

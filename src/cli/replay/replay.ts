@@ -1,0 +1,189 @@
+import { systemClock } from "../../lib/clock.ts";
+import type { Flag } from "../arguments.ts";
+import { type Account, withAccount } from "../client/account.ts";
+import { refusalOf } from "../client/answer.ts";
+import { clientFlags, signInDetails } from "../client/sign-in.ts";
+import { type Command, jsonFlag } from "../command.ts";
+import { counted } from "../count.ts";
+import { exitCode, type Io } from "../io.ts";
+import { createStyle } from "../style.ts";
+import { formatPairs, formatTable, plainText } from "../table.ts";
+import { followReplay, pathOf, readReplay } from "./follow.ts";
+import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
+import {
+  bulkFlags,
+  readSelection,
+  readStartOptions,
+  replay,
+  type Selection,
+  selectionFlags,
+  singleFlags,
+} from "./start.ts";
+
+/** `postrider replay …`: stored events are delivered again, and what has become of that. */
+
+/** A verb that starts a replay. */
+interface Start {
+  verb: string;
+  operands?: readonly string[];
+  flags: readonly Flag[];
+  summary: string;
+  /** @throws UsageError before any server is asked */
+  select(flags: ReadonlyMap<string, string>, operands: readonly string[], now: number): Selection;
+}
+
+const starts: readonly Start[] = [
+  {
+    verb: "event",
+    operands: ["ID"],
+    flags: singleFlags,
+    summary: "Deliver one event again, to every webhook",
+    select: (_flags, [eventId = ""]) => ({ kind: "single", fields: { eventId } }),
+  },
+  {
+    verb: "failed",
+    flags: bulkFlags,
+    summary: "Deliver what has failed again, to the webhooks that have not acknowledged it",
+    select: () => ({ kind: "failed", fields: {} }),
+  },
+  {
+    verb: "all",
+    flags: [...selectionFlags, ...bulkFlags],
+    summary: "Deliver all events again, or those that the filters leave, to every webhook",
+    select: (flags, _operands, now) => readSelection(flags, now),
+  },
+];
+
+function startCommand({ verb, operands: names = [], flags: ownFlags, summary, select }: Start): Command {
+  return {
+    words: ["replay", verb],
+    operands: names,
+    flags: [...ownFlags, ...clientFlags],
+    summary,
+    details: `Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
+leaves the replay running and prints its id. Exit code 0: all were acknowledged. 1: some
+failed, or the replay was refused or cancelled. With --detach, 0: it was accepted.
+${signInDetails}`,
+    async run({ operands, flags }, io) {
+      const options = readStartOptions(select(flags, operands, systemClock.now()), flags, systemClock);
+      return withAccount({ io, clock: systemClock, flags }, (account) => replay(options, account, io, systemClock));
+    },
+  };
+}
+
+/** A verb about replays that there are. */
+interface Question {
+  verb: string;
+  operands?: readonly string[];
+  flags: readonly Flag[];
+  summary: string;
+  run(invocation: Invocation): Promise<number>;
+}
+
+interface Invocation {
+  account: Account;
+  operands: readonly string[];
+  flags: ReadonlyMap<string, string>;
+  io: Io;
+}
+
+const pageFlags: readonly Flag[] = [
+  { name: "--page", value: "N", doc: "Page to show, from 0." },
+  { name: "--size", value: "N", doc: "Replays on a page, 1 to 1000; 20 by default." },
+];
+
+const answerFlag: Flag = { ...jsonFlag, doc: "Print the server's answer, one JSON object." };
+
+const questions: readonly Question[] = [
+  {
+    verb: "list",
+    flags: [...pageFlags, answerFlag],
+    summary: "List replays and what became of them, newest first",
+    async run({ account, flags, io }) {
+      const query = new URLSearchParams();
+      for (const { name } of pageFlags) if (flags.has(name)) query.set(name.slice(2), flags.get(name) ?? "");
+      const reply = await account.call("GET", `/v1/events/replays?${query}`);
+      if (reply.status !== 200) throw refusalOf(account, reply, "postrider help replay list");
+      const list = reply.json as { replays: readonly ReplayRow[]; total: number };
+      io.out(flags.has("--json") ? reply.text : replayTable(list, io));
+      return exitCode.ok;
+    },
+  },
+  {
+    verb: "show",
+    operands: ["ID"],
+    flags: [
+      { name: "--follow", doc: "Show the progress until every delivery has ended, as when it was started." },
+      answerFlag,
+    ],
+    summary: "Show how far a replay is",
+    async run({ account, operands: [id = ""], flags, io }) {
+      const json = flags.has("--json");
+      if (flags.has("--follow")) return followReplay(id, account, { io, clock: systemClock, json });
+      const { text, json: found } = await readReplay(id, account.call, account);
+      io.out(json ? text : replayPairs(found as ReplayRow, io));
+      return exitCode.ok;
+    },
+  },
+  {
+    verb: "cancel",
+    operands: ["ID"],
+    flags: [answerFlag],
+    summary: "Cancel what a replay has not queued yet",
+    async run({ account, operands: [id = ""], flags, io }) {
+      const reply = await account.call("DELETE", pathOf(id));
+      if (reply.status !== 200)
+        throw refusalOf(account, reply, reply.status === 404 ? "postrider replay list" : undefined);
+      io.out(flags.has("--json") ? reply.text : summaryOf(reply.json as ReplayRow, createStyle(io)));
+      return exitCode.ok;
+    },
+  },
+];
+
+const questionCommand = ({ verb, operands: names = [], flags: ownFlags, summary, run }: Question): Command => ({
+  words: ["replay", verb],
+  operands: names,
+  flags: [...ownFlags, ...clientFlags],
+  summary,
+  details: signInDetails,
+  run: ({ operands, flags }, io) =>
+    withAccount({ io, clock: systemClock, flags }, (account) => run({ account, operands, flags, io })),
+});
+
+function replayTable({ replays, total }: { replays: readonly ReplayRow[]; total: number }, io: Io): string {
+  if (replays.length === 0) return total === 0 ? "Nothing was replayed yet." : "This page is behind the last one.";
+  const style = createStyle(io);
+  const head = ["started", "status", "kind", "events", "delivered", "failed", "replay", "label"];
+  const rows = replays.map((each) => [
+    each.createdAt,
+    each.status,
+    each.kind,
+    String(each.selected),
+    String(each.delivered),
+    String(each.failed),
+    each.id,
+    plainText(each.replayGroupId),
+  ]);
+  const failedColumn = head.indexOf("failed");
+  const mark = (cell: string, column: number) => (column === failedColumn && cell !== "0" ? style.bad(cell) : cell);
+  return `${formatTable(head, rows, style, mark)}\n${style.faint(`${counted(replays.length, "replay")} of ${total}.`)}`;
+}
+
+function replayPairs(found: ReplayRow, io: Io): string {
+  const style = createStyle(io);
+  return formatPairs(
+    [
+      ["replay", style.bold(found.id)],
+      ["kind", found.kind],
+      ["label", plainText(found.replayGroupId)],
+      ["status", found.status],
+      ["events", String(found.selected)],
+      ["deliveries", outcomeWords(found, style)],
+      ["started", found.createdAt],
+      ["ended", found.completedAt ?? "–"],
+    ],
+    style,
+  );
+}
+
+export const replayCommands: readonly Command[] = [...starts.map(startCommand), ...questions.map(questionCommand)];

@@ -1,0 +1,150 @@
+import { StartupError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { formatIso } from "../../lib/iso-time.ts";
+import { type Flag, UsageError } from "../arguments.ts";
+import type { Account } from "../client/account.ts";
+import { refusalOf } from "../client/answer.ts";
+import { flagOf, readFilters, replayFilters } from "../client/filters.ts";
+import { Interrupted } from "../client/interrupted.ts";
+import { jsonFlag } from "../command.ts";
+import { counted } from "../count.ts";
+import { exitCode, type Io } from "../io.ts";
+import { plainText } from "../table.ts";
+import { followReplay, readReplay } from "./follow.ts";
+
+/** What is to be replayed: the kind of the API, and the fields that go with it. */
+export interface Selection {
+  readonly kind: "single" | "failed" | "all" | "timeline";
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export interface StartOptions {
+  readonly selection: Selection;
+  readonly label: string;
+  readonly previewOnly: boolean;
+  readonly isConfirmed: boolean;
+  /** Returns as soon as the replay is accepted. */
+  readonly detach: boolean;
+  readonly json: boolean;
+}
+
+/** More events than these are not sent on a slip of the hand. */
+const mostUnconfirmed = 100;
+
+const labelFlag: Flag = {
+  name: "--label",
+  value: "TEXT",
+  doc: "Label that the records and deliveries carry; by default the kind and the time.",
+};
+const detachFlag: Flag = { name: "--detach", doc: "Print the replay's id as soon as it is accepted, and end." };
+const startJsonFlag: Flag = {
+  ...jsonFlag,
+  doc: "Print the replay as it stands at the end, one JSON object; with --preview, the server's count.",
+};
+
+export const singleFlags: readonly Flag[] = [labelFlag, detachFlag, startJsonFlag];
+
+export const bulkFlags: readonly Flag[] = [
+  { name: "--preview", doc: "Only count the events that would be replayed." },
+  { name: "--yes", doc: `Do not ask for confirmation above ${mostUnconfirmed} events. Required without a terminal.` },
+  ...singleFlags,
+];
+
+export const selectionFlags: readonly Flag[] = replayFilters.map(flagOf);
+
+/** @throws UsageError */
+export function readStartOptions(
+  selection: Selection,
+  flags: ReadonlyMap<string, string>,
+  clock: Pick<Clock, "now">,
+): StartOptions {
+  const label = flags.get(labelFlag.name) ?? defaultLabel(selection.kind, clock.now());
+  if (label === "") throw new UsageError("--label must not be empty. Try: --label after-the-outage");
+  return {
+    selection,
+    label,
+    previewOnly: flags.has("--preview"),
+    isConfirmed: flags.has("--yes"),
+    detach: flags.has("--detach"),
+    json: flags.has("--json"),
+  };
+}
+
+/** `failed-20260301-123456`, in UTC: who looks at a record later sees which replay it was. */
+function defaultLabel(kind: Selection["kind"], now: number): string {
+  const [date = "", time = ""] = formatIso(now).split("T");
+  return `${kind === "single" ? "event" : kind}-${date.replaceAll("-", "")}-${time.slice(0, 8).replaceAll(":", "")}`;
+}
+
+/** All that the given filters leave. @throws UsageError */
+export function readSelection(flags: ReadonlyMap<string, string>, now: number): Selection {
+  const { from, to } = readFilters(flags, replayFilters, now);
+  if (from === undefined && to === undefined) return { kind: "all", fields: {} };
+  return { kind: "timeline", fields: { startTime: from ?? formatIso(0), endTime: to ?? formatIso(now) } };
+}
+
+/** Counts, asks, starts and follows. @throws StartupError */
+export async function replay(options: StartOptions, account: Account, io: Io, clock: Clock): Promise<number> {
+  const { selection, json } = options;
+  if (selection.kind !== "single") {
+    const preview = await countSelected(selection, account);
+    const { selected } = preview;
+    if (options.previewOnly || selected === 0) {
+      io.out(json ? preview.text : selected === 0 ? "No event matches; nothing to replay." : wouldBe(selected));
+      return exitCode.ok;
+    }
+    if (selected > mostUnconfirmed && !options.isConfirmed && !(await isConfirmed(selected, selection, io))) {
+      io.err("Nothing was replayed.");
+      return exitCode.failed;
+    }
+  }
+  const id = await start(options, account, io);
+  if (!options.detach) return followReplay(id, account, { io, clock, json });
+  io.out(json ? (await readReplay(id, account.call, account)).text : id);
+  return exitCode.ok;
+}
+
+const wouldBe = (selected: number) => `${counted(selected, "event")} would be replayed.`;
+
+async function countSelected(
+  { kind, fields }: Selection,
+  account: Account,
+): Promise<{ selected: number; text: string }> {
+  const reply = await account.call("POST", "/v1/events/replays/preview", { kind, ...fields });
+  if (reply.status !== 200) throw refusalOf(account, reply, "postrider help replay");
+  return { ...(reply.json as { selected: number }), text: reply.text };
+}
+
+/** @throws StartupError when there is nobody to ask */
+async function isConfirmed(selected: number, { kind }: Selection, io: Io): Promise<boolean> {
+  const receivers = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
+  const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
+  if (answer !== null) return /^y(es)?$/i.test(answer.trim());
+  throw new StartupError(
+    `${counted(selected, "event")} match, and nobody confirmed a replay of more than ${mostUnconfirmed}. Try: --yes`,
+  );
+}
+
+const doubt = "The replay may have started. Try: postrider replay list";
+
+/** @returns the replay's id */
+async function start({ selection, label }: StartOptions, account: Account, io: Io): Promise<string> {
+  const { kind, fields } = selection;
+  const body = { replayGroupId: label, ...fields };
+  try {
+    const reply = await account.callOnce("POST", `/v1/events/replays/${kind}`, body, doubt);
+    if (reply.status !== 202) throw refusalOf(account, reply, remedyOf(reply.status));
+    const id = reply.location?.split("/").at(-1) ?? "";
+    io.err(`${id} has started, with the label ${plainText(label)}.`);
+    return id;
+  } catch (error) {
+    if (error instanceof Interrupted) io.err(doubt);
+    throw error;
+  }
+}
+
+function remedyOf(status: number): string | undefined {
+  if (status === 404) return "postrider events list";
+  if (status === 429) return "postrider replay list";
+  return status === 400 ? "postrider help replay" : undefined;
+}
