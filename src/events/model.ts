@@ -188,6 +188,11 @@ export type StatsQuery = v.InferOutput<typeof statsQuery>;
 
 const time = v.string();
 
+const eventType = v.pipe(
+  v.nullable(v.string()),
+  v.description("The `event_type` that was submitted, or else the payload's own `event_type` or `type`."),
+);
+
 export const recordBody = v.object({
   eventId: v.string(),
   tenantId: v.string(),
@@ -224,10 +229,7 @@ export const recordBody = v.object({
     v.nullable(v.pipe(v.number(), v.integer())),
     v.description("The response status if `errorCode` is `http_status`, otherwise null."),
   ),
-  eventType: v.pipe(
-    v.nullable(v.string()),
-    v.description("The `event_type` that was submitted, or else the payload's own `event_type` or `type`."),
-  ),
+  eventType,
   replayGroupId: v.nullable(v.string()),
   unreadable: v.optional(
     v.pipe(
@@ -285,7 +287,7 @@ export const pageBody = v.object({
 
 export const pageExample = { events: [recordExample], total: 1, totalEvents: 1 };
 
-export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string() });
+export const deliveryBody = v.object({ headers: v.record(v.string(), v.string()), body: v.string(), eventType });
 
 export const deliveryExample = {
   headers: {
@@ -294,6 +296,7 @@ export const deliveryExample = {
     "Service-Signature": "3q2+7wAA…",
   },
   body: `{"eventId":"${exampleEventId}","tenantId":"t5k2m8q0w3r7xa","ingestionTimestamp":"2026-03-01T12:34:56.789Z","payload":{"event_type":"order.created","order_id":1042}}`,
+  eventType: "order.created",
 };
 
 const statCount = v.pipe(v.number(), v.integer());

@@ -148,7 +148,11 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         access: "session",
         params: m.eventPath,
         responses: {
-          200: { description: "Headers and body.", schema: m.deliveryBody, example: m.deliveryExample },
+          200: {
+            description: "Headers and body, and the type of the event.",
+            schema: m.deliveryBody,
+            example: m.deliveryExample,
+          },
           404: m.eventNotFound,
         },
       },
@@ -156,7 +160,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         const delivery = await store.previewDelivery(tenant.key, params.id);
         if (!delivery) throw noSuchEvent();
         const { headers, body } = await preview(delivery);
-        return ok({ headers, body });
+        return ok({ headers, body, eventType: delivery.type });
       },
     ),
 

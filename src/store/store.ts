@@ -262,7 +262,13 @@ export interface EventVerbs {
     range: { offset: number; limit: number },
   ): Promise<{ attempts: Cursor<Attempt>; total: number } | null>;
   /** The next delivery of the newest record of the event, as it would be made now; null when there is no such event. */
-  previewDelivery(tenantKey: number, eventId: string): Promise<DueDelivery | null>;
+  previewDelivery(tenantKey: number, eventId: string): Promise<PreviewedDelivery | null>;
+}
+
+/** A delivery, and what is to be told with it. */
+export interface PreviewedDelivery extends DueDelivery {
+  /** Of its event. */
+  readonly type: string | null;
 }
 
 // ---------------------------------------------------------------- replays

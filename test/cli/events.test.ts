@@ -20,7 +20,7 @@ beforeAll(async () => {
   account = await app.account();
   const hook = hooks.hook(200);
   await register(account, hook.url);
-  const first = await ingestOne(account);
+  const first = await ingestOne(account, { event_type: "order.paid" });
   await settled(account, first);
   hook.answer = (response) => response.writeHead(404).end("no such route\nat all");
   const second = (await ingestRaw(app, account.apiKey, `{"payload":${rawPayload}}`)).body.eventId;
@@ -57,6 +57,8 @@ describe("events list", () => {
     [" --from 1h", [third, second, first]],
     [" --to 1h", []],
     [" --from 2026-01-01 --to 2026-01-02", []],
+    [" --type order.paid", [first]],
+    [" --type order.paid --state failed", []],
     [" --webhook {url}", [third, second, first]],
     [" --webhook {id} --state failed --from 1h --to 2999-01-01T00:00Z", [second]],
     [" --webhook wh_none", []],
@@ -71,11 +73,12 @@ describe("events list", () => {
   test("is a table for people", async () => {
     const { out } = await run("events list --size 2");
     const [head, last, failed, foot] = out.split("\n");
-    expect(head).toMatch(/^accepted {2,}state {2,}failure {2,}attempts {2,}event {2,}webhook$/);
-    expect(last).toMatch(new RegExp(`^\\d{4}-\\S+Z  DELIVERED {2,}1 {2,}${ids[2]}  ${url}$`));
-    expect(failed).toMatch(new RegExp(`^\\S+Z  FAILED     HTTP 404 {2,}1 {2,}${ids[1]}  ${url}$`));
+    expect(head).toMatch(/^accepted {2,}state {2,}failure {2,}attempts {2,}event {2,}type {2,}webhook$/);
+    expect(last).toMatch(new RegExp(`^\\d{4}-\\S+Z  DELIVERED {2,}1 {2,}${ids[2]}  – {2,}${url}$`));
+    expect(failed).toMatch(new RegExp(`^\\S+Z  FAILED     HTTP 404 {2,}1 {2,}${ids[1]}  – {2,}${url}$`));
     expect(foot).toBe("2 records of 3. More: --page 1");
     expect((await run("events list --size 2 --page 1")).out).toEndWith("\n1 record of 3.");
+    expect((await run("events list --type order.paid")).out).toContain(`  ${ids[0]}  order.paid  ${url}\n`);
     expect((await run("events list --page 9")).out).toBe("Page 9 is behind the last one.");
   });
 
@@ -139,7 +142,7 @@ describe("events show", () => {
   test("shows deliveries, attempts with what was answered, the payload as submitted, and a link", async () => {
     const { code, out } = await run(`events show ${ids[1]}`);
     expect(code).toBe(0);
-    expect(out).toStartWith(`${ids[1]}\naccepted  20`);
+    expect(out).toStartWith(`${ids[1]}\ntype      –\naccepted  20`);
     expect(out).toContain(`link      ${app.url}/events/${ids[1]}\n`);
     expect(out).toContain(`FAILED  ${url}\n  HTTP 404 from ${url}\n`);
     expect(out).toMatch(/ {2}1 {4}\S+Z {2}404 {5}\d+ ms .* no such route…\n/);

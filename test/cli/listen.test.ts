@@ -119,13 +119,13 @@ describe("what is forwarded", () => {
 });
 
 describe("what is printed", () => {
-  test("a line for people: time, answer, duration, and a link to the event", async () => {
+  test("a line for people: time, answer, duration, type, and a link to the event", async () => {
     const account = await app.account();
     const receiver = receive({ answer: () => new Response(null, { status: 422 }) });
     const { whenPrinted, err, stop } = await listen({ account, forwardTo: receiver.url });
-    const eventId = await ingestOne(account);
+    const eventId = await ingestOne(account, { event_type: "order\u202e.paid" });
     const [line] = await whenPrinted(1);
-    expect(line).toMatch(/^\d\d:\d\d:\d\d {2}422 {2}\d+ ms {2}http\S+$/);
+    expect(line).toMatch(/^\d\d:\d\d:\d\d {2}422 {2}\d+ ms {2}order\?\.paid {2}http\S+$/);
     expect(line).toEndWith(`  ${app.url}/events/${eventId}`);
     await stop();
     expect(err.at(-1)).toStartWith("1 forwarded: 0 answered with 2xx, 1 with another status.");
@@ -135,11 +135,12 @@ describe("what is printed", () => {
     const account = await app.account();
     const receiver = receive();
     const { whenPrinted } = await listen({ account, forwardTo: `${receiver.url}/x`, words: ["--json"] });
-    const eventId = await ingestOne(account);
+    const eventId = await ingestOne(account, { type: "order.paid" });
     const [line = ""] = await whenPrinted(1);
     expect(JSON.parse(line)).toEqual({
       at: expect.stringMatching(/^\d{4}-.*Z$/),
       event: eventId,
+      eventType: "order.paid",
       kind: "accepted",
       forwardedTo: `${receiver.url}/x`,
       status: 204,

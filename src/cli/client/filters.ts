@@ -21,6 +21,7 @@ export const filters: readonly Filter[] = [
     doc: "Deliveries to this webhook: its id or URL, also of a removed one.",
     ofReplays: false,
   },
+  { field: "type", value: "TYPE", doc: "Events of this type, exactly, such as order.paid.", ofReplays: false },
   {
     field: "from",
     value: "WHEN",

@@ -14,6 +14,8 @@ export interface EventRow {
   readonly attempts: number;
   readonly attemptsForgotten?: number;
   readonly nextAttemptAt: string | null;
+  /** Null: it has none. */
+  readonly eventType: string | null;
   readonly replayGroupId: string | null;
 }
 

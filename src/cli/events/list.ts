@@ -10,7 +10,7 @@ import { type Command, jsonFlag } from "../command.ts";
 import { count, counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createStyle } from "../style.ts";
-import { formatTable } from "../table.ts";
+import { formatTable, plainText } from "../table.ts";
 import type { EventPage } from "./api.ts";
 import { failureWords, markState, webhookWords } from "./words.ts";
 
@@ -71,7 +71,7 @@ function readState(text: string | undefined): string | null {
   throw new UsageError(`"${text}" is not a state. Try: ${remedy}`);
 }
 
-const columns = ["accepted", "state", "failure", "attempts", "event", "webhook"];
+const columns = ["accepted", "state", "failure", "attempts", "event", "type", "webhook"];
 const stateColumn = columns.indexOf("state");
 
 function forPeople({ events, total, totalIsExact = true }: EventPage, given: ReadonlyMap<string, string>, io: Io) {
@@ -84,6 +84,7 @@ function forPeople({ events, total, totalIsExact = true }: EventPage, given: Rea
     failureWords(record),
     String(record.attempts),
     record.eventId,
+    plainText(record.eventType ?? "–"),
     webhookWords(record.targetWebhook),
   ]);
   const table = formatTable(columns, rows, style, (cell, column) =>

@@ -81,9 +81,10 @@ function forPeople(
   io: Io,
 ): string {
   const style = createStyle(io);
-  const [{ eventId = "", ingestionTimestamp = "" } = {}] = records;
+  const [{ eventId = "", eventType = null, ingestionTimestamp = "" } = {}] = records;
   const head = formatPairs(
     [
+      ["type", plainText(eventType ?? "–")],
       ["accepted", ingestionTimestamp],
       ["link", link],
     ],

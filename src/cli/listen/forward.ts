@@ -7,6 +7,8 @@ import type { Item, Source } from "./source.ts";
 /** What became of one attempt to forward an item. */
 export interface Forwarded extends LocalAnswer {
   readonly item: Item;
+  /** Null: the event has none. */
+  readonly eventType: string | null;
   /** From 1. */
   readonly attempt: number;
   /** How long until the next one; null: this was the last. */
@@ -72,7 +74,7 @@ export function createForwarder(deps: ForwardDeps): Forwarder {
         const answer = await answering;
         const isRepeated = delivery !== null && attempt <= retries && mayPass(answer);
         const retryInMs = isRepeated ? pauseBefore(attempt) : null;
-        onForwarded({ item, attempt, retryInMs, ...answer });
+        onForwarded({ item, eventType: delivery?.eventType ?? null, attempt, retryInMs, ...answer });
         if (retryInMs === null) break;
         await pause(clock, retryInMs, signal);
       }

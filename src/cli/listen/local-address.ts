@@ -8,6 +8,8 @@ import { wordsFor } from "../client/failure.ts";
 export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Of the event; null when it has none, absent when the server does not know of types. */
+  readonly eventType?: string | null;
 }
 
 /** What the address made of it. */

@@ -2,6 +2,7 @@ import { formatDuration } from "../../lib/duration.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import type { Io } from "../io.ts";
 import { createStyle } from "../style.ts";
+import { plainText } from "../table.ts";
 import type { Forwarded } from "./forward.ts";
 import type { ListenOptions } from "./options.ts";
 
@@ -25,7 +26,7 @@ export function createReport({ io, now, linkTo, json, kinds, forwardTo }: Report
   const counts = { acknowledged: 0, otherwise: 0, unanswered: 0 };
   let isClosed = false;
 
-  const forPeople = ({ item, status, error, durationMs, retryInMs }: Forwarded): string => {
+  const forPeople = ({ item, eventType, status, error, durationMs, retryInMs }: Forwarded): string => {
     const answer =
       status === null ? style.bad(error ?? "") : isGood(status) ? style.good(`${status}`) : style.bad(`${status}`);
     return [
@@ -34,14 +35,16 @@ export function createReport({ io, now, linkTo, json, kinds, forwardTo }: Report
       answer,
       style.faint(formatDuration(durationMs)),
       ...(retryInMs === null ? [] : [style.faint(`retry in ${formatDuration(retryInMs)}`)]),
+      ...(eventType === null ? [] : [plainText(eventType)]),
       linkTo(item.eventId),
     ].join("  ");
   };
 
-  const forPrograms = ({ item, status, error, durationMs, attempt, retryInMs }: Forwarded): string =>
+  const forPrograms = ({ item, eventType, status, error, durationMs, attempt, retryInMs }: Forwarded): string =>
     JSON.stringify({
       at: formatIso(now()),
       event: item.eventId,
+      eventType,
       kind: item.kind,
       forwardedTo: forwardTo.href,
       status,

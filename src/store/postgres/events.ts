@@ -1,10 +1,9 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
 import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
-import type { EventVerbs, PageQuery, RecordPage } from "../store.ts";
+import type { EventVerbs, PageQuery, PreviewedDelivery, RecordPage } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { storageUnavailable } from "./faults.ts";
@@ -41,7 +40,7 @@ export const attemptKeysText = `select id_tail as "idTail", attempt.key::float8 
 const previewedColumns = "key, webhook_key, run, attempts, replay_key";
 
 export const previewText = `select id_tail as "idTail", r.key::float8 as "deliveryKey", tenant.id as "tenantId",
-    enforced_tier as "enforcedTier", url, payload, run, attempts, ${wholeLabel} as label
+    enforced_tier as "enforcedTier", url, event.type, payload, run, attempts, ${wholeLabel} as label
   from (
     select ${previewedColumns} from pending where tenant_key = $1::bigint and event_seq = $2::bigint
     union all select ${previewedColumns} from delivery where tenant_key = $1::bigint and event_seq = $2::bigint
@@ -57,7 +56,8 @@ interface KeyRow {
   readonly key: number | null;
 }
 
-interface PreviewRow extends Pick<DueDelivery, "deliveryKey" | "tenantId" | "payload" | "run" | "attempts"> {
+interface PreviewRow
+  extends Pick<PreviewedDelivery, "deliveryKey" | "tenantId" | "type" | "payload" | "run" | "attempts"> {
   readonly idTail: Uint8Array;
   readonly enforcedTier: Tenant["enforcedTier"];
   readonly url: string | null;

@@ -155,6 +155,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
           .select({
             key: t.delivery.key,
             url: t.webhook.url,
+            type: t.event.type,
             payload: t.event.payload,
             checksum: t.event.checksum,
             run: t.delivery.run,
@@ -185,6 +186,7 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
           url: newest.url ?? "",
           eventSeq: found.seq,
           eventId,
+          type: newest.type,
           payload: newest.payload,
           run: newest.run,
           attemptsInRun: 0,

@@ -293,12 +293,14 @@ export function eventsContract(backend: StoreBackend): void {
 
       test("is previewed as its newest record would be delivered", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
-        const { eventIds, deliveries } = await world.acceptOwned(tenant);
+        const events = [{ payload: bytes("{}"), type: "order.paid" }];
+        const { eventIds, deliveries } = await world.acceptOwned(tenant, { events });
         const preview = await world.store.previewDelivery(tenant.key, eventIds[0] ?? "");
         expect(preview).toMatchObject({
           eventId: eventIds[0],
           tenantId: tenant.id,
           url: b,
+          type: "order.paid",
           payload: expect.anything(),
         });
         expect(preview?.deliveryKey).toBe(deliveries[1]?.deliveryKey ?? 0);
