@@ -59,6 +59,10 @@ describe("events list", () => {
     [" --from 2026-01-01 --to 2026-01-02", []],
     [" --type order.paid", [first]],
     [" --type order.paid --state failed", []],
+    [" --code http_status", [second]],
+    [" --code timeout", []],
+    [" --status 404 --code http_status --from 1h", [second]],
+    [" --status 500", []],
     [" --webhook {url}", [third, second, first]],
     [" --webhook {id} --state failed --from 1h --to 2999-01-01T00:00Z", [second]],
     [" --webhook wh_none", []],
@@ -124,6 +128,8 @@ describe("events list", () => {
     ["events", 2, '"postrider events" needs one of list, show. Try: postrider events list'],
     ["events list --size 1001", 1, "size must be at most 1000. Try: postrider help events list"],
     ["events list --page -1", 1, "page must be at least 0. Try: postrider help events list"],
+    ["events list --code htp_status", 1, "code must be one of "],
+    ["events list --status 99", 1, "status must be at least 100. Try: postrider help events list"],
     ["events list --from 1h --to 2h", 1, "from must not be after to. Try: postrider help events list"],
   ])("%s: exit code %i and a remedy", async (line, expected, message) => {
     const { code, out, err } = await run(line);

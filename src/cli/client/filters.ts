@@ -23,6 +23,18 @@ export const filters: readonly Filter[] = [
   },
   { field: "type", value: "TYPE", doc: "Events of this type, exactly, such as order.paid.", ofReplays: false },
   {
+    field: "code",
+    value: "CODE",
+    doc: "Deliveries that failed so, or wait after such a failure: timeout, http_status, connection_refused, …",
+    ofReplays: false,
+  },
+  {
+    field: "status",
+    value: "N",
+    doc: "Deliveries whose latest attempt failed with this status, such as 503.",
+    ofReplays: false,
+  },
+  {
     field: "from",
     value: "WHEN",
     doc: "Events accepted from then on: `10m` ago, or a time such as 2026-03-01T12:00Z.",
