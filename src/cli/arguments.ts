@@ -7,6 +7,8 @@ export interface CommandForm {
   readonly words: readonly string[];
   /** Names of what must follow, such as `ID`. */
   readonly operands: readonly string[];
+  /** What a shell offers for operands, by their names. */
+  readonly operandChoices?: Readonly<Record<string, readonly string[]>>;
   /** Name of what may follow the operands, any number of words. */
   readonly restName?: string;
   readonly flags: readonly Flag[];
@@ -17,6 +19,8 @@ export interface Flag {
   readonly name: string;
   /** What stands for its value in the help; without it the flag is a switch. */
   readonly value?: string;
+  /** What a shell offers for its value; there may be others. */
+  readonly choices?: readonly string[];
   readonly doc: string;
 }
 

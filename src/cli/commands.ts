@@ -1,5 +1,6 @@
 import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
+import { createCompletionCommand } from "./completion/completion.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { eventsListCommand } from "./events/list.ts";
 import { eventsShowCommand } from "./events/show.ts";
@@ -38,5 +39,6 @@ export const commands: readonly Command[] = [
   diskFullCommand,
   licensesCommand,
   versionCommand,
+  createCompletionCommand(() => commands),
   createHelpCommand(() => commands),
 ];

@@ -35,7 +35,12 @@ interface Verb {
 
 const tiers = ["free", "pro", "business", "enterprise"];
 
-const tierFlag: Flag = { name: "--tier", value: "TIER", doc: `One of ${tiers.join(", ")}; free by default.` };
+const tierFlag: Flag = {
+  name: "--tier",
+  value: "TIER",
+  choices: tiers,
+  doc: `One of ${tiers.join(", ")}; free by default.`,
+};
 const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
@@ -129,6 +134,7 @@ export const tenantCommands: readonly Command[] = verbs.map(
   ({ verb, operands: operandNames = [], flags: ownFlags = [], summary, check, run }) => ({
     words: ["tenant", verb],
     operands: operandNames,
+    operandChoices: { TIER: tiers },
     flags: [...ownFlags, jsonFlag, dataDirFlag],
     summary,
     async run({ operands, flags }, io) {

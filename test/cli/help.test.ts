@@ -24,6 +24,7 @@ describe("help", () => {
       "tenant create",
       "tenant delete ID",
       "check-url URL",
+      "completion SHELL",
       "version",
     ]) {
       expect(out).toContain(`postrider ${form}`);

@@ -1,3 +1,4 @@
+import { failureCodes } from "../../domain/failure.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import { parseMoment } from "./moment.ts";
@@ -7,6 +8,7 @@ export interface Filter {
   /** Its name in the API. */
   readonly field: string;
   readonly value: string;
+  readonly choices?: readonly string[];
   readonly doc: string;
   /** Whether replays are narrowed by it, too. */
   readonly ofReplays: boolean;
@@ -25,6 +27,7 @@ export const filters: readonly Filter[] = [
   {
     field: "code",
     value: "CODE",
+    choices: Object.keys(failureCodes),
     doc: "Deliveries that failed so, or wait after such a failure: timeout, http_status, connection_refused, …",
     ofReplays: false,
   },
@@ -52,7 +55,12 @@ export const filters: readonly Filter[] = [
 
 export const replayFilters = filters.filter(({ ofReplays }) => ofReplays);
 
-export const flagOf = ({ field, value, doc }: Filter): Flag => ({ name: `--${field}`, value, doc });
+export const flagOf = ({ field, value, choices, doc }: Filter): Flag => ({
+  name: `--${field}`,
+  value,
+  ...(choices && { choices }),
+  doc,
+});
 
 /** The filters that are given, by their names in the API. @throws UsageError */
 export function readFilters(

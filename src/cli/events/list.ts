@@ -14,10 +14,13 @@ import { formatTable, plainText } from "../table.ts";
 import type { EventPage } from "./api.ts";
 import { failureWords, markState, webhookWords } from "./words.ts";
 
+const states = deliveryStates.map((state) => state.toLowerCase());
+
 const stateFlag: Flag = {
   name: "--state",
   value: "STATE",
-  doc: `Records in this state: ${deliveryStates.map((state) => state.toLowerCase()).join(", ")}.`,
+  choices: states,
+  doc: `Records in this state: ${states.join(", ")}.`,
 };
 
 const pageFlags: readonly Flag[] = [
@@ -63,11 +66,10 @@ function readPath(given: ReadonlyMap<string, string>, withPayload: boolean, now:
 
 function readState(text: string | undefined): string | null {
   if (text === undefined) return null;
-  const known: readonly string[] = deliveryStates;
-  if (known.includes(text.toUpperCase())) return text.toUpperCase();
-  const meant = nearest(text.toUpperCase(), known);
-  const remedy =
-    meant === null ? known.map((state) => state.toLowerCase()).join(", ") : `--state ${meant.toLowerCase()}`;
+  const state = text.toLowerCase();
+  if (states.includes(state)) return state.toUpperCase();
+  const meant = nearest(state, states);
+  const remedy = meant === null ? states.join(", ") : `--state ${meant}`;
   throw new UsageError(`"${text}" is not a state. Try: ${remedy}`);
 }
 

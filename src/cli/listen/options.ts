@@ -48,6 +48,7 @@ export const listenFlags: readonly Flag[] = [
   {
     name: "--events",
     value: "LIST",
+    choices: Object.keys(kindsOf),
     doc: "What to forward, comma-separated: `accepted` (every new event, the default), `delivered`, `failed`, or `finished` for both outcomes of a delivery.",
   },
   {

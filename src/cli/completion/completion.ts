@@ -1,0 +1,37 @@
+import { nearest } from "../../lib/nearest.ts";
+import { UsageError } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { exitCode } from "../io.ts";
+import { bashScript } from "./bash.ts";
+import { completableOf } from "./completable.ts";
+import { fishScript } from "./fish.ts";
+import { zshScript } from "./zsh.ts";
+
+const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript };
+const shells = Object.keys(scripts);
+
+/** What a shell offers, made from what the parser of the command line itself reads. */
+export function createCompletionCommand(all: () => readonly Command[]): Command {
+  return {
+    words: ["completion"],
+    operands: ["SHELL"],
+    operandChoices: { SHELL: shells },
+    flags: [],
+    summary: "Print a script that completes command lines in bash, zsh or fish",
+    details: `For this session, and for every one when it stands in the file that is named:
+bash   source <(postrider completion bash)    ~/.bashrc
+zsh    source <(postrider completion zsh)     ~/.zshrc, after compinit
+fish   postrider completion fish | source     ~/.config/fish/config.fish
+It knows commands, flags, and values where there is a choice. It asks no server.`,
+    async run({ operands: [shell = ""] }, io) {
+      const write = scripts[shell as keyof typeof scripts];
+      if (!shells.includes(shell)) {
+        throw new UsageError(
+          `"${shell}" is not a shell that can be completed. Try: postrider completion ${nearest(shell, shells) ?? shells.join("|")}`,
+        );
+      }
+      io.out(write(completableOf(all())));
+      return exitCode.ok;
+    },
+  };
+}
