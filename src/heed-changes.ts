@@ -5,7 +5,10 @@ import type { Answers } from "./http/answers.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface ChangeHeederDeps {
-  deliveries: Pick<DeliveryControl, "removeWebhooks" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan">;
+  deliveries: Pick<
+    DeliveryControl,
+    "removeWebhooks" | "cancelReplay" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan"
+  >;
   hub: Pick<Hub, "closeTenant" | "closeSession">;
   /** Large answers under way, which end with the account. */
   answers: Pick<Answers, "closeTenant">;
@@ -39,6 +42,9 @@ export function createChangeHeeder({ deliveries, hub, answers, signers }: Change
         return;
       case "webhooks_removed":
         deliveries.removeWebhooks(change.webhookKeys);
+        return;
+      case "replay_cancelled":
+        deliveries.cancelReplay(change.tenantKey, change.replayKey);
         return;
       case "signing_changed":
         signers.forget(change.tenantKey);

@@ -22,6 +22,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     claim: async () => ({ due: [], nextDueAt: null }),
     release: async () => {},
     queueReplayBatch: async () => null,
+    returnCancelled: async () => null,
     failDeliveriesOfRemoved: async () => false,
     eraseDeleted: async () => false,
     prune: async () => false,

@@ -12,6 +12,7 @@ function setUp() {
   const heed = createChangeHeeder({
     deliveries: {
       removeWebhooks: note("deliveries.removeWebhooks"),
+      cancelReplay: note("deliveries.cancelReplay"),
       stopTenant: note("deliveries.stopTenant"),
       pauseTenant: note("deliveries.pauseTenant"),
       resumeTenant: note("deliveries.resumeTenant"),
@@ -37,6 +38,7 @@ const rows: readonly [Change, readonly string[]][] = [
   [{ ...tenant, kind: "sessions_ended" }, ["hub.closeTenant t7"]],
   [{ kind: "session_ended", sessionId: "s1" }, ["hub.closeSession s1"]],
   [{ ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] }, ["deliveries.removeWebhooks 1,2"]],
+  [{ ...tenant, kind: "replay_cancelled", replayKey: 3 }, ["deliveries.cancelReplay 7 3"]],
   [{ ...tenant, kind: "signing_changed" }, ["signers.forget 7"]],
   [{ ...tenant, kind: "api_keys_changed" }, []],
   [{ ...tenant, kind: "account_changed" }, []],

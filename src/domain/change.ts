@@ -23,6 +23,8 @@ type ChangeOfTenant =
   /** Anything else about the account. */
   | { readonly kind: "account_changed" }
   | { readonly kind: "webhooks_removed"; readonly webhookKeys: readonly number[] }
+  /** Nothing more of it goes out. */
+  | { readonly kind: "replay_cancelled"; readonly replayKey: number }
   | { readonly kind: "api_keys_changed" }
   /** A key or a secret that deliveries are signed with. */
   | { readonly kind: "signing_changed" };

@@ -11,6 +11,7 @@ import { accountGone } from "./standing.ts";
  *
  *   waiting ──its turn──▶ queueing ──last event──▶ queued ──every run ended──▶ completed
  *      └──────────────────────┴──────────────────────┴── cancelled, or its account deleted ──▶ cancelled
+ *                                                               what waits returns to what it was before
  *
  * That of a single event is queued as it is made.
  */
@@ -132,12 +133,23 @@ export function advance(events: readonly number[], asked: number, toSeq: number,
   return { phase: isShort && lookedTo >= toSeq ? "queued" : "queueing", cursorSeq, completedAt: null };
 }
 
-/** A queued one has nothing to leave out; cancelled, it lets the next one begin while its last runs end. Null: it has ended. */
+/**
+ * What is not queued is left out, and what waits returns to what it was (`cancelled-run.ts`); the next one may begin while
+ * that is done, and while what is in flight ends.
+ */
+export interface Cancellation extends ReplayPlace {
+  /** There may be something that waits. */
+  readonly hasRuns: boolean;
+}
+
+/** Null: it has ended. */
 export const cancel = (
   { phase, cursorSeq }: Pick<ReplayPlace, "phase" | "cursorSeq">,
   now: number,
-): ReplayPlace | null =>
-  phase === "completed" || phase === "cancelled" ? null : { phase: "cancelled", cursorSeq, completedAt: now };
+): Cancellation | null =>
+  phase === "completed" || phase === "cancelled"
+    ? null
+    : { phase: "cancelled", cursorSeq, completedAt: now, hasRuns: phase !== "waiting" };
 
 /** All is queued, and every run that it began has ended. */
 export const isCompleted = ({

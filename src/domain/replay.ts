@@ -53,6 +53,8 @@ export interface Replay {
   readonly failed: number;
   readonly superseded: number;
   readonly skipped: number;
+  /** As it was cancelled, went back to what they were before. */
+  readonly returned: number;
   readonly createdAt: number;
   readonly completedAt: number | null;
 }

@@ -1,18 +1,20 @@
 import { fanOut, type WaitingRecord } from "./acceptance.ts";
-import type { DeliveryState } from "./delivery.ts";
+import { beforeRun, type RecordBefore, type RecordNow } from "./cancelled-run.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
 
 /** A record of an event that is replayed. */
-export interface ReplayedRecord {
+export interface ReplayedRecord extends RecordNow {
   readonly key: number;
   /** Null: the event found no webhook. */
   readonly webhookKey: number | null;
-  readonly state: DeliveryState;
   readonly attempts: number;
-  /** The replay that began its run. */
-  readonly replayKey: number | null;
+}
+
+/** What a record returns to if the replay is cancelled before it is sent. */
+export interface Returnable {
+  readonly returnsTo: RecordBefore;
 }
 
 /**
@@ -27,14 +29,14 @@ export interface ReplayedRecord {
  *   FAILED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ skipped
  */
-export interface Requeueing {
-  readonly added: readonly WaitingRecord[];
-  readonly restarted: readonly ReplayedRecord[];
+export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
+  readonly added: readonly (WaitingRecord & Returnable)[];
+  readonly restarted: readonly (Found & Returnable)[];
   /** When the restarted ones are due. */
   readonly nextAttemptAt: number;
   /** For each waiting run that began with a replay and ends here: that replay. */
   readonly superseded: readonly number[];
-  readonly replaced: readonly ReplayedRecord[];
+  readonly replaced: readonly Found[];
   /** How many records are left as they are although nothing delivers them. */
   readonly skipped: number;
   /** Where the event goes again, in the order of the webhooks. */
@@ -50,12 +52,12 @@ export interface Replaying {
 }
 
 /** What a replay starts anew of one event (rules, section 10). */
-export function requeue(
+export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
-  records: readonly ReplayedRecord[],
+  records: readonly Found[],
   { kind, webhookKeys }: Replaying,
   moment: Moment,
-): Requeueing {
+): Requeueing<Found> {
   const recordOf = (webhookKey: number) => records.find((record) => record.webhookKey === webhookKey);
   const isRegistered = ({ webhookKey }: ReplayedRecord) => webhooks.some(({ key }) => key === webhookKey);
   const isFor = (webhookKey: number | null) =>
@@ -64,16 +66,20 @@ export function requeue(
   const receivers = webhooks.filter(
     ({ key }) => isFor(key) && !(kind === "failed" && recordOf(key)?.state === "DELIVERED"),
   );
-  const added = fanOut(
-    receivers.filter(({ key }) => !recordOf(key)),
-    moment,
-  );
-  const restarted = receivers.flatMap(({ key }) => recordOf(key) ?? []);
+  const newcomers = receivers.filter(({ key }) => !recordOf(key));
+  const restarted = receivers.flatMap(({ key }) => {
+    const record = recordOf(key);
+    return record ? [{ ...record, returnsTo: beforeRun(record) }] : [];
+  });
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
   const stranded = records.filter(
     (record) => record.state === "FAILED" && !isRegistered(record) && isFor(record.webhookKey),
   );
-  const replaced = added.length > 0 ? stranded : [];
+  const replaced = newcomers.length > 0 ? stranded : [];
+  // Whoever takes the place of a failed record is one in its stead, also when the replay is cancelled: no event is without.
+  const [failed] = replaced;
+  const returnsTo: RecordBefore = failed ? beforeRun(failed) : { state: "NONE" };
+  const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
 
   let counted = counters;
   for (const { state } of added) counted = enterState(counted, state);

@@ -134,6 +134,10 @@ export const replayBody = v.object({
   ),
   createdAt: v.string(),
   completedAt: v.nullable(v.string()),
+  returned: v.pipe(
+    v.optional(v.pipe(v.number(), v.integer())),
+    v.description("Waited as the replay was cancelled, and are again what they were before; absent if none did."),
+  ),
   filter: v.pipe(
     v.optional(
       v.object({
@@ -164,6 +168,7 @@ const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   skipped: replay.skipped,
   createdAt: formatIso(replay.createdAt),
   completedAt: replay.completedAt === null ? null : formatIso(replay.completedAt),
+  ...(replay.returned > 0 && { returned: replay.returned }),
   ...(replay.filter && { filter: toFilterBody(replay.filter) }),
 });
 
@@ -192,6 +197,7 @@ export const replayExample = toReplayBody({
   failed: 0,
   superseded: 0,
   skipped: 0,
+  returned: 0,
   createdAt: Date.UTC(2026, 2, 1, 12, 34, 56, 789),
   completedAt: null,
   filter: { webhook: "wh_4c8x1m7q0z5k2w9t6r3v8y1n4b", type: "order.paid" },

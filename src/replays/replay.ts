@@ -87,7 +87,7 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       return replay;
     },
 
-    /** Leaves out what is not queued yet. @throws not_found `replay_not_found` */
+    /** Nothing more of it is sent; what waits becomes what it was before. @throws not_found `replay_not_found` */
     async cancel(tenant: Tenant, replayId: string): Promise<Replay> {
       const replay = await store.cancelReplay(tenant.key, replayId, clock.now());
       if (!replay) throw noSuchReplay();

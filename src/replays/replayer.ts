@@ -7,8 +7,11 @@ import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
 import { toReplayBody } from "./model.ts";
 
+/** Until what was in flight, or on its way back, as its replay was cancelled is looked for once more. */
+const ownedPauseMs = 250;
+
 export interface ReplayerDeps {
-  store: Pick<Store, "queueReplayBatch">;
+  store: Pick<Store, "queueReplayBatch" | "returnCancelled">;
   deliveries: Pick<DeliveryControl, "wake" | "overtake">;
   hub: Pick<Hub, "publish">;
   clock: Clock;
@@ -26,12 +29,12 @@ export interface ReplayerDeps {
 }
 
 /**
- * Queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
+ * Lets what waits for a cancelled replay be what it was, and queues the events of bulk replays, a chunk at a time, each time for the account that was served least. The store keeps
  * how far each one is, in the transaction that queues: after a restart it goes on where it was.
  *
  * While the disk is below its floor a replay waits; it goes on within a second of there being room.
  *
- * `wake` it when a replay was started or an account may go on (the operator resumed it).
+ * `wake` it when a replay was started or cancelled, or an account may go on (the operator resumed it).
  */
 export function createReplayer({
   store,
@@ -45,11 +48,18 @@ export function createReplayer({
 }: ReplayerDeps): Loop {
   /** What was logged last: a full disk would otherwise write a line a second. */
   let lastFailure = "";
-  return createLoop({
+  const loop = createLoop({
     clock,
     mayStep: mayRun,
     passOn,
     async step() {
+      const returned = await store.returnCancelled(chunk, clock.now());
+      if (returned === "owned") clock.after(ownedPauseMs, loop.wake);
+      else if (returned) {
+        if (returned.webhooks.length > 0) deliveries.wake(returned.webhooks);
+        hub.publish(returned.tenantId, "replay.progressed", () => toReplayBody(returned.replay));
+        return "more";
+      }
       const queued = await store.queueReplayBatch(chunk, clock.now());
       lastFailure = "";
       if (queued === null) return "idle";
@@ -66,4 +76,5 @@ export function createReplayer({
       log.write(isTemporary ? "warn" : "error", "replay.not_queued", { error: message });
     },
   });
+  return loop;
 }

@@ -187,9 +187,9 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         method: "DELETE",
         path: "/v1/events/replays/:id",
         tag,
-        summary: "Cancel the part of a replay that is not queued yet",
+        summary: "Cancel what a replay has not sent yet",
         description:
-          "Records that are already queued are still delivered, and the next replay may start. A replay that is fully queued loses nothing; a completed one does not change.",
+          "From the answer on none of its attempts starts. What is not queued is left out, and records that wait return to the state that they had before; `returned` counts them. An attempt in flight counts as usual. The next replay may start; a completed one does not change.",
         access: "session",
         params: m.replayPath,
         responses: {

@@ -286,6 +286,13 @@ export interface NewReplay {
   readonly filter?: ReplayFilter;
 }
 
+/** What has come back of a cancelled replay: the webhooks for which records wait as they did before, and the replay. */
+export interface ReturnedRecords {
+  readonly replay: Replay;
+  readonly tenantId: string;
+  readonly webhooks: readonly WebhookRef[];
+}
+
 /** What a replay put into the queue: the webhooks to wake and the replay as it stands. */
 export interface Requeued {
   readonly replay: Replay;
@@ -318,8 +325,15 @@ export interface ReplayVerbs {
   findReplay(tenantKey: number, replayId: string): Promise<Replay | null>;
   /** The replay that began a run (`DueDelivery.replayKey`). */
   replayByKey(replay: ReplayRef): Promise<Replay | null>;
-  /** Leaves out what is not queued yet. Null when there is no such replay. */
+  /**
+   * Leaves out what is not queued yet, and from then on nobody claims what waits for it. Null when there is no such replay.
+   */
   cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
+  /**
+   * About `limit` records that wait for a cancelled replay, and that nobody owns, become what they were before it
+   * (`domain/cancelled-run.ts`). `owned`: those that are left are in flight, or on their way back. Null when there are none.
+   */
+  returnCancelled(limit: number, now: number): Promise<ReturnedRecords | "owned" | null>;
 }
 
 // ---------------------------------------------------------------- maintenance

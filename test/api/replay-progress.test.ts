@@ -1,6 +1,17 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
-import { beforeAll, expect } from "bun:test";
-import { batchOf, ingestOne, isoPattern, until } from "../support/api-server.ts";
+import { afterAll, beforeAll, expect } from "bun:test";
+import {
+  batchOf,
+  gate,
+  type Hooks,
+  ingestOne,
+  isoPattern,
+  type RecordBody,
+  register,
+  settled,
+  startHooks,
+  until,
+} from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
@@ -13,15 +24,21 @@ interface World {
   busy: TestAccount;
 }
 
+let hooks: Hooks;
 let world: World;
+afterAll(() => hooks.stop());
 const server = useServer();
 beforeAll(async () => {
+  hooks = await startHooks();
   const [tenant, other, busy] = await Promise.all([server().account(), server().account(), server().account()]);
   await busy.setTier("enterprise");
   const otherEventId = await ingestOne(other, { secret: "payload-of-other" });
   for (let i = 0; i < 10; i += 1) await batchOf(server(), busy, 1000);
   world = { server: server(), tenant, other, otherEventId, busy };
 });
+
+/** More than go out to one webhook at once. */
+const sixty = 60;
 
 const error = (code: string) => ({ message: expect.stringMatching(/^\S.{10,}\.$/), code });
 const never = ({ other, otherEventId }: World) => [other.id, otherEventId, "payload-of-other"];
@@ -107,6 +124,44 @@ scenarios("GET /v1/events/replays/{id}", () => world, {
 });
 
 scenarios("DELETE /v1/events/replays/{id}", () => world, {
+  "stops what has not been sent: records that wait are again what they were": {
+    section: "rules 10",
+    async request() {
+      const account = await server().account();
+      await account.setTier("enterprise");
+      const held = gate();
+      const hook = hooks.hook(404);
+      await register(account, hook.url);
+      const all = "/v1/events?size=1000&payload=false";
+      const { eventIds } = (await batchOf(server(), account, sixty)).body;
+      for (const id of eventIds) await settled(account, id);
+      const before: RecordBody[] = (await account.get(all)).body.events;
+      // Those in flight get no answer meanwhile, so the others wait.
+      hook.answer = held.answer;
+      const location = await begin(account);
+      await hook.whenReceived(sixty + 1);
+      await until(
+        () => account.get(location),
+        ({ body }) => body.queued === sixty,
+      );
+      const answer = await account.delete(location);
+      const sent = hook.received.length - sixty;
+      held.open();
+      const ended = await until(
+        () => account.get(location),
+        ({ body }) => body.delivered + (body.returned ?? 0) === sixty,
+      );
+      expect(ended.body).toMatchObject({ status: "cancelled", queued: sixty, delivered: sent, returned: sixty - sent });
+      expect([sent < sixty, hook.received.length]).toEqual([true, sixty + sent]);
+      const after: RecordBody[] = (await account.get(all)).body.events;
+      expect(after.filter(({ state }) => state === "DELIVERED")).toHaveLength(sent);
+      const returned = after.filter(({ state }) => state !== "DELIVERED");
+      expect(returned).toEqual(before.filter(({ eventId }) => returned.some((record) => record.eventId === eventId)));
+      return answer;
+    },
+    status: 200,
+    then: (_, { body }) => expect(body).toMatchObject({ status: "cancelled", queued: sixty }),
+  },
   "cancels what is not queued yet": {
     section: "rules 10",
     request: async ({ busy }) => busy.delete(await begin(busy)),

@@ -108,7 +108,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
   });
 
   test.each(["desktop", "phone"] as const)(
-    "cancels a replay after saying what is still delivered, on a %s",
+    "cancels a replay after saying what becomes of what waits, on a %s",
     async (size) => {
       const { page, account, answerWith, received } = await open({ size });
       await account.ingestAll([{ n: 1 }, { n: 2 }]);
@@ -124,7 +124,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
       await browser.inspect(page, "replays-running");
 
       await press(page, "Cancel second");
-      await seeText(page, "Events that are not queued yet are left out. What is already queued is still delivered.");
+      await seeText(page, "Nothing more of it is sent. What waits is again what it was before.");
       await browser.inspect(page, "replays-cancel");
       await press(page, "Cancel the replay");
       await seeText(page, "Replay second cancelled.");

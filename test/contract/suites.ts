@@ -16,6 +16,7 @@ import { listsContract } from "./store/lists.ts";
 import { maintenanceContract } from "./store/maintenance.ts";
 import { meteringContract } from "./store/metering.ts";
 import { ownershipContract } from "./store/ownership.ts";
+import { replayCancelContract } from "./store/replay-cancel.ts";
 import { replayFiltersContract } from "./store/replay-filters.ts";
 import { replaysContract } from "./store/replays.ts";
 import { statsContract } from "./store/stats.ts";
@@ -34,6 +35,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   ownershipContract,
   replaysContract,
   replayFiltersContract,
+  replayCancelContract,
   erasureContract,
   maintenanceContract,
   statsContract,

@@ -128,7 +128,9 @@ describe("a replay that is", () => {
     ["cancelled", "cancelled", false],
   ])("%s is shown as %s, and can be cancelled: %p", (phase, status, canBeCancelled) => {
     expect(statusOfPhase[phase]).toBe(status as never);
-    const place = canBeCancelled ? { phase: "cancelled", cursorSeq: 6, completedAt: now } : null;
+    const place = canBeCancelled
+      ? { phase: "cancelled", cursorSeq: 6, completedAt: now, hasRuns: phase !== "waiting" }
+      : null;
     expect<unknown>(cancel({ phase, cursorSeq: 6 }, now)).toEqual(place);
   });
 

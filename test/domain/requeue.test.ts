@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { beforeRun } from "../../src/domain/cancelled-run.ts";
 import type { DeliveryState } from "../../src/domain/delivery.ts";
 import type { ReplayKind } from "../../src/domain/replay.ts";
 import { type ReplayedRecord, requeue } from "../../src/domain/requeue.ts";
@@ -21,7 +22,13 @@ const recordOf = (
   webhookKey: webhook?.key ?? null,
   state,
   attempts: 1,
+  attemptsInRun: 1,
+  nextAttemptAt: state === "PENDING" ? 7_000 : null,
+  errorReason: state === "FAILED" ? "HTTP 404" : null,
+  errorCode: state === "FAILED" ? "http_status" : null,
+  statusCode: state === "FAILED" ? 404 : null,
   replayKey: null,
+  before: null,
   ...changes,
 });
 
@@ -92,7 +99,7 @@ describe("a replay of an event (rules, section 10)", () => {
       moment,
     );
     expect({ added, nextAttemptAt }).toEqual({
-      added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now }],
+      added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now, returnsTo: { state: "NONE" } }],
       nextAttemptAt: moment.now,
     });
   });
@@ -149,6 +156,25 @@ describe("a record of a webhook that is gone", () => {
   ])("%s", (_, webhooks, records, expected) => {
     const { replaced, skipped } = replayed(webhooks, records);
     expect({ replaced, skipped }).toEqual({ replaced: [], skipped: 0, ...expected });
+  });
+});
+
+describe("what a record returns to, if the replay is cancelled while it waits", () => {
+  const change = (webhooks: (typeof a)[], ...records: ReplayedRecord[]) =>
+    requeue({ webhooks, counters }, records, { kind: "single", webhookKeys: null }, moment);
+
+  test.each(["DELIVERED", "FAILED", "PENDING"] as const)("is that it was %s", (state) => {
+    const record = recordOf(a, state);
+    expect(change([a], record).restarted).toMatchObject([{ returnsTo: beforeRun(record) }]);
+  });
+
+  test("is nothing, of one that is added beside others", () => {
+    expect(change([a, b], recordOf(a, "FAILED")).added).toMatchObject([{ returnsTo: { state: "NONE" } }]);
+  });
+
+  test("is the failure whose place it takes, so that no event is without a record", () => {
+    const failed = recordOf(null, "FAILED");
+    expect(change([a, b], failed).added).toMatchObject([a, b].map(() => ({ returnsTo: beforeRun(failed) })));
   });
 });
 

@@ -30,6 +30,7 @@ const replay: Replay = {
   failed: 0,
   superseded: 0,
   skipped: 0,
+  returned: 0,
   createdAt: 0,
   completedAt: null,
   filter: null,

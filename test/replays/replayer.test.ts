@@ -4,7 +4,7 @@ import type { Replay } from "../../src/domain/replay.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createReplayer } from "../../src/replays/replayer.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { ReturnedRecords, Store } from "../../src/store/store.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 type Batch = Awaited<ReturnType<Store["queueReplayBatch"]>>;
@@ -28,13 +28,14 @@ const waitingReplay: Replay = {
   failed: 0,
   superseded: 0,
   skipped: 0,
+  returned: 0,
   createdAt: 0,
   completedAt: null,
   filter: null,
 };
 
 /** A replayer over a store that answers with what a test lines up, then with "nothing to do". */
-function setUp(lineUp: (Batch | Error)[] = []) {
+function setUp(lineUp: (Batch | Error)[] = [], back: (ReturnedRecords | "owned")[] = []) {
   const clock = createFakeClock();
   const calls: number[] = [];
   const woken: number[][] = [];
@@ -42,6 +43,7 @@ function setUp(lineUp: (Batch | Error)[] = []) {
   let onCall = () => {};
   const replayer = createReplayer({
     store: {
+      returnCancelled: async () => back.shift() ?? null,
       async queueReplayBatch(limit) {
         calls.push(limit);
         onCall();
@@ -97,6 +99,32 @@ describe("the replayer", () => {
       createdAt: "1970-01-01T00:00:00.000Z",
       completedAt: null,
     });
+  });
+
+  test("lets what waits for cancelled replays return before it queues more, and wakes where it waits again", async () => {
+    const back = { replay: waitingReplay, tenantId: "t1" };
+    const { replayer, woken, calls, published } = setUp(
+      [],
+      [
+        { ...back, webhooks: [{ tenantKey: 1, webhookKey: 7 }] },
+        { ...back, webhooks: [] },
+      ],
+    );
+    replayer.start();
+    await replayer.whenIdle();
+    expect([woken, calls.length, published.length]).toEqual([[[7]], 1, 2]);
+  });
+
+  test("looks again for what is in flight as its replay is cancelled", async () => {
+    const { replayer, clock, calls } = setUp([], ["owned", "owned"]);
+    replayer.start();
+    await replayer.whenIdle();
+    for (const looks of [2, 3, 3]) {
+      clock.advance(250);
+      await turn();
+      await replayer.whenIdle();
+      expect(calls).toHaveLength(looks);
+    }
   });
 
   test("rests until it is woken", async () => {

@@ -8,6 +8,8 @@ export interface DeliveryControl {
   wake(webhooks: readonly WebhookRef[]): void;
   /** Newer runs of these deliveries wait in the table: those that wait here as well go back, to be claimed as they stand. */
   overtake(deliveries: readonly DeliveryRef[]): void;
+  /** From the return on, no attempt of a run that this replay began starts; one in flight still counts. */
+  cancelReplay(tenantKey: number, replayKey: number): void;
   /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */

@@ -153,7 +153,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     pace.take(queue.tenantKey, queue.tier);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
-    const isClosed = () => queue.removed || paused.has(queue.tenantKey) || !mayStart();
+    const isClosed = () =>
+      queue.removed || paused.has(queue.tenantKey) || hindsight.isCancelled(delivery) || !mayStart();
     deliver(delivery, { signal: queue.signal, isClosed })
       .then(
         (result) => finish(queue, delivery, result),
@@ -208,7 +209,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
           if (queue.surrendered) return;
           if (isClosed(queue)) returns.giveBack(found.due);
           else {
+            // It was cancelled while they were on their way.
+            returns.giveBack(found.due.filter(hindsight.isCancelled));
             for (const delivery of found.due) {
+              if (hindsight.isCancelled(delivery)) continue;
               queue.tier = delivery.tier;
               queue.addStored(delivery);
               window.hold(delivery);
@@ -252,8 +256,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, pace.tokens(queue) - queue.waiting);
   }
 
-  /** Gives back what waits for these webhooks; only these deliveries, if their keys are given. */
-  function drop(dropped: readonly WebhookQueue[], only?: ReadonlySet<number>): void {
+  /** Gives back what waits for these webhooks, or only such deliveries of it. */
+  function drop(dropped: readonly WebhookQueue[], only?: (delivery: DueDelivery) => boolean): void {
     const waiting = dropped.flatMap((queue) => queue.clear(only));
     for (const delivery of waiting) window.letGo(delivery);
     returns.giveBack(waiting);
@@ -304,10 +308,17 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     overtake(deliveries) {
       const waitsFor = new Set(deliveries.map(({ webhookKey }) => webhookKey));
+      const keys = new Set(deliveries.map(({ deliveryKey }) => deliveryKey));
       drop(
         [...waitsFor].flatMap((webhookKey) => queues.get(webhookKey) ?? []),
-        new Set(deliveries.map(({ deliveryKey }) => deliveryKey)),
+        ({ deliveryKey }) => keys.has(deliveryKey),
       );
+      pump();
+    },
+
+    cancelReplay(tenantKey, replayKey) {
+      hindsight.replayCancelled(replayKey);
+      drop(queues.ofTenant(tenantKey), hindsight.isCancelled);
       pump();
     },
 

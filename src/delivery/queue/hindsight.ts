@@ -1,3 +1,4 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { createRecent } from "../../lib/recent.ts";
 
@@ -8,8 +9,11 @@ import { createRecent } from "../../lib/recent.ts";
 export interface Hindsight {
   webhookRemoved(webhookKey: number): void;
   tenantDeleted(tenantKey: number): void;
+  replayCancelled(replayKey: number): void;
   /** Nothing is to be sent to it. */
   isOutdated(webhook: WebhookRef): boolean;
+  /** The replay that began its run was cancelled. */
+  isCancelled(delivery: Pick<DueDelivery, "replayKey">): boolean;
 }
 
 /** About 100 bytes each. */
@@ -18,11 +22,14 @@ const remembered = 10_000;
 export function createHindsight(): Hindsight {
   const webhooks = createRecent<number, true>(remembered);
   const tenants = createRecent<number, true>(remembered);
+  const replays = createRecent<number, true>(remembered);
 
   return {
     webhookRemoved: (webhookKey) => webhooks.set(webhookKey, true),
     tenantDeleted: (tenantKey) => tenants.set(tenantKey, true),
+    replayCancelled: (replayKey) => replays.set(replayKey, true),
     isOutdated: ({ webhookKey, tenantKey }) =>
       webhooks.get(webhookKey) !== undefined || tenants.get(tenantKey) !== undefined,
+    isCancelled: ({ replayKey }) => replayKey !== null && replays.get(replayKey) !== undefined,
   };
 }

@@ -36,8 +36,8 @@ export interface WebhookQueue {
   next(): DueDelivery | null;
   /** Whether an attempt got an answer. After none, one attempt at a time until there is one again. */
   answered(answered: boolean): void;
-  /** Lets go of what waits; only of these, if keys of deliveries are given. */
-  clear(only?: ReadonlySet<number>): DueDelivery[];
+  /** Lets go of what waits, or only of such deliveries. */
+  clear(only?: (delivery: DueDelivery) => boolean): DueDelivery[];
   /** Breaks off what is in flight. */
   abort(): void;
   isIdle(): boolean;
@@ -90,7 +90,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
       isSilent = !answered;
     },
     clear(only) {
-      const stays = ({ deliveryKey }: DueDelivery) => only !== undefined && !only.has(deliveryKey);
+      const stays = (delivery: DueDelivery) => only !== undefined && !only(delivery);
       const cleared = [...fresh, ...stored].filter((delivery) => !stays(delivery));
       fresh = fresh.filter(stays);
       stored = stored.filter(stays);

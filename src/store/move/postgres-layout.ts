@@ -37,7 +37,11 @@ export function partsOf(table: Table): Part[] {
       const state = names.indexOf("state");
       return [
         { into: "pending", columns: without("state", "finished_at"), takes: (row) => row[state] === statePending },
-        { into: "delivery", columns: without("next_attempt_at"), takes: (row) => row[state] !== statePending },
+        {
+          into: "delivery",
+          columns: without("next_attempt_at", "before"),
+          takes: (row) => row[state] !== statePending,
+        },
       ];
     }
     default:
@@ -80,7 +84,7 @@ export function recordsText(names: readonly string[], from: "pending" | "deliver
   const absent: Record<string, string> =
     from === "pending"
       ? { state: `${statePending}::smallint as state`, finished_at: "null::bigint as finished_at" }
-      : { next_attempt_at: "null::bigint as next_attempt_at" };
+      : { next_attempt_at: "null::bigint as next_attempt_at", before: "null::text as before" };
   return `select ${names.map((name) => absent[name] ?? name).join(", ")} from ${from}`;
 }
 

@@ -132,6 +132,8 @@ export const pending = pgTable(
     webhookKey: whole("webhook_key").notNull(),
     owner: integer("owner"),
     nextAttemptAt: whole("next_attempt_at").notNull(),
+    /** As `beforeText` has it, while the run waits that a replay began. */
+    before: text("before"),
   },
   (t) => [
     uniqueIndex("pending_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
@@ -141,6 +143,7 @@ export const pending = pgTable(
       .where(sql`${t.errorCode} is not null`),
     index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
     index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
+    index("pending_to_return").on(t.tenantKey, t.replayKey).where(sql`${t.before} is not null`),
   ],
 );
 

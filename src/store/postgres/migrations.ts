@@ -2,6 +2,7 @@ import initial from "../../../drizzle/postgres/migrations/0000_initial.sql" with
 import eventTypes from "../../../drizzle/postgres/migrations/0001_event_types.sql" with { type: "text" };
 import failureCodes from "../../../drizzle/postgres/migrations/0002_failure_codes.sql" with { type: "text" };
 import replayFilters from "../../../drizzle/postgres/migrations/0003_replay_filters.sql" with { type: "text" };
+import cancelledRuns from "../../../drizzle/postgres/migrations/0004_cancelled_runs.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -18,6 +19,7 @@ export const migrations: readonly Migration[] = [
   { name: "0001_event_types", sql: eventTypes },
   { name: "0002_failure_codes", sql: failureCodes },
   { name: "0003_replay_filters", sql: replayFilters },
+  { name: "0004_cancelled_runs", sql: cancelledRuns },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -3,6 +3,7 @@ import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
+import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { OutcomeUnknown } from "./faults.ts";
 import type { HotPaths } from "./hot-paths.ts";
@@ -63,7 +64,8 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
 /**
  * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the
  * statement has either written the owner of a row or left it as it was, and a rescue of this node comes after it
- * (`ownerText`). The replay of a run is asked for in an order that only one index has.
+ * (`ownerText`). The replay of a run
+ * is asked for in an order that only one index has.
  */
 export const claimText = `with own as (${ownerText}), receiver as materialized (${receiverText}),
   due as materialized (
@@ -78,18 +80,20 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       where record.tenant_key = due.tenant_key and record.event_seq = due.event_seq and record.key = due.key offset 0) found
     where pending.ctid = found.place
     returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
-      next_attempt_at)
+      next_attempt_at, before is not null as is_returnable)
   select receiver.id as "tenantId", receiver.tier, receiver.url, claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload,
-    case when replay_key is not null then (
-      select ${wholeLabel} from replay
-      left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
-      where (replay.tenant_key, replay.key) >= (claimed.tenant_key, claimed.replay_key)
-        and (replay.tenant_key, replay.key) <= (claimed.tenant_key, claimed.replay_key)
-      order by replay.tenant_key, replay.key limit 1) end as label
+    run_of.label, is_returnable and run_of.is_returning as "isCancelled"
   from claimed cross join receiver
-  join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key`;
+  join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key
+  left join lateral (
+    select ${wholeLabel} as label, is_returning from replay
+    left join replay_label on replay_label.tenant_key = replay.tenant_key and replay_label.key = replay.label_key
+    where (replay.tenant_key, replay.key) >= (claimed.tenant_key, claimed.replay_key)
+      and (replay.tenant_key, replay.key) <= (claimed.tenant_key, claimed.replay_key)
+    order by replay.tenant_key, replay.key limit 1) run_of
+    on claimed.replay_key is not null`;
 
 export const nextDueText = `select next_attempt_at::float8 as at from pending
   where owner is null and (webhook_key, next_attempt_at) > ($2::bigint, $3::bigint)
@@ -125,12 +129,15 @@ interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eve
   readonly idTail: Uint8Array;
   readonly dueAt: number;
   readonly label: string | null;
+  /** It waits for a cancelled replay. */
+  readonly isCancelled: boolean | null;
 }
 
 /** What waits, and whose it is. */
 export function queueVerbs(
   { node }: Pick<Connection, "node">,
   { pool, underWay, holdings }: HotPaths,
+  cancelledRuns: Pick<CancelledRuns, "putBack">,
 ): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
   return {
     isShared: true,
@@ -150,13 +157,24 @@ export function queueVerbs(
           throw error;
         });
       const due = claimed
+        .filter((row) => !row.isCancelled)
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
-        .map(({ idTail, dueAt: _, label, ...row }): DueDelivery => {
+        .map(({ idTail, dueAt: _, label, isCancelled: _c, ...row }): DueDelivery => {
           const replayGroupId = label === null ? null : labelOf(label);
           return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
         });
       holdings.take(due);
-      if (due.length === limit) return { due, nextDueAt: now };
+      const cancelled = claimed.filter((row) => row.isCancelled);
+      if (cancelled.length > 0) {
+        const places = cancelled.map(({ eventSeq, deliveryKey, replayKey }) => ({
+          eventSeq,
+          key: deliveryKey,
+          replayKey,
+        }));
+        // What is claimed is answered; what is not put back is nobody's again.
+        await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));
+      }
+      if (claimed.length === limit || cancelled.length > 0) return { due, nextDueAt: now };
       const next = await pool.read<{ at: number }>(nextDueText, [tenantKey, webhookKey, now]).catch(() => null);
       // What is claimed is answered, whatever comes after it; when the next one is due is then not known.
       return { due, nextDueAt: next === null ? now : (next[0]?.at ?? null) };

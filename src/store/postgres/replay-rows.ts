@@ -1,6 +1,7 @@
-import { filterOf, type ListedReplay, type Replay, type ReplayKind } from "../../domain/replay.ts";
+import { filterOf, type ListedReplay, type Replay, type ReplayKind, type ReplayRef } from "../../domain/replay.ts";
 import { type ReplayPhase, statusOfPhase } from "../../domain/replay-phase.ts";
 import { labelOf, wholeLabel } from "./labels.ts";
+import type { Transaction } from "./pool.ts";
 
 /** A replay as it stands in its table, with what the lanes have counted of it. */
 export interface ReplayRow {
@@ -24,6 +25,7 @@ export interface ReplayRow {
   completedAt: number | null;
   /** As `filterText` has it. */
   filter: string | null;
+  returned: number;
 }
 
 /** Of `replay` with `replayJoins`. */
@@ -33,7 +35,7 @@ export const replayColumns = `replay.key::float8 as key, replay.id, replay.tenan
   (replay.delivered + c.delivered)::float8 as delivered, (replay.failed + c.failed)::float8 as failed,
   (replay.superseded + c.superseded)::float8 as superseded, replay.skipped::float8 as skipped,
   replay.created_at::float8 as "createdAt", replay.completed_at::float8 as "completedAt",
-  replay.filter`;
+  replay.filter, replay.returned::float8 as returned`;
 
 /** How the runs of `replay` have ended since its counts last went to its own row. */
 export const replayCounts = `cross join lateral (
@@ -72,4 +74,13 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   createdAt: row.createdAt,
   completedAt: row.completedAt,
   filter: filterOf(row.filter),
+  returned: row.returned,
 });
+
+export async function rowAt({ run }: Pick<Transaction, "run">, ref: ReplayRef): Promise<ReplayRow | undefined> {
+  const [row] = await run<ReplayRow>(
+    `select ${replayColumns} from replay ${replayJoins} where replay.tenant_key = $1::bigint and replay.key = $2::bigint`,
+    [ref.tenantKey, ref.replayKey],
+  );
+  return row;
+}

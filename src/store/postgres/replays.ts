@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
+import { changed } from "../../domain/change.ts";
 import { cutLabel, filterText, type Replay, type ReplayRef } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
@@ -13,7 +14,15 @@ import { labelText, wholeLabel } from "./labels.ts";
 import { arrayText } from "./parameters.ts";
 import type { Pool, Transaction } from "./pool.ts";
 import { completeReplays } from "./replay-counts.ts";
-import { type ReplayRow, replayColumns, replayCounts, replayJoins, toListedReplay, toReplay } from "./replay-rows.ts";
+import {
+  type ReplayRow,
+  replayColumns,
+  replayCounts,
+  replayJoins,
+  rowAt,
+  toListedReplay,
+  toReplay,
+} from "./replay-rows.ts";
 import { nextEvents, receiversOf, select, takes } from "./replay-selection.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
 
@@ -44,7 +53,7 @@ const listedText = bounded(`
 type Batch = Requeued & { tenantId: string; tenantKey: number };
 
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
-export function replayVerbs(connection: Connection, { mayGrow }: Growth): ReplayVerbs {
+export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<ReplayVerbs, "returnCancelled"> {
   const { pool, writes, clock } = connection;
   let lookedForLeftAt = Number.NEGATIVE_INFINITY;
 
@@ -178,14 +187,24 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
 
     cancelReplay: (tenantKey, replayId, now) =>
       writes.submit(async (tx) => {
-        await holdLiving(tx, tenantKey);
+        const { tenant } = await holdLiving(tx, tenantKey);
         // Locked: nobody completes it meanwhile.
         const [row] = await tx.run<Pick<ReplayRow, "key" | "phase" | "cursorSeq">>(
           `select key::float8 as key, phase, cursor_seq::float8 as "cursorSeq" from replay
             where tenant_key = $1::bigint and id = $2 for update`,
           [tenantKey, replayId],
         );
-        return row ? move(tx, { tenantKey, replayKey: row.key }, cancel(row, now), nothing) : null;
+        if (!row) return null;
+        const ref = { tenantKey, replayKey: row.key };
+        const cancellation = cancel(row, now);
+        if (cancellation?.hasRuns) {
+          await tx.run("update replay set is_returning = true where tenant_key = $1::bigint and key = $2::bigint", [
+            tenantKey,
+            row.key,
+          ]);
+          tx.changed({ ...changed(tenant), kind: "replay_cancelled", replayKey: row.key });
+        }
+        return move(tx, ref, cancellation, nothing);
       }),
   };
 }
@@ -194,14 +213,6 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Replay
 async function find({ read }: Pool, ref: ReplayRef): Promise<Replay | null> {
   const row = await rowAt({ run: read }, ref);
   return row ? toReplay(row) : null;
-}
-
-async function rowAt({ run }: Pick<Transaction, "run">, ref: ReplayRef): Promise<ReplayRow | undefined> {
-  const [row] = await run<ReplayRow>(
-    `select ${replayColumns} from replay ${replayJoins} where replay.tenant_key = $1::bigint and replay.key = $2::bigint`,
-    [ref.tenantKey, ref.replayKey],
-  );
-  return row;
 }
 
 type Place = Pick<ReplayRow, "phase" | "fromSeq" | "toSeq" | "cursorSeq" | "selected" | "createdAt">;

@@ -1,10 +1,10 @@
+import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import type { DeliveryRef, DeliveryState } from "../../domain/delivery.ts";
-import { type ReplayedRecord, type Replaying, type Requeueing, requeue } from "../../domain/requeue.ts";
+import { type ReplayedRecord, type Replaying, type Returnable, requeue } from "../../domain/requeue.ts";
 import type { Connection } from "./connection.ts";
 import { laneSlots } from "./event-schema.ts";
 import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
-import { placesInQueue } from "./queue-places.ts";
 import { countReplay } from "./replay-counts.ts";
 import { doubtWebhooks, noteUsed } from "./webhook-use.ts";
 import type { WriteTransaction } from "./writes.ts";
@@ -30,13 +30,13 @@ interface FoundRecord extends ReplayedRecord {
 
 /** What is left to be written of all events together. */
 interface Changes {
-  readonly added: {
+  readonly added: (Returnable & {
     readonly eventSeq: number;
     readonly webhookKey: number;
     readonly nextAttemptAt: number;
     readonly typeHash: number | null;
-  }[];
-  readonly restarted: FoundRecord[];
+  })[];
+  readonly restarted: (FoundRecord & Returnable)[];
   readonly replaced: FoundRecord[];
 }
 
@@ -65,15 +65,14 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const change: Requeueing = requeue(held, records, replay, tx);
-    const found = (some: readonly ReplayedRecord[]) => records.filter((record) => some.includes(record));
-    for (const { webhook, nextAttemptAt: dueAt } of change.added) {
+    const change = requeue(held, records, replay, tx);
+    for (const { webhook, nextAttemptAt: dueAt, returnsTo } of change.added) {
       // All records of an event have the same one.
       const typeHash = records[0]?.typeHash ?? null;
-      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt, typeHash });
+      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt, typeHash, returnsTo });
     }
-    all.restarted.push(...found(change.restarted));
-    all.replaced.push(...found(change.replaced));
+    all.restarted.push(...change.restarted);
+    all.replaced.push(...change.replaced);
     for (const key of change.superseded) superseded.set(key, (superseded.get(key) ?? 0) + 1);
     for (const key of change.webhookKeys) webhookKeys.add(key);
     held.counters = change.counters;
@@ -109,19 +108,11 @@ export async function requeueEvents(
   return { queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
 }
 
-interface RecordRow {
-  key: number;
-  eventSeq: number;
-  webhookKey: number | null;
-  attempts: number;
-  replayKey: number | null;
-  owner: number | null;
-  state: number;
-  typeHash: number | null;
-}
+type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: number; readonly before: string | null };
 
 const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
-  replay_key::float8 as "replayKey", type_hash::float8 as "typeHash"`;
+  replay_key::float8 as "replayKey", type_hash::float8 as "typeHash", attempts_in_run as "attemptsInRun",
+  error_reason as "errorReason", error_code as "errorCode", status_code as "statusCode"`;
 
 const states: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
@@ -137,14 +128,14 @@ async function lockRecords(
   const byEvent = new Map<number, FoundRecord[]>(seqs.map((seq) => [seq, []]));
   const values = [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)];
   const note = (rows: readonly RecordRow[]) => {
-    for (const { state, ...record } of rows) {
-      byEvent.get(record.eventSeq)?.push({ ...record, state: states[state] ?? "FAILED" });
+    for (const { state, before, ...record } of rows) {
+      byEvent.get(record.eventSeq)?.push({ ...record, state: states[state] ?? "FAILED", before: beforeOf(before) });
     }
   };
   if (seqs.length === 0) return byEvent;
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, owner, 0 as state from pending
+      `select ${recordColumns}, owner, 0 as state, next_attempt_at::float8 as "nextAttemptAt", before from pending
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,
@@ -152,7 +143,7 @@ async function lockRecords(
   );
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, null::int as owner, state from delivery
+      `select ${recordColumns}, null::int as owner, state, null::float8 as "nextAttemptAt", null as before from delivery
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,
@@ -190,27 +181,40 @@ const removeText = `delete from delivery using unnest($2::bigint[], $3::bigint[]
   where delivery.tenant_key = $1::bigint and delivery.event_seq = given.event_seq and delivery.key = given.key
     and delivery.event_seq between $4::bigint and $5::bigint`;
 
-/** Of records that are locked. */
+/** Of records that are locked; each found as by `placesInQueue`. */
 export const overtakeText = `update pending set run = run + 1, attempts_in_run = 0, next_attempt_at = $4::bigint,
-    replay_key = $5::bigint
-  from ${placesInQueue} where pending.ctid = found.place`;
+    replay_key = $5::bigint, before = given.before
+  from unnest($2::bigint[], $3::bigint[], $6::text[]) as given (event_seq, key, before)
+  cross join lateral (
+    select record.ctid as place from pending record
+    where record.tenant_key = $1::bigint and record.event_seq = given.event_seq and record.key = given.key offset 0) found
+  where pending.ctid = found.place`;
+
+const beforesOf = (records: readonly Returnable[]) => arrayText(records.map(({ returnsTo }) => beforeText(returnsTo)));
 
 /** Those that are in the queue: their next run begins now, and the attempt of the one before finds that it is late. */
-async function overtakeRuns({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
+async function overtakeRuns(
+  { run }: WriteTransaction,
+  records: readonly (Place & Returnable)[],
+  to: Run,
+): Promise<void> {
   if (records.length === 0) return;
-  await run(overtakeText, [...placesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey]);
+  const values = [to.nextAttemptAt, to.replayKey, beforesOf(records)];
+  await run(overtakeText, [...placesOf(to.tenantKey, records), ...values]);
 }
 
 /** From the history back to the queue. */
-async function moveBack({ run }: WriteTransaction, records: readonly Place[], to: Run): Promise<void> {
+async function moveBack({ run }: WriteTransaction, records: readonly (Place & Returnable)[], to: Run): Promise<void> {
   if (records.length === 0) return;
   await run(
     `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash)
-     select tenant_key, event_seq, key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
-       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash from moved`,
-    [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey],
+       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, before)
+     select tenant_key, moved.event_seq, moved.key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
+       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, given.before
+     from moved join unnest($2::bigint[], $3::bigint[], $8::text[]) as given (event_seq, key, before)
+       on given.event_seq = moved.event_seq and given.key = moved.key`,
+    [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey, beforesOf(records)],
   );
 }
 
@@ -228,15 +232,15 @@ async function add(
   if (records.length === 0) return;
   await run(
     `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at, replay_key,
-       type_hash)
+       type_hash, before)
      select $1::bigint, event_seq, key, webhook_key, 1, 0,
        (select coalesce(max(attempt.number), 0) from attempt
           join webhook earlier on earlier.tenant_key = $1::bigint and earlier.key = attempt.webhook_key
          where attempt.tenant_key = $1::bigint and attempt.event_seq = added.event_seq and earlier.url =
            (select url from webhook where webhook.tenant_key = $1::bigint and webhook.key = added.webhook_key)),
-       null, next_attempt_at, $6::bigint, type_hash
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $7::bigint[])
-       as added (event_seq, key, webhook_key, next_attempt_at, type_hash)`,
+       null, next_attempt_at, $6::bigint, type_hash, before
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $7::bigint[], $8::text[])
+       as added (event_seq, key, webhook_key, next_attempt_at, type_hash, before)`,
     [
       tenantKey,
       arrayText(records.map(({ eventSeq }) => eventSeq)),
@@ -245,6 +249,7 @@ async function add(
       arrayText(records.map(({ nextAttemptAt }) => nextAttemptAt)),
       replayKey,
       arrayText(records.map(({ typeHash }) => typeHash)),
+      beforesOf(records),
     ],
   );
 }

@@ -217,12 +217,15 @@ export const replay = pgTable(
     createdAt: whole("created_at").notNull(),
     completedAt: whole("completed_at"),
     filter: text("filter"),
+    returned: whole("returned").notNull().default(0),
+    isReturning: boolean("is_returning").notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
     uniqueIndex("replay_by_id").on(t.tenantKey, t.id),
     // Not "<> 'single'": whoever looks for the next turn by that would walk through this one instead of its own.
     index("replay_of_day").on(t.tenantKey, t.createdAt).where(sql`${t.kind} in ('timeline', 'all', 'failed')`),
+    index("replay_to_return").on(t.key).where(sql`${t.isReturning}`),
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
     check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
   ],

@@ -12,6 +12,7 @@ import { acceptanceVerbs } from "./acceptance.ts";
 import { askTime } from "./ask-time.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingLock } from "./billing-lock.ts";
+import { createCancelledRuns } from "./cancelled-runs.ts";
 import { chargeVerbs } from "./charges.ts";
 import type { Connection } from "./connection.ts";
 import { credentialVerbs } from "./credentials.ts";
@@ -231,13 +232,14 @@ export async function openPostgresStore({
     node: ownNode,
     isNode: (incarnation) => node.current()?.incarnation === incarnation,
   };
+  const cancelledRuns = createCancelledRuns(connection);
   const hot: HotPaths = { pool: hotPool, lanes, kept, underWay, holdings };
   const gate = createGate();
   const credentials = credentialVerbs(connection);
   const verbs = gate.before({
     ...tenantVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }, hot),
-    ...queueVerbs(connection, hot),
+    ...queueVerbs(connection, hot, cancelledRuns),
     ...deliveryVerbs(connection, { mayGrow }, hot),
     ...removalVerbs(connection),
     ...credentials,
@@ -250,6 +252,7 @@ export async function openPostgresStore({
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
     ...replayVerbs(connection, { mayGrow }),
+    returnCancelled: cancelledRuns.returnCancelled,
     ...webhookUseVerbs(connection),
     ...erasureVerbs(connection),
     ...maintenanceVerbs(

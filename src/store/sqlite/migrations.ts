@@ -12,6 +12,7 @@ import reasonCodes from "../../../drizzle/sqlite/migrations/0009_reason_codes.sq
 import eventTypes from "../../../drizzle/sqlite/migrations/0010_event_types.sql" with { type: "text" };
 import failureCodes from "../../../drizzle/sqlite/migrations/0011_failure_codes.sql" with { type: "text" };
 import replayFilters from "../../../drizzle/sqlite/migrations/0012_replay_filters.sql" with { type: "text" };
+import cancelledRuns from "../../../drizzle/sqlite/migrations/0013_cancelled_runs.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -44,6 +45,7 @@ export const migrations: readonly Migration[] = [
   { name: "0010_event_types", sql: eventTypes, moves: { event: "events" } },
   { name: "0011_failure_codes", sql: failureCodes },
   { name: "0012_replay_filters", sql: replayFilters },
+  { name: "0013_cancelled_runs", sql: cancelledRuns },
 ];
 
 /**

@@ -4,6 +4,7 @@ import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../deliveries.ts";
+import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";
@@ -22,6 +23,7 @@ const ever: DueRange = { after: -1, until: Number.MAX_SAFE_INTEGER };
 export function queueVerbs(
   { client, writer, ownership, reportDamage }: Connection,
   waiting: WaitingRecords,
+  cancelledRuns: Pick<CancelledRuns, "putBack">,
 ): Pick<DeliveryVerbs, "isShared" | "discover" | "claim" | "release" | "queueDepth"> {
   const selectLanes = client.prepare<DueLane, [number, number, string]>(`
     with recursive lane (webhook_key) as (${pendingWebhooks}),
@@ -44,7 +46,8 @@ export function queueVerbs(
 
   const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum
+           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum,
+           replay.is_returning = 1 and d.before is not null as isCancelled
     from delivery d
     join event on event.seq = d.event_seq
     left join replay on replay.key = d.replay_key`;
@@ -122,19 +125,23 @@ export function queueVerbs(
     }
   }
 
-  /** What is due and nobody's, with the keys of what should be, too, and is damaged. */
-  function findDue({ webhookKey }: WebhookRef, now: number, limit: number): Claimed & { damaged: readonly number[] } {
+  /** What is due and nobody's, and the keys of what goes to nobody: it is damaged, or its replay was cancelled. */
+  function findDue({ webhookKey }: WebhookRef, now: number, limit: number): Found {
     const receiver = selectReceiver.get(webhookKey);
-    if (!receiver) return { due: [], nextDueAt: null, damaged: [] };
+    if (!receiver) return { due: [], nextDueAt: null, damaged: [], cancelled: [] };
     const owned = ownership.listOf(webhookKey);
     const read = unlessDamaged(() => selectDue.all(webhookKey, now, limit, owned));
     const isRead = read?.every(({ payload, checksum }) => isWhole(payload, checksum));
     const { rows, damaged } = read && isRead ? { rows: read, damaged: [] } : readableDue(webhookKey, now, limit, owned);
-    const due = rows.map(({ key, idTail, checksum: _, ...row }): DueDelivery => {
-      return { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row };
+    const cancelled = rows.flatMap(({ key, isCancelled }) => (isCancelled ? [key] : []));
+    const due = rows.flatMap(({ key, idTail, checksum: _, isCancelled, ...row }): DueDelivery[] => {
+      if (isCancelled) return [];
+      return [{ deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row }];
     });
-    const nextDueAt = rows.length === limit ? now : (selectNextDue.get(webhookKey, now, owned)?.at ?? null);
-    return { due, nextDueAt, damaged };
+    // What has been put back may be due again by then.
+    const isMore = rows.length === limit || cancelled.length > 0;
+    const nextDueAt = isMore ? now : (selectNextDue.get(webhookKey, now, owned)?.at ?? null);
+    return { due, nextDueAt, damaged, cancelled };
   }
 
   return {
@@ -143,10 +150,11 @@ export function queueVerbs(
     discover: async ({ after, until } = ever) => selectLanes.all(after, until, ownership.listAll()),
 
     async claim(webhook, now, limit) {
-      const { due, nextDueAt, damaged } = findDue(webhook, now, limit);
+      const { due, nextDueAt, damaged, cancelled } = findDue(webhook, now, limit);
       ownership.take(due);
       try {
         await failDamaged(webhook.webhookKey, damaged);
+        if (cancelled.length > 0) await writer.submit<void>((tx) => cancelledRuns.putBack(tx, cancelled));
       } catch (error) {
         ownership.end(due);
         throw error;
@@ -174,4 +182,10 @@ interface DueRow {
   idTail: Uint8Array;
   payload: Uint8Array;
   checksum: number | null;
+  isCancelled: number | null;
+}
+
+interface Found extends Claimed {
+  readonly damaged: readonly number[];
+  readonly cancelled: readonly number[];
 }

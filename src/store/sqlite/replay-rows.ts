@@ -23,6 +23,7 @@ export interface ReplayRow {
   completedAt: number | null;
   /** As `filterText` has it. */
   filter: string | null;
+  returned: number;
 }
 
 /** The whole label of a row of `replay`: a long one stands apart. */
@@ -31,7 +32,7 @@ export const wholeLabel =
 
 const columnsWith = (label: string) => `key, id, tenant_key as tenantKey, kind, ${label} as label, phase,
   from_seq as fromSeq, to_seq as toSeq, cursor_seq as cursorSeq, selected, queued, delivered, failed, superseded, skipped,
-  created_at as createdAt, completed_at as completedAt, filter`;
+  created_at as createdAt, completed_at as completedAt, filter, returned`;
 
 export const replayColumns = columnsWith(wholeLabel);
 
@@ -62,4 +63,5 @@ const numbersOf = (row: Omit<ReplayRow, "label">) => ({
   createdAt: row.createdAt,
   completedAt: row.completedAt,
   filter: filterOf(row.filter),
+  returned: row.returned,
 });

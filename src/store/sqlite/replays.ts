@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
+import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
+import { changed } from "../../domain/change.ts";
 import type { DeliveryRef } from "../../domain/delivery.ts";
 import { cutLabel, filterText, type Replay } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
@@ -32,7 +34,11 @@ interface Queued {
 }
 
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
-export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayGrow }: Growth): ReplayVerbs {
+export function replayVerbs(
+  connection: Connection,
+  ledger: ReplayLedger,
+  { mayGrow }: Growth,
+): Omit<ReplayVerbs, "returnCancelled"> {
   const { client, writer, hold, rowKeys, ownership, reportDamage } = connection;
 
   const insert = client.prepare(
@@ -74,21 +80,23 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     "select tenant_key as tenantKey, id_tail as idTail from event where seq = ?1",
   );
   const recordsOf = client.prepare<RecordRow, [number, number]>(
-    `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey
+    `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey, attempts_in_run as attemptsInRun,
+       next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
   const restart = client.prepare(
-    `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3
+    `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3,
+       before = ?4
      where key = ?1`,
   );
   // Attempts of an earlier record for the same URL, removed and registered again, go on counting.
   const insertRecord = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key,
-       type_hash)
+       before, type_hash)
      values (?1, ?2, ?3, ?4, 0, 1, 0,
        (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
-       ?6, ?7, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1))`,
+       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1))`,
   );
   const selection = createReplaySelection(connection);
   const use = createWebhookUse(client);
@@ -98,6 +106,8 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
        completed_at = ?6
      where key = ?1`,
   );
+
+  const beginReturning = client.prepare("update replay set is_returning = 1 where key = ?1");
 
   /** Null: it stays where it is. */
   function move(
@@ -128,14 +138,15 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
     const change = requeue(held, records, replay, tx);
-    for (const { webhook, nextAttemptAt } of change.added) {
+    for (const { webhook, nextAttemptAt, returnsTo } of change.added) {
       const { key, url } = webhook;
-      insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key);
+      const before = beforeText(returnsTo);
+      insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key, before);
       use.recordAdded(held, webhook);
     }
     for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
-    for (const { key: deliveryKey, webhookKey } of change.restarted) {
-      restart.run(deliveryKey, change.nextAttemptAt, replay.key);
+    for (const { key: deliveryKey, webhookKey, returnsTo } of change.restarted) {
+      restart.run(deliveryKey, change.nextAttemptAt, replay.key, beforeText(returnsTo));
       if (webhookKey === null) continue;
       const ref = { tenantKey, eventSeq, webhookKey, deliveryKey };
       if (ownership.has(ref)) inAll.overtaken.push(ref);
@@ -294,11 +305,17 @@ export function replayVerbs(connection: Connection, ledger: ReplayLedger, { mayG
 
     cancelReplay: (tenantKey, replayId, now) =>
       writer.submit<Replay | null>((tx) => {
-        const refusal = refusalOfWrite(hold(tx, tenantKey));
+        const held = hold(tx, tenantKey);
+        const refusal = refusalOfWrite(held);
         if (refusal) return refuse(refusal);
         const row = byId.get(replayId, tenantKey);
         if (!row) return null;
-        move(row.key, cancel(row, now), { queued: 0, skipped: 0 });
+        const cancellation = cancel(row, now);
+        move(row.key, cancellation, { queued: 0, skipped: 0 });
+        if (cancellation?.hasRuns) {
+          beginReturning.run(row.key);
+          tx.changed({ ...changed(held.tenant), kind: "replay_cancelled", replayKey: row.key });
+        }
         return toReplay(byKey.get(row.key));
       }),
   };
@@ -309,12 +326,10 @@ const toRefs = (tenantKey: number, { webhookKeys, overtaken }: Queued): Pick<Req
   overtaken,
 });
 
-type RecordRow = Omit<ReplayedRecord, "state"> & { state: number };
+type RecordRow = Omit<ReplayedRecord, "state" | "before"> & { state: number; before: string | null };
 
-const toReplayed = ({ key, webhookKey, state, attempts, replayKey }: RecordRow): ReplayedRecord => ({
-  key,
-  webhookKey,
+const toReplayed = ({ state, before, ...row }: RecordRow): ReplayedRecord => ({
+  ...row,
   state: stateNames[state] ?? "FAILED",
-  attempts,
-  replayKey,
+  before: beforeOf(before),
 });

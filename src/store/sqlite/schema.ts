@@ -244,6 +244,8 @@ export const delivery = sqliteTable(
     statusCode: integer("status_code"),
     /** Of its event's type (`type-hash.ts`); null: it has none. */
     typeHash: integer("type_hash"),
+    /** As `beforeText` has it, while the run waits that a replay began. */
+    before: text("before"),
   },
   (t) => [
     // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
@@ -254,6 +256,7 @@ export const delivery = sqliteTable(
       .where(sql`${t.errorCode} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
+    index("delivery_to_return").on(t.replayKey).where(sql`${t.state} = 0 and ${t.before} is not null`),
     check("delivery_state", sql`${t.state} in (0, 1, 2)`),
     check("delivery_waits_for_a_time", sql`(${t.state} = 0) = (${t.nextAttemptAt} is not null)`),
     check("delivery_ends_at_a_time", sql`(${t.state} = 0) = (${t.finishedAt} is null)`),
@@ -317,12 +320,17 @@ export const replay = sqliteTable(
     completedAt: integer("completed_at"),
     /** As `filterText` has it. */
     filter: text("filter"),
+    /** Records that became what they were before. */
+    returned: integer("returned").notNull().default(0),
+    /** It was cancelled, and records may still wait for it. */
+    isReturning: integer("is_returning", { mode: "boolean" }).notNull().default(false),
   },
   (t) => [
     uniqueIndex("replay_by_id").on(t.id),
     index("replay_by_tenant").on(t.tenantKey, t.key),
     // Not "<> 'single'": whoever looks for the next turn by that would walk through this one instead of its own.
     index("replay_of_day").on(t.tenantKey, t.createdAt).where(sql`${t.kind} in ('timeline', 'all', 'failed')`),
+    index("replay_to_return").on(t.key).where(sql`${t.isReturning} = 1`),
     index("replay_to_queue").on(t.tenantKey, t.key).where(sql`${t.phase} in ('waiting', 'queueing', 'queued')`),
     check("replay_ended_at_most_queued", sql`${t.delivered} + ${t.failed} + ${t.superseded} <= ${t.queued}`),
   ],

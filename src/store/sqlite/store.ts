@@ -16,6 +16,7 @@ import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingRows } from "./billing-rows.ts";
+import { createCancelledRuns } from "./cancelled-runs.ts";
 import { chargeVerbs } from "./charges.ts";
 import { createCheckpointer } from "./checkpointer.ts";
 import type { Connection } from "./connection.ts";
@@ -129,6 +130,7 @@ export function openSqliteStore({
   };
   const ledger = createReplayLedger(client);
   const waiting = createWaitingRecords(connection, ledger);
+  const cancelledRuns = createCancelledRuns(connection);
   const credentials = credentialVerbs(connection);
   const keys = createKeyCache(credentials.findApiKey);
   const store: Store = {
@@ -141,9 +143,10 @@ export function openSqliteStore({
     ...webhookVerbs(connection),
     ...acceptanceVerbs(connection, { mayGrow }),
     ...eventVerbs(connection),
-    ...queueVerbs(connection, waiting),
+    ...queueVerbs(connection, waiting, cancelledRuns),
     ...deliveryVerbs(connection, ledger, waiting, { mayGrow }),
     ...replayVerbs(connection, ledger, { mayGrow }),
+    returnCancelled: cancelledRuns.returnCancelled,
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),

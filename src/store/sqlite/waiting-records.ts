@@ -20,7 +20,8 @@ export interface WaitingRecords {
 export function createWaitingRecords({ client, hold }: Connection, ledger: ReplayLedger): WaitingRecords {
   const update = client.prepare(
     `update delivery
-     set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6
+     set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6,
+       before = null
      where key = ?1`,
   );
 

@@ -66,6 +66,14 @@ export function changesContract(backend: StoreBackend): void {
           ["signing_changed"],
           ({ key }) => world.store.rotateSigningSecret(key, bytes("second"), now(), now()),
         ],
+        [
+          "a replay of it is cancelled",
+          ["replay_cancelled"],
+          async (tenant) => {
+            const { replay } = await world.replayEvent(tenant, await world.event(tenant, "failed"));
+            return world.store.cancelReplay(tenant.key, replay.id, now());
+          },
+        ],
         ["a webhook of it is removed", ["webhooks_removed"], (tenant) => world.setUrls(tenant, b)],
       ];
       test.each(simple)("are told before the answer: %s", async (_, expected, act) => {

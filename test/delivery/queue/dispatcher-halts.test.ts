@@ -33,6 +33,21 @@ describe("the dispatcher", () => {
     expect([startedKeys, dispatcher.held, owned.size]).toEqual([[], 0, 0]);
   });
 
+  test("no attempt of a cancelled replay starts; one in flight goes on, and so does what waits beside it", async () => {
+    const { dispatcher, inFlight, startedKeys, owned, endAll } = createDispatcherWorld({ concurrency: 1 });
+    await dispatcher.start();
+    const replayed = range(3).map((delivery) => ({ ...delivery, replayKey: 7 }));
+    dispatcher.offer([...replayed, { ...deliveryOf(9), replayKey: 8 }]);
+    dispatcher.cancelReplay(1, 7);
+    const [attempt] = [...inFlight.values()];
+    expect([attempt?.route.signal.aborted, attempt?.route.isClosed()]).toEqual([false, true]);
+    const begun = startedKeys.length;
+    await Promise.resolve();
+    expect([...owned].sort()).toEqual([attempt?.delivery.deliveryKey ?? 0, 9].sort());
+    endAll();
+    expect(startedKeys.slice(begun).every((key) => key === 9)).toBe(true);
+  });
+
   test("the attempts of a deleted account are broken off", async () => {
     const { dispatcher, start, inFlight } = createDispatcherWorld();
     await start(5);

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { SQL } from "bun";
 import { acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
+import { lockCancelledText, returnText, toReturnText } from "../../../src/store/postgres/cancelled-runs.ts";
 import { unownText } from "../../../src/store/postgres/holdings.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
@@ -95,6 +96,9 @@ describeWithPostgres("the plan of a statement that is hot, or has a list of keys
     ["unown", unownText, ["pending_by_tenant"]],
     ["overtake runs", overtakeText, ["pending_by_tenant"]],
     ["end what waits for a removed webhook", failText, ["pending_by_tenant"]],
+    ["look for what waits for a cancelled replay", toReturnText, ["pending_to_return"]],
+    ["lock what waits for a cancelled replay", lockCancelledText, ["pending_by_tenant"]],
+    ["return what waits for a cancelled replay", returnText, ["pending_by_tenant"]],
     ["add to statistics", addText, ["tenant_pkey"]],
     ["add to known statistics", addToKnownText, ["stat_tenant_key_minute_slot_pk"]],
   ];

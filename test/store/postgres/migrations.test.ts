@@ -51,6 +51,7 @@ describe("the schema is that of SQLite, but for", () => {
   test("what one node alone has", () => {
     const lacking = there.filter((name) => !here.includes(name) && !name.startsWith("tenant_usage."));
     expect(lacking.toSorted()).toEqual([
+      "delivery.before",
       "delivery.next_attempt_at",
       "event.checksum",
       "lane.id",

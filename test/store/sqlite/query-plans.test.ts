@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
 import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
+import { createCancelledRuns } from "../../../src/store/sqlite/cancelled-runs.ts";
 import type { Connection } from "../../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../../src/store/sqlite/events.ts";
@@ -35,7 +36,9 @@ describe("query plans", () => {
       "insert into tenant (key, id, name, email, tier, password_hash, created_at) values (1, 't', '', '', 'free', '', 0)",
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
-    client.run("insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null)");
+    client.run(
+      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null)",
+    );
     return client;
   }
 
@@ -176,7 +179,7 @@ describe("query plans", () => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
       const waiting = createWaitingRecords(connection, ledger);
-      queueVerbs(connection, waiting);
+      queueVerbs(connection, waiting, createCancelledRuns(connection));
       deliveryVerbs(connection, ledger, waiting, { mayGrow: () => true });
       replayVerbs(connection, ledger, { mayGrow: () => true });
       acceptanceVerbs(connection, { mayGrow: () => true });
@@ -191,6 +194,7 @@ describe("query plans", () => {
       "SEARCH d USING INDEX delivery_due (webhook_key=? AND next_attempt_at<?)",
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=? AND next_attempt_at>?)",
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key>?)",
+      "SEARCH delivery USING INDEX delivery_to_return (replay_key=?)",
       "SEARCH delivery USING COVERING INDEX delivery_due (webhook_key=?)",
       "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=? AND event_seq>? AND event_seq<?)",
       "SEARCH delivery USING COVERING INDEX delivery_by_tenant (tenant_key=?)",

@@ -44,7 +44,8 @@ export function ReplayRow({
   onChanged(replay: Replay): void;
 }) {
   const [isAsking, setAsking] = useState(false);
-  const { kind, replayGroupId, status, selected, queued, delivered, failed, superseded, skipped } = replay;
+  const { kind, replayGroupId, status, selected, delivered, failed, superseded, skipped, returned = 0 } = replay;
+  const queued = replay.queued - returned;
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (isMarked) row.current?.scrollIntoView({ block: "center" });
@@ -77,7 +78,7 @@ export function ReplayRow({
           { tone: "failed", n: failed, word: "failed" },
           { tone: "neither", n: superseded, word: "superseded" },
           { tone: "neither", n: skipped, word: "skipped" },
-          // A cancelled replay still delivers these.
+          // Of a cancelled replay these are in flight, or about to return.
           { tone: "waiting", n: open, word: "waiting" },
         ]}
         whole={hasEnded(replay) ? queued + skipped : Math.max(queued + skipped, selected)}
@@ -98,6 +99,11 @@ export function ReplayRow({
         {skipped > 0 && (
           <span class="soft" title="They failed for a webhook that was removed, and no other is registered.">
             {count(skipped)} skipped
+          </span>
+        )}
+        {returned > 0 && (
+          <span class="soft" title="They waited as the replay was cancelled, and are again what they were before.">
+            {count(returned)} returned
           </span>
         )}
       </p>
@@ -122,12 +128,12 @@ function CancelDialog({
     onChanged(now);
     onClose();
     if (now.status === "cancelled") say(`Replay ${replay.replayGroupId} cancelled.`);
-    else say("Everything was already queued, so there was nothing left to cancel.");
+    else say("It had ended, so there was nothing left to cancel.");
   }
   return (
     <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>
       <p>
-        Events that are not queued yet are left out. What is already queued is still delivered
+        Nothing more of it is sent. What waits is again what it was before
         {open > 0 ? `: ${count(open)} ${open === 1 ? "delivery" : "deliveries"} at the moment.` : "."}
       </p>
       <div class="buttons">

@@ -8,7 +8,7 @@ const delivered = 1;
 const failed = 2;
 const removedReason = "The webhook was removed before the delivery succeeded";
 
-type Move = "retried" | "delivered" | "failed" | "given up" | "corrected" | "logged late" | "begun anew";
+type Move = "returned" | "retried" | "delivered" | "failed" | "given up" | "corrected" | "logged late" | "begun anew";
 
 /** What happened to a record between two versions of its row; null when no rule knows it. */
 function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
@@ -16,6 +16,8 @@ function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
   const made = is.attempts - was.attempts;
   const madeInRun = is.attempts_in_run - was.attempts_in_run;
   if (is.run === was.run + 1) {
+    const isBegun = is.state === pending && is.attempts_in_run === 0 && is.replay_key !== null;
+    if (was.state === pending && was.replay_key !== null && made === 0 && !isBegun) return "returned";
     const isNew = is.state === pending && is.attempts_in_run === 0 && made === 0 && is.replay_key !== null;
     return isNew ? "begun anew" : null;
   }
@@ -53,6 +55,24 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
 
   const replays = createReplayBooks({ findings, records, events, registeredOf });
 
+  /** What each record that waits for a replay was before; null: there was none. */
+  const before = new Map<number, DeliveryRow | null>();
+
+  function begun(was: DeliveryRow, is: DeliveryRow): void {
+    replays.queued(is, was);
+    if (was.state !== pending || was.replay_key === null) before.set(is.key, was);
+  }
+
+  function returned(was: DeliveryRow, is: DeliveryRow): void {
+    const known = before.get(is.key);
+    const told = ({ state, attempts_in_run, next_attempt_at, error_reason, replay_key }: DeliveryRow) =>
+      JSON.stringify({ state, attempts_in_run, next_attempt_at, error_reason, replay_key });
+    // One that took the place of a failed record has failed in its stead.
+    const isAsBefore = known ? told(known) === told(is) : is.state === failed;
+    expect(isAsBefore, "cancelled", () => `record ${is.key} was ${known && told(known)}, and is ${told(is)}`);
+    replays.returned(was);
+  }
+
   function stored(is: DeliveryRow): void {
     const what = `record ${is.key} of event ${is.event_seq} for webhook ${is.webhook_key}`;
     const own = registeredOf(is.tenant_key);
@@ -65,7 +85,10 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
     const event = events.get(is.event_seq);
     if (!event || event.tenant_key !== is.tenant_key) broken("stored", `${what} belongs to no event of the account`);
     else if (is.replay_key === null) event.found += 1;
-    else replays.queued(is, null);
+    else {
+      replays.queued(is, null);
+      before.set(is.key, null);
+    }
   }
 
   function moved(was: DeliveryRow, is: DeliveryRow): void {
@@ -73,6 +96,10 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
     const what = `record ${is.key}, run ${is.run}`;
     if (move === null) {
       broken("legal", `${JSON.stringify(was)} became ${JSON.stringify(is)}`);
+      return;
+    }
+    if (move === "returned") {
+      returned(was, is);
       return;
     }
     const late = move === "corrected" || move === "logged late" ? 1 : 0;
@@ -95,7 +122,7 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
       const isRemoved = webhooks.get(is.webhook_key ?? 0)?.removed_at !== null;
       expect(isRemoved, "proven", () => `${what} was given up, and its webhook is registered`);
     }
-    if (move === "begun anew") replays.queued(is, was);
+    if (move === "begun anew") begun(was, is);
     else if (move === "delivered" || move === "failed" || move === "given up") {
       replays.ended(is.replay_key, move === "delivered" ? "delivered" : "failed");
     } else if (move === "corrected" && is.state === delivered) replays.corrected(is.replay_key);
@@ -103,6 +130,12 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
 
   function erased(was: DeliveryRow): void {
     if (deletedTenants.has(was.tenant_key)) return;
+    if (was.state === pending && before.get(was.key) === null) {
+      const others = [...records.values()].filter(({ event_seq }) => event_seq === was.event_seq);
+      expect(others.length > 1, "final", () => `event ${was.event_seq} has no record any more`);
+      replays.returned(was);
+      return;
+    }
     const isReplaceable =
       was.state === failed && (was.webhook_key === null || !registeredOf(was.tenant_key).has(was.webhook_key));
     expect(isReplaceable, "final", () => `record ${JSON.stringify(was)} has vanished`);

@@ -180,16 +180,25 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
     const from = at ? ingestedAtMs(at.seq) : clock.now();
     const range = kind === "timeline" ? { from, to: from + random.pick([0, 10_000, 100_000]) } : {};
     act(async (running) => running.replays.startBulk(await tenantOf(running, account), { kind, ...range }, kind), {
-      answered: ({ id }) => ledger.addReplay(account.key, id),
+      answered({ id }) {
+        ledger.addReplay(account.key, id);
+        // Some change their minds, with a part of it sent.
+        if (random.chance(0.3)) clock.after(random.pick([0, 1, 30, 600, 5_000]), () => cancel(account, id));
+      },
     });
   }
 
-  function cancel(account: Account): void {
-    const own = ledger.replayIds.filter(({ tenantKey }) => tenantKey === account.key);
-    // A late one has not ended yet.
-    const replay = pickFrom(own.slice(-4));
-    if (replay) act(async (running) => running.replays.cancel(await tenantOf(running, account), replay.id));
+  function cancel(account: Account, replayId = pickFrom(lateReplays(account))?.id): void {
+    if (replayId === undefined) return;
+    act(async (running) => running.replays.cancel(await tenantOf(running, account), replayId), {
+      answered({ id, status }) {
+        if (status === "cancelled") ledger.replayCancelled(id);
+      },
+    });
   }
+
+  /** A late one has not ended yet. */
+  const lateReplays = ({ key }: Account) => ledger.replayIds.filter(({ tenantKey }) => tenantKey === key).slice(-4);
 
   const changeMood = ({ urls }: Account) => network.setMood(pickFrom(urls) ?? "", random.pick(moods));
 
@@ -202,7 +211,7 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
     [2, suspend],
     [2, (account) => replayOne(account)],
     [2, replayMany],
-    [1, cancel],
+    [2, (account) => cancel(account)],
     [1, rotate],
     [0.2, remove],
     [3, changeMood],

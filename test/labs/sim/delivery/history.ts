@@ -23,6 +23,8 @@ export interface HistoryCounts {
   refusals: number;
   steps: number;
   replays: number;
+  /** Records that were let go by a cancelled replay. */
+  returned: number;
   messages: number;
   deletions: number;
 }
@@ -295,6 +297,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
       refusals,
       steps,
       replays: ledger.replayIds.length,
+      returned: client.query<{ n: number }, []>("select coalesce(sum(returned), 0) as n from replay").get()?.n ?? 0,
       messages: listeners.reduce((sum, { seen }) => sum + seen.messages, 0),
       deletions: ledger.deletedAccounts.size,
     },

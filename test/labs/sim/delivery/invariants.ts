@@ -27,6 +27,8 @@ export const invariants = {
   genuine: "What is sent is an accepted event of that account, to that account's webhook, byte for byte",
   log: "The attempts of a record are numbered 1 to n without a gap; each was made, and none is missing that the program survived",
   replays: "A replay queues each record that it selects once, counts how each of its runs ended, and completes once",
+  cancelled:
+    "No attempt of a replay starts after its cancellation was answered, and what waited for it is again what it was before",
   selection: "A completed replay has begun a run of each selected event for every webhook registered all the while",
   counters: "The counters of an account are what its tables hold",
   charts: "The charts of a history without faults add up to what happened",

@@ -37,6 +37,8 @@ export function createLedger(client: Database) {
   const deletedAccounts = new Set<number>();
   /** … and for these until they are resumed. */
   const pausedAccounts = new Set<number>();
+  /** Nor of the runs of these replays, by their ids. */
+  const cancelledReplays = new Set<string>();
 
   const selectRemoved = client.prepare<{ key: number; url: string }, [number]>(
     "select key, url from webhook where tenant_key = ?1 and removed_at is not null",
@@ -45,6 +47,7 @@ export function createLedger(client: Database) {
   const selectPaused = client.prepare<{ key: number }, []>(
     "select key from tenant where operator_suspended_at is not null and deleted_at is null",
   );
+  const selectCancelled = client.prepare<{ id: string }, []>("select id from replay where phase = 'cancelled'");
   const selectAlive = client.prepare<{ key: number }, []>("select key from tenant where deleted_at is null");
 
   return {
@@ -54,6 +57,7 @@ export function createLedger(client: Database) {
     removedWebhooks: removedWebhooks as ReadonlySet<number>,
     deletedAccounts: deletedAccounts as ReadonlySet<number>,
     pausedAccounts: pausedAccounts as ReadonlySet<number>,
+    cancelledReplays: cancelledReplays as ReadonlySet<string>,
 
     addAccount: (account: Account) => void accounts.push(account),
     addSubmission: (submission: Submission) => void submissions.push(submission),
@@ -67,6 +71,7 @@ export function createLedger(client: Database) {
         if (!registered.has(webhook.url)) removedWebhooks.add(webhook.key);
       }
     },
+    replayCancelled: (id: string) => void cancelledReplays.add(id),
     suspended: (tenantKey: number) => void pausedAccounts.add(tenantKey),
     /** Asked for, not answered: attempts may begin before the answer comes. */
     resuming: (tenantKey: number) => void pausedAccounts.delete(tenantKey),
@@ -75,6 +80,7 @@ export function createLedger(client: Database) {
     /** After a crash everybody asks how things stand, and the program is held to what is on disk. */
     readBack(): void {
       for (const { key } of selectAllRemoved.all()) removedWebhooks.add(key);
+      for (const { id } of selectCancelled.all()) cancelledReplays.add(id);
       pausedAccounts.clear();
       for (const { key } of selectPaused.all()) pausedAccounts.add(key);
       const alive = new Set(selectAlive.all().map(({ key }) => key));

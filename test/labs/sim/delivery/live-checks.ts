@@ -65,6 +65,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   const selectTenant = client.prepare<{ deletedAt: number | null }, [string]>(
     "select deleted_at as deletedAt from tenant where id = ?1",
   );
+  const selectRun = client.prepare<{ id: string }, [number]>("select id from replay where key = ?1");
   const sentBy = new Map<Settlement["delivery"], Sent>();
 
   /** One that ends before it is sent, because its webhook is removed meanwhile, counts as well. */
@@ -79,6 +80,8 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     expect(!ledger.removedWebhooks.has(webhookKey), "removed", () => what);
     expect(!ledger.deletedAccounts.has(tenantKey), "silenced", () => `${what}: deleted`);
     expect(!ledger.pausedAccounts.has(tenantKey), "silenced", () => `${what}: suspended`);
+    const replay = delivery.replayKey === null ? null : selectRun.get(delivery.replayKey);
+    expect(!ledger.cancelledReplays.has(replay?.id ?? ""), "cancelled", () => `${what}, of ${replay?.id}`);
     const beside = deps.underWay().filter((other) => other.delivery.webhookKey === webhookKey).length;
     expect(beside < webhookConcurrency, "concurrency", () => `${beside} beside ${what}`);
 

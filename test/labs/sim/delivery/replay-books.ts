@@ -19,6 +19,7 @@ interface Entry {
   delivered: number;
   failedRuns: number;
   superseded: number;
+  returned: number;
 }
 
 const ends = ["completed", "cancelled"];
@@ -44,7 +45,8 @@ export function createReplayBooks({ findings, records, events, registeredOf }: R
       ({ tenant_key, state, webhook_key }) =>
         tenant_key === row.tenant_key && state === 2 && webhook_key !== null && registered.has(webhook_key),
     );
-    replays.set(row.key, { row, registered, failed, queued: new Set(), delivered: 0, failedRuns: 0, superseded: 0 });
+    const counts = { delivered: 0, failedRuns: 0, superseded: 0, returned: 0 };
+    replays.set(row.key, { row, registered, failed, queued: new Set(), ...counts });
     if (row.kind === "failed") return;
     const { length } = selectedEvents(row);
     expect(row.selected === length, "replays", () => `${row.id} selected ${row.selected} events of ${length}`);
@@ -134,19 +136,26 @@ export function createReplayBooks({ findings, records, events, registeredOf }: R
       entry.delivered += 1;
     },
 
+    /** What waited for a replay is what it was before, or is gone. */
+    returned({ key, replay_key }: DeliveryRow): void {
+      const entry = find(replay_key);
+      expect(entry?.row.phase === "cancelled", "cancelled", () => `record ${key} left ${entry?.row.id}, which goes on`);
+      if (entry) entry.returned += 1;
+    },
+
     tenantDeleted(tenantKey: number): void {
       for (const [key, { row }] of replays) if (row.tenant_key === tenantKey) replays.delete(key);
     },
 
     close(deletedTenants: ReadonlySet<number>): void {
-      for (const { row, queued, delivered, failedRuns, superseded } of replays.values()) {
+      for (const { row, queued, delivered, failedRuns, superseded, returned } of replays.values()) {
         if (deletedTenants.has(row.tenant_key)) continue;
-        const own = `${queued.size} queued, ${delivered} delivered, ${failedRuns} failed, ${superseded} superseded`;
-        const told = `${row.queued} queued, ${row.delivered} delivered, ${row.failed} failed, ${row.superseded} superseded`;
+        const own = `${queued.size} queued, ${delivered} delivered, ${failedRuns} failed, ${superseded} superseded, ${returned} returned`;
+        const told = `${row.queued} queued, ${row.delivered} delivered, ${row.failed} failed, ${row.superseded} superseded, ${row.returned} returned`;
         expect(own === told, "replays", () => `${row.id} says ${told}; there were ${own}`);
         expect(ends.includes(row.phase), "replays", () => `${row.id} (${row.kind}) is still ${row.phase}`);
-        const isWhole = delivered + failedRuns + superseded === queued.size;
-        expect(row.phase !== "completed" || isWhole, "replays", () => `${row.id} is completed, with ${own}`);
+        const isWhole = delivered + failedRuns + superseded + returned === queued.size;
+        expect(isWhole, "replays", () => `${row.id} is ${row.phase}, with ${own}`);
       }
     },
   };

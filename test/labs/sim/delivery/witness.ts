@@ -56,6 +56,7 @@ export interface ReplayRow {
   failed: number;
   superseded: number;
   skipped: number;
+  returned: number;
 }
 export interface TenantRow {
   key: number;
@@ -93,6 +94,7 @@ const columns = {
     "failed",
     "superseded",
     "skipped",
+    "returned",
   ],
   tenant: ["key", "deleted_at"],
 } as const;

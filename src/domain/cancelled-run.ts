@@ -1,0 +1,51 @@
+import type { DeliveryState } from "./delivery.ts";
+import type { FailureCode } from "./failure.ts";
+import type { SettledRecord } from "./settlement.ts";
+
+/**
+ * What a record was before a replay began a run of it. It is kept with the record while that run waits, so that it can
+ * return to it when the replay is cancelled (rules, section 10):
+ *
+ *   DELIVERED, FAILED ──▶ is so again
+ *   PENDING, in the run that its event began ──▶ goes on with that, where it was
+ *   there was none ──▶ goes
+ *
+ * A run that was overtaken is over: a record that waited for another replay returns to what it was before that one.
+ */
+export type RecordBefore = { readonly state: "NONE" } | KnownBefore;
+
+interface KnownBefore {
+  readonly state: DeliveryState;
+  readonly attemptsInRun: number;
+  readonly nextAttemptAt: number | null;
+  readonly errorReason: string | null;
+  readonly errorCode: FailureCode | null;
+  readonly statusCode: number | null;
+  /** The replay that began the run; null of one that waits. */
+  readonly replayKey: number | null;
+}
+
+/** As it stands in its row. */
+export interface RecordNow extends KnownBefore {
+  /** Kept by the run that waits; null if no replay began it, or an earlier program did. */
+  readonly before: RecordBefore | null;
+}
+
+/** What a record is before the run that a replay begins now. */
+export function beforeRun(record: RecordNow): RecordBefore {
+  const { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, replayKey, before } = record;
+  const known = { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode };
+  return state === "PENDING" ? (before ?? { ...known, replayKey: null }) : { ...known, replayKey };
+}
+
+export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey">;
+
+/** What a record becomes whose run was cancelled while it waited; null: it goes. Its attempts stay in the log. */
+export function returned(before: RecordBefore, now: number): ReturnedRecord | null {
+  if (before.state === "NONE") return null;
+  return { ...before, finishedAt: before.state === "PENDING" ? null : now };
+}
+
+/** As a store keeps it. */
+export const beforeText = (before: RecordBefore): string => JSON.stringify(before);
+export const beforeOf = (text: string | null): RecordBefore | null => (text === null ? null : JSON.parse(text));

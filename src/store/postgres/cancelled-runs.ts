@@ -1,0 +1,179 @@
+import { beforeOf, type ReturnedRecord, returned } from "../../domain/cancelled-run.ts";
+import type { DeliveryState } from "../../domain/delivery.ts";
+import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { endedStates } from "./ended-states.ts";
+import { count, type HeldTenant, hold } from "./held-tenants.ts";
+import { arrayText } from "./parameters.ts";
+import { rowAt, toReplay } from "./replay-rows.ts";
+import { doubtWebhooks } from "./webhook-use.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+/** Where a record lies in the queue, and the cancelled replay that it waits for. */
+export interface QueuedPlace {
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly replayKey: number | null;
+}
+
+export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
+  /** As `returnCancelled`, of records that this node has claimed. */
+  putBack(tenantKey: number, places: readonly QueuedPlace[], incarnation: number): Promise<void>;
+}
+
+interface WaitingRow extends QueuedPlace {
+  readonly webhookKey: number;
+  readonly attempts: number;
+  readonly before: string | null;
+}
+
+const selectReturningText = `select replay.key::float8 as "replayKey", replay.tenant_key::float8 as "tenantKey",
+    tenant.id as "tenantId"
+  from replay join tenant on tenant.key = replay.tenant_key where is_returning order by replay.key`;
+
+/** What waits for a replay, and is nobody's. */
+export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8 as key,
+    replay_key::float8 as "replayKey" from pending
+  where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null and owner is null limit $3::int`;
+
+const isLeftText =
+  "select 1 from pending where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null limit 1";
+
+/** Of these records those that no other replay has begun a run of, and that are still whose they were; locked. */
+export const lockCancelledText = `select record.event_seq::float8 as "eventSeq", record.key::float8 as key,
+    record.webhook_key::float8 as "webhookKey", record.attempts, record.replay_key::float8 as "replayKey", record.before
+  from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (event_seq, key, replay_key)
+  cross join lateral (
+    select * from pending where pending.tenant_key = $1::bigint and pending.event_seq = given.event_seq
+      and pending.key = given.key and owner is not distinct from $5::int
+    offset 0 for update skip locked) record
+  where record.replay_key = given.replay_key and record.before is not null`;
+
+const waits = 0;
+const goes = 3;
+const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record<DeliveryState, number>;
+
+/** Of records that are locked; each found as by `placesInQueue`. */
+export const returnText = `with found as materialized (
+    select given.*, record.place
+    from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::int[], $7::bigint[], $8::text[], $9::text[],
+      $10::int[]) as given (event_seq, key, state, at, in_run, replay, reason, code, status)
+    cross join lateral (
+      select pending.ctid as place from pending where pending.tenant_key = $1::bigint
+        and pending.event_seq = given.event_seq and pending.key = given.key offset 0) record),
+  waiting as (
+    update pending set run = pending.run + 1, attempts_in_run = in_run, next_attempt_at = at, replay_key = replay,
+      error_reason = reason, error_code = code, status_code = status, before = null, owner = null
+    from found where found.state = ${waits} and pending.ctid = found.place),
+  gone as (
+    delete from pending using found where found.state > ${waits} and pending.ctid = found.place
+    returning pending.*, found.state, found.at, found.in_run, found.replay, found.reason, found.code, found.status)
+  insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
+    attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash)
+  select tenant_key, event_seq, key, webhook_key, run + 1, in_run, attempts, replay, attempts_forgotten, last_attempt_at,
+    reason, code, status, state, at, type_hash
+  from gone where state < ${goes}`;
+
+/** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
+export function createCancelledRuns({
+  pool,
+  writes,
+  node,
+}: Pick<Connection, "pool" | "writes" | "node">): CancelledRuns {
+  /** @returns how many, and the webhooks for which some of them go on waiting */
+  async function putBack(
+    tx: WriteTransaction,
+    held: HeldTenant,
+    places: readonly QueuedPlace[],
+    owner: number | null,
+  ): Promise<{ put: number; webhookKeys: ReadonlySet<number> }> {
+    const tenantKey = held.tenant.key;
+    const found = await tx.run<WaitingRow>(lockCancelledText, [
+      tenantKey,
+      ...listsOf(places),
+      arrayText(places.map(({ replayKey }) => replayKey)),
+      owner,
+    ]);
+    const records = found.flatMap((row) => {
+      const before = beforeOf(row.before);
+      return before ? [{ row, record: returned(before, tx.orderedNow) }] : [];
+    });
+    if (records.length === 0) return { put: 0, webhookKeys: new Set() };
+    await tx.run(returnText, [tenantKey, ...listsOf(records.map(({ row }) => row)), ...columnsOf(records)]);
+    const inState = (state: DeliveryState) => records.filter(({ record }) => record?.state === state);
+    const [waiting, delivered, failed] = [inState("PENDING"), inState("DELIVERED"), inState("FAILED")];
+    await count(tx, node(), tenantKey, {
+      pending: waiting.length - records.length,
+      delivered: delivered.length,
+      failed: failed.length,
+    });
+    const unnamed = records.flatMap(({ row, record }) => (!record && row.attempts === 0 ? [row.webhookKey] : []));
+    await doubtWebhooks(tx, tenantKey, new Set(unnamed));
+    for (const [replayKey, those] of Map.groupBy(records, ({ row }) => row.replayKey)) {
+      await tx.run(
+        "update replay set returned = returned + $3::bigint where tenant_key = $1::bigint and key = $2::bigint",
+        [tenantKey, replayKey, those.length],
+      );
+    }
+    return { put: records.length, webhookKeys: new Set(waiting.map(({ row }) => row.webhookKey)) };
+  }
+
+  const returnSome = (ref: { tenantKey: number; replayKey: number; tenantId: string }, limit: number) =>
+    writes.submit(async (tx): Promise<ReturnedRecords | "owned" | null> => {
+      const { tenantKey, replayKey, tenantId } = ref;
+      const held = await hold(tx, tenantKey);
+      const places = held.gone ? [] : await tx.run<QueuedPlace>(toReturnText, [tenantKey, replayKey, limit]);
+      const { put, webhookKeys } = await putBack(tx, held, places, null);
+      if (put > 0) {
+        const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
+        return { replay: toReplay(await rowAt(tx, ref)), tenantId, webhooks };
+      }
+      const isLeft = !held.gone && (await tx.run(isLeftText, [tenantKey, replayKey])).length > 0;
+      if (isLeft) return "owned";
+      await tx.run("update replay set is_returning = false where tenant_key = $1::bigint and key = $2::bigint", [
+        tenantKey,
+        replayKey,
+      ]);
+      return null;
+    });
+
+  return {
+    putBack: (tenantKey, places, incarnation) =>
+      writes.submit(async (tx) => {
+        const held = await hold(tx, tenantKey);
+        if (!held.gone) await putBack(tx, held, places, incarnation);
+      }),
+
+    async returnCancelled(limit) {
+      let isOwned = false;
+      const returning = await pool.read<{ tenantKey: number; replayKey: number; tenantId: string }>(
+        selectReturningText,
+      );
+      for (const ref of returning) {
+        const some = await returnSome(ref, limit);
+        if (some !== "owned" && some !== null) return some;
+        isOwned ||= some === "owned";
+      }
+      return isOwned ? "owned" : null;
+    },
+  };
+}
+
+const listsOf = (places: readonly QueuedPlace[]) => [
+  arrayText(places.map(({ eventSeq }) => eventSeq)),
+  arrayText(places.map(({ key }) => key)),
+];
+
+function columnsOf(records: readonly { readonly record: ReturnedRecord | null }[]): string[] {
+  const list = (column: (record: ReturnedRecord) => number | string | null) =>
+    arrayText(records.map(({ record }) => record && column(record)));
+  return [
+    arrayText(records.map(({ record }) => (record ? stateColumn[record.state] : goes))),
+    list(({ nextAttemptAt, finishedAt }) => nextAttemptAt ?? finishedAt),
+    arrayText(records.map(({ record }) => record?.attemptsInRun ?? 0)),
+    list(({ replayKey }) => replayKey),
+    list(({ errorReason }) => errorReason),
+    list(({ errorCode }) => errorCode),
+    list(({ statusCode }) => statusCode),
+  ];
+}

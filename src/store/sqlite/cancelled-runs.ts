@@ -1,0 +1,104 @@
+import { beforeOf, returned } from "../../domain/cancelled-run.ts";
+import { leaveState, moveState } from "../../domain/tenant-state.ts";
+import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { stateNumber } from "./queries.ts";
+import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
+import { createWebhookUse } from "./webhook-use.ts";
+import type { WriteTransaction } from "./writer.ts";
+
+export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
+  /** Records that wait for a cancelled replay become what they were; any other stays. Nobody owns them. */
+  putBack(tx: WriteTransaction, keys: readonly number[]): void;
+}
+
+interface WaitingRow {
+  tenantKey: number;
+  webhookKey: number;
+  attempts: number;
+  replayKey: number;
+  before: string | null;
+}
+
+/** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
+export function createCancelledRuns({ client, writer, hold, ownership }: Connection): CancelledRuns {
+  const selectReturning = client.prepare<{ key: number; tenantKey: number; tenantId: string }, []>(
+    `select replay.key, replay.tenant_key as tenantKey, tenant.id as tenantId
+     from replay join tenant on tenant.key = replay.tenant_key where is_returning = 1 order by replay.key`,
+  );
+  const endReturning = client.prepare("update replay set is_returning = 0 where key = ?1");
+  const selectKeys = client.prepare<{ key: number }, [number, string, number]>(
+    `select key from delivery where replay_key = ?1 and state = 0 and before is not null
+       and key not in (select value from json_each(?2)) limit ?3`,
+  );
+  const selectWaiting = client.prepare<WaitingRow, [number]>(
+    `select delivery.tenant_key as tenantKey, webhook_key as webhookKey, attempts, replay_key as replayKey, before
+     from delivery join replay on replay.key = replay_key
+     where delivery.key = ?1 and state = 0 and before is not null and is_returning = 1`,
+  );
+  const update = client.prepare(
+    `update delivery set state = ?2, run = run + 1, attempts_in_run = ?3, next_attempt_at = ?4, finished_at = ?5,
+       error_reason = ?6, error_code = ?7, status_code = ?8, replay_key = ?9, before = null
+     where key = ?1`,
+  );
+  const remove = client.prepare("delete from delivery where key = ?1");
+  const count = client.prepare("update replay set returned = returned + 1 where key = ?1");
+  const replayAt = client.prepare<ReplayRow, [number]>(`select ${replayColumns} from replay where key = ?1`);
+  const use = createWebhookUse(client);
+
+  /** @returns the webhook for which it goes on waiting, if it does */
+  function putOneBack(tx: WriteTransaction, key: number): number | null {
+    const found = selectWaiting.get(key);
+    const before = beforeOf(found?.before ?? null);
+    if (!found || !before) return null;
+    const { tenantKey, webhookKey, attempts, replayKey } = found;
+    const held = hold(tx, tenantKey);
+    if (held.gone) return null;
+    const record = returned(before, tx.orderedNow);
+    count.run(replayKey);
+    if (!record) {
+      remove.run(key);
+      held.counters = leaveState(held.counters, "PENDING");
+      if (attempts === 0) use.recordReplaced(webhookKey);
+      return null;
+    }
+    update.run(
+      key,
+      stateNumber[record.state],
+      record.attemptsInRun,
+      record.nextAttemptAt,
+      record.finishedAt,
+      record.errorReason,
+      record.errorCode,
+      record.statusCode,
+      record.replayKey,
+    );
+    held.counters = moveState(held.counters, "PENDING", record.state);
+    return record.state === "PENDING" ? webhookKey : null;
+  }
+
+  return {
+    putBack(tx, keys) {
+      for (const key of keys) putOneBack(tx, key);
+    },
+
+    async returnCancelled(limit) {
+      if (!selectReturning.get()) return null;
+      return writer.submit<ReturnedRecords | "owned" | null>((tx) => {
+        let isOwned = false;
+        for (const { key: replayKey, tenantKey, tenantId } of selectReturning.all()) {
+          const keys = hold(tx, tenantKey).gone ? [] : selectKeys.all(replayKey, ownership.listAll(), limit);
+          if (keys.length > 0) {
+            const webhookKeys = new Set(keys.flatMap(({ key }) => putOneBack(tx, key) ?? []));
+            const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
+            return { replay: toReplay(replayAt.get(replayKey)), tenantId, webhooks };
+          }
+          const isLeft = !hold(tx, tenantKey).gone && selectKeys.get(replayKey, "[]", 1) !== null;
+          if (!isLeft) endReturning.run(replayKey);
+          isOwned ||= isLeft;
+        }
+        return isOwned ? "owned" : null;
+      });
+    },
+  };
+}
