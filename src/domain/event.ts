@@ -62,7 +62,13 @@ export interface FailureSelection {
  * failure any more.
  * @returns undefined: by neither; null: there is no such record
  */
-export function selectFailures({ state, code, status }: RecordFilters): FailureSelection | null | undefined {
+export function selectFailures({
+  state,
+  code,
+  status,
+}: {
+  readonly [Field in "state" | "code" | "status"]?: RecordFilters[Field] | undefined;
+}): FailureSelection | null | undefined {
   if (code === undefined && status === undefined) return undefined;
   if (state === "DELIVERED") return null;
   if (status === undefined) return code && { code, status: null };

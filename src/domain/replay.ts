@@ -1,4 +1,5 @@
 import type { JsonText } from "./event.ts";
+import type { FailureCode } from "./failure.ts";
 
 /**
  * Rules, section 15: a label may be as long as a body, and is cut to so many characters where each of a thousand
@@ -26,6 +27,9 @@ export interface ReplayFilter {
   readonly webhook?: string | undefined;
   /** Of the event, as it was given. */
   readonly type?: string | undefined;
+  /** Of the failure, as `selectFailures` has them: only those whose record has failed so, or waits after it, get the event. */
+  readonly code?: FailureCode | undefined;
+  readonly status?: number | undefined;
   /** Ingestion times, both inclusive. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;

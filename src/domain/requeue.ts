@@ -1,5 +1,6 @@
 import { fanOut, type WaitingRecord } from "./acceptance.ts";
 import { beforeRun, type RecordBefore, type RecordNow } from "./cancelled-run.ts";
+import type { FailureSelection } from "./event.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
@@ -49,32 +50,38 @@ export interface Replaying {
   readonly kind: ReplayKind;
   /** Of the webhook that it is for alone, as which it may have been registered several times; null: it is for all. */
   readonly webhookKeys: readonly number[] | null;
+  /** The failures that it is for; null: whatever its records are. */
+  readonly failure: FailureSelection | null;
 }
+
+const hasFailedSo = ({ errorCode, statusCode }: ReplayedRecord, { code, status }: FailureSelection): boolean =>
+  errorCode === code && (status === null || statusCode === status);
 
 /** What a replay starts anew of one event (rules, section 10). */
 export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
   records: readonly Found[],
-  { kind, webhookKeys }: Replaying,
+  { kind, webhookKeys, failure }: Replaying,
   moment: Moment,
 ): Requeueing<Found> {
   const recordOf = (webhookKey: number) => records.find((record) => record.webhookKey === webhookKey);
   const isRegistered = ({ webhookKey }: ReplayedRecord) => webhooks.some(({ key }) => key === webhookKey);
   const isFor = (webhookKey: number | null) =>
     webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
+  const isMeant = (record: Found) => isFor(record.webhookKey) && (failure === null || hasFailedSo(record, failure));
 
-  const receivers = webhooks.filter(
-    ({ key }) => isFor(key) && !(kind === "failed" && recordOf(key)?.state === "DELIVERED"),
-  );
+  const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
+  const mayAdd = failure === null || stranded.length > 0;
+  const receivers = webhooks.filter(({ key }) => {
+    const record = recordOf(key);
+    return record ? isMeant(record) && !(kind === "failed" && record.state === "DELIVERED") : mayAdd && isFor(key);
+  });
   const newcomers = receivers.filter(({ key }) => !recordOf(key));
   const restarted = receivers.flatMap(({ key }) => {
     const record = recordOf(key);
     return record ? [{ ...record, returnsTo: beforeRun(record) }] : [];
   });
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
-  const stranded = records.filter(
-    (record) => record.state === "FAILED" && !isRegistered(record) && isFor(record.webhookKey),
-  );
   const replaced = newcomers.length > 0 ? stranded : [];
   // Whoever takes the place of a failed record is one in its stead, also when the replay is cancelled: no event is without.
   const [failed] = replaced;

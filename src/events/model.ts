@@ -111,7 +111,7 @@ export const attemptsQuery = v.object({
   size: v.optional(queryInteger(1, 1000), "100"),
 });
 
-const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
+export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
 /** Of a range of times, as `v.check` asks it. */
 export const isInOrder = (from: number | undefined, to: number | undefined) =>

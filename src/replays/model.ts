@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { maxEventTypeLength } from "../domain/event-types.ts";
 import type { ListedReplay, Replay, ReplayFilter } from "../domain/replay.ts";
-import { isInOrder, isoTime } from "../events/model.ts";
+import { failureCodeNames, isInOrder, isoTime } from "../events/model.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, rule, text } from "../http/validation.ts";
@@ -29,13 +29,30 @@ const filterFields = {
     ),
   ),
   type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+  code: v.optional(
+    v.pipe(
+      v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
+      v.description("`errorCode` of the records: those that failed so, or wait after such a failure."),
+    ),
+  ),
+  status: v.optional(
+    v.pipe(
+      v.number("must be a whole number"),
+      v.integer("must be a whole number"),
+      v.minValue(100, "must be at least 100"),
+      v.maxValue(599, "must be at most 599"),
+      v.description("`statusCode` of the records: what the latest attempt was answered with, if it failed."),
+    ),
+  ),
   from: v.optional(isoTime("start")),
   to: v.optional(isoTime("end")),
 };
 
 const notAfterTo = "must not be after to";
 
-export const filterOfBody = ({ webhook, type, from, to }: ReplayFilter): ReplayFilter => ({ webhook, type, from, to });
+export const filterOfBody = ({ webhook, type, code, status, from, to }: ReplayFilter): ReplayFilter => ({
+  ...{ webhook, type, code, status, from, to },
+});
 
 export const singleBody = v.pipe(
   jsonObject({ eventId, replayGroupId, ...filterFields }),
@@ -143,6 +160,8 @@ export const replayBody = v.object({
       v.object({
         webhook: v.optional(v.string()),
         type: v.optional(v.string()),
+        code: v.optional(v.string()),
+        status: v.optional(v.pipe(v.number(), v.integer())),
         from: v.optional(v.string()),
         to: v.optional(v.string()),
       }),
@@ -172,9 +191,11 @@ const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   ...(replay.filter && { filter: toFilterBody(replay.filter) }),
 });
 
-const toFilterBody = ({ webhook, type, from, to }: ReplayFilter) => ({
+const toFilterBody = ({ webhook, type, code, status, from, to }: ReplayFilter) => ({
   ...(webhook !== undefined && { webhook }),
   ...(type !== undefined && { type }),
+  ...(code !== undefined && { code }),
+  ...(status !== undefined && { status }),
   ...(from !== undefined && { from: formatIso(from) }),
   ...(to !== undefined && { to: formatIso(to) }),
 });

@@ -23,7 +23,7 @@ const labelBytesOfOne = 1024;
 const tag = "Replays";
 
 const narrowing =
-  "`webhook`, `type`, `from` and `to` narrow any kind of replay: an event is selected if one of its records meets all of them.";
+  "`webhook`, `type`, `code`, `status`, `from` and `to` narrow any kind of replay: an event is selected if one of its records meets all of them. With `code` or `status` it goes to the webhooks of such records alone.";
 
 export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
   const { store, limits } = deps;
@@ -101,7 +101,12 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
           bodyExample:
             kind === "all"
               ? { replayGroupId: "after-the-outage" }
-              : { replayGroupId: "after-the-outage", webhook: "https://example.com/hooks", type: "order.paid" },
+              : {
+                  replayGroupId: "after-the-outage",
+                  webhook: "https://example.com/hooks",
+                  code: "http_status",
+                  status: 503,
+                },
           responses: m.bulkResponses,
         },
         async ({ tenant, body }) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { beforeRun } from "../../src/domain/cancelled-run.ts";
 import type { DeliveryState } from "../../src/domain/delivery.ts";
+import type { FailureSelection } from "../../src/domain/event.ts";
 import type { ReplayKind } from "../../src/domain/replay.ts";
 import { type ReplayedRecord, requeue } from "../../src/domain/requeue.ts";
 import type { Counters } from "../../src/domain/tenant-state.ts";
@@ -37,11 +38,12 @@ const replayed = (
   records: ReplayedRecord[],
   kind: ReplayKind = "single",
   webhookKeys: number[] | null = null,
+  failure: FailureSelection | null = null,
 ) => {
   const { added, restarted, replaced, ...rest } = requeue(
     { webhooks, counters },
     records,
-    { kind, webhookKeys },
+    { kind, webhookKeys, failure },
     moment,
   );
   const keys = (list: readonly ReplayedRecord[]) => list.map(({ key }) => key);
@@ -91,7 +93,7 @@ describe("a replay of an event (rules, section 10)", () => {
   });
 
   test("is due at once, by the clock", () => {
-    const replaying = { kind: "single", webhookKeys: null } as const;
+    const replaying = { kind: "single", webhookKeys: null, failure: null } as const;
     const { added, nextAttemptAt } = requeue(
       { webhooks: [a, b], counters },
       [recordOf(b, "FAILED")],
@@ -130,6 +132,45 @@ describe("a replay for one webhook alone", () => {
   });
 });
 
+describe("a replay of one failure alone", () => {
+  const timedOut = { errorCode: "timeout", statusCode: null } as const;
+  test.each<[string, FailureSelection, ReplayedRecord[], Partial<ReturnType<typeof replayed>>]>([
+    [
+      "goes to those that have failed so",
+      { code: "http_status", status: null },
+      [recordOf(a, "FAILED"), recordOf(b, "FAILED", timedOut), recordOf(c, "DELIVERED")],
+      { restarted: [100], webhookKeys: [a.key] },
+    ],
+    [
+      "goes to those with that status",
+      { code: "http_status", status: 404 },
+      [recordOf(a, "FAILED"), recordOf(b, "FAILED", { statusCode: 503 })],
+      { restarted: [100], webhookKeys: [a.key] },
+    ],
+    [
+      "starts those anew that wait after it",
+      { code: "timeout", status: null },
+      [recordOf(a, "PENDING", timedOut), recordOf(b, "PENDING")],
+      { restarted: [100], webhookKeys: [a.key] },
+    ],
+    [
+      "adds no record",
+      { code: "http_status", status: null },
+      [recordOf(a, "FAILED")],
+      { restarted: [100], webhookKeys: [a.key] },
+    ],
+    [
+      "adds those for which the failed one makes room",
+      { code: "no_webhook", status: null },
+      [recordOf(null, "FAILED", { errorCode: "no_webhook", statusCode: null })],
+      { added: [a.key, b.key, c.key], replaced: [0], webhookKeys: [a.key, b.key, c.key] },
+    ],
+  ])("%s", (_, failure, records, expected) => {
+    const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "all", null, failure);
+    expect(change).toEqual({ ...nothing, ...expected });
+  });
+});
+
 describe("the run that a replay began", () => {
   test.each([
     ["PENDING", 7, [7]],
@@ -161,7 +202,7 @@ describe("a record of a webhook that is gone", () => {
 
 describe("what a record returns to, if the replay is cancelled while it waits", () => {
   const change = (webhooks: (typeof a)[], ...records: ReplayedRecord[]) =>
-    requeue({ webhooks, counters }, records, { kind: "single", webhookKeys: null }, moment);
+    requeue({ webhooks, counters }, records, { kind: "single", webhookKeys: null, failure: null }, moment);
 
   test.each(["DELIVERED", "FAILED", "PENDING"] as const)("is that it was %s", (state) => {
     const record = recordOf(a, state);

@@ -1,3 +1,4 @@
+import { type FailureSelection, selectFailures } from "../../domain/event.ts";
 import { filterOf, type ReplayFilter } from "../../domain/replay.ts";
 import { selectionOf } from "../../domain/replay-phase.ts";
 import type { NewReplay } from "../store.ts";
@@ -12,19 +13,31 @@ export interface Selecting {
   readonly isOfFailed: boolean;
   readonly byWebhook: boolean;
   readonly byType: boolean;
+  readonly byCode: boolean;
+  /** With a code alone. */
+  readonly byStatus: boolean;
 }
 
-/** A filter as statements have it. */
+/** A filter as statements have it, and `Replaying`. */
 interface Narrowing {
   readonly webhookKeys: readonly number[] | null;
   readonly typeHash: number | null;
+  readonly failure: FailureSelection | null;
 }
 
-/** @param last number of the last parameter before those of the filter */
-function conditionsOf({ byWebhook, byType }: Selecting, last: number): string {
-  const ofWebhook = byWebhook ? ` and webhook_key = any($${last + 1}::bigint[])` : "";
-  return byType ? `${ofWebhook} and type_hash = $${last + (byWebhook ? 2 : 1)}::bigint` : ofWebhook;
+/** @param before number of the last parameter before those of the filter */
+function conditionsOf({ byWebhook, byType, byCode, byStatus }: Selecting, before: number): string {
+  let last = before;
+  let text = "";
+  if (byWebhook) text += ` and webhook_key = any($${++last}::bigint[])`;
+  if (byType) text += ` and type_hash = $${++last}::bigint`;
+  if (byCode) text += ` and error_code = $${++last}::text`;
+  if (byStatus) text += ` and status_code = $${++last}::int`;
+  return text;
 }
+
+/** In the history a code means that it has failed; what is in no index would only lead the planner to another one. */
+const hasFailed = ({ byCode }: Selecting) => (byCode ? "" : " and state = 2");
 
 /** The next events that have a record which is selected, in the order of their numbers; of both tables, if it need not have failed. */
 export function nextEventsText(which: Selecting): string {
@@ -32,7 +45,7 @@ export function nextEventsText(which: Selecting): string {
       where tenant_key = $1::bigint and event_seq > $2::bigint and event_seq <= $3::bigint${more}
       order by event_seq limit $4::int`;
   if (which.isOfFailed) {
-    const failed = strand("delivery", ` and state = 2 and finished_at <= $5::bigint${conditionsOf(which, 5)}`);
+    const failed = strand("delivery", `${hasFailed(which)} and finished_at <= $5::bigint${conditionsOf(which, 5)}`);
     return `select seq::float8 as seq from (${failed}) of_failed order by seq`;
   }
   const more = conditionsOf(which, 4);
@@ -46,7 +59,7 @@ export function countSelectedText(which: Selecting): string {
       where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${more}${conditionsOf(which, 3)}`;
   if (which.isOfFailed) {
     const columns = `count(distinct event_seq)::int as n, max(finished_at)::float8 as "lastFailedAt"`;
-    return strand("delivery", columns, " and state = 2");
+    return strand("delivery", columns, hasFailed(which));
   }
   return `select count(*)::int as n from (
     ${strand("pending", "event_seq", "")} union ${strand("delivery", "event_seq", "")}) of_both`;
@@ -54,22 +67,35 @@ export function countSelectedText(which: Selecting): string {
 
 type Reads = Pick<Transaction, "run">;
 
-async function narrowingOf(reads: Reads, tenantKey: number, { webhook, type }: ReplayFilter): Promise<Narrowing> {
+/** Null: there are no such records. */
+export async function narrowingOf(
+  reads: Reads,
+  tenantKey: number,
+  filter: ReplayFilter = {},
+): Promise<Narrowing | null> {
+  const { webhook, type } = filter;
+  const failure = selectFailures(filter);
+  if (failure === null) return null;
   return {
     webhookKeys: webhook === undefined ? null : await webhookKeys(reads, tenantKey, webhook),
     typeHash: type === undefined ? null : typeHashOf(type),
+    failure: failure ?? null,
   };
 }
 
-const selecting = (kind: NewReplay["kind"], { webhookKeys, typeHash }: Narrowing): Selecting => ({
+const selecting = (kind: NewReplay["kind"], { webhookKeys, typeHash, failure }: Narrowing): Selecting => ({
   isOfFailed: kind === "failed",
   byWebhook: webhookKeys !== null,
   byType: typeHash !== null,
+  byCode: failure !== null,
+  byStatus: failure !== null && failure.status !== null,
 });
 
-const valuesOf = ({ webhookKeys, typeHash }: Narrowing): Value[] => [
+const valuesOf = ({ webhookKeys, typeHash, failure }: Narrowing): Value[] => [
   ...(webhookKeys === null ? [] : [arrayText(webhookKeys)]),
   ...(typeHash === null ? [] : [typeHash]),
+  ...(failure === null ? [] : [failure.code]),
+  ...(failure === null || failure.status === null ? [] : [failure.status]),
 ];
 
 export interface Selected {
@@ -93,6 +119,7 @@ export async function select(
   );
   const range = selectionOf({ from, to }, filter, row?.last ?? 0);
   const narrowing = await narrowingOf(reads, tenantKey, filter);
+  if (!narrowing) return { ...range, n: 0, lastFailedAt: null };
   const [found] = await reads.run<{ n: number; lastFailedAt?: number | null }>(
     countSelectedText(selecting(kind, narrowing)),
     [tenantKey, range.fromSeq, range.toSeq, ...valuesOf(narrowing)],
@@ -105,27 +132,25 @@ export async function takes(reads: Reads, tenantKey: number, seq: number, filter
   const { fromSeq, toSeq } = selectionOf({}, filter, seq);
   if (seq < fromSeq || seq > toSeq) return false;
   const narrowing = await narrowingOf(reads, tenantKey, filter);
+  if (!narrowing) return false;
   const text = nextEventsText(selecting("single", narrowing));
   return (await reads.run(text, [tenantKey, seq - 1, seq, 1, ...valuesOf(narrowing)])).length > 0;
 }
 
-/** The next events of a bulk replay, and the webhooks that it is for, as `Replaying` has them. */
+/** The next events of a bulk replay, and what it is narrowed to. */
 export async function nextEvents(
   reads: Reads,
   tenantKey: number,
   replay: Pick<ReplayRow, "kind" | "cursorSeq" | "toSeq" | "createdAt" | "filter">,
   limit: number,
-): Promise<{ seqs: number[]; webhookKeys: readonly number[] | null }> {
+): Promise<{ seqs: number[]; narrowing: Narrowing | null }> {
   const { kind, cursorSeq, toSeq, createdAt, filter } = replay;
   const narrowing = await narrowingOf(reads, tenantKey, filterOf(filter) ?? {});
+  if (!narrowing) return { seqs: [], narrowing };
   const found = await reads.run<{ seq: number }>(nextEventsText(selecting(kind, narrowing)), [
     ...[tenantKey, cursorSeq, toSeq, limit],
     ...(kind === "failed" ? [createdAt] : []),
     ...valuesOf(narrowing),
   ]);
-  return { seqs: found.map(({ seq }) => seq), webhookKeys: narrowing.webhookKeys };
+  return { seqs: found.map(({ seq }) => seq), narrowing };
 }
-
-/** The webhooks that the replay of one event is for. */
-export const receiversOf = async (reads: Reads, tenantKey: number, filter: ReplayFilter = {}) =>
-  (await narrowingOf(reads, tenantKey, filter)).webhookKeys;

@@ -23,7 +23,7 @@ import {
   toListedReplay,
   toReplay,
 } from "./replay-rows.ts";
-import { nextEvents, receiversOf, select, takes } from "./replay-selection.ts";
+import { narrowingOf, nextEvents, select, takes } from "./replay-selection.ts";
 import { type RequeuedEvents, requeueEvents } from "./requeued-events.ts";
 
 /**
@@ -49,6 +49,9 @@ const listedText = bounded(`
   select n::int as n, octet_length(${wholeLabel}) as size, ${replayColumns}
   from unnest($3::bigint[]) with ordinality as place (place_key, n)
   join replay on replay.tenant_key = $2::bigint and replay.key = place_key ${replayJoins}`);
+
+/** Of a filter that none can meet. */
+const noRecords = { webhookKeys: [], failure: null };
 
 type Batch = Requeued & { tenantId: string; tenantKey: number };
 
@@ -95,8 +98,9 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
       }
       if (held.tenant.operatorSuspendedAt !== null) return "passed";
       if (!mayGrow()) throw noRoom();
-      const { seqs, webhookKeys } = await nextEvents(tx, tenantKey, row, limit);
-      const done = await requeueEvents(connection, tx, held, seqs, { key: replayKey, kind: row.kind, webhookKeys });
+      const { seqs, narrowing } = await nextEvents(tx, tenantKey, row, limit);
+      const replaying = { key: replayKey, kind: row.kind, ...(narrowing ?? noRecords) };
+      const done = await requeueEvents(connection, tx, held, seqs, replaying);
       const replay = await move(tx, ref, advance(seqs, limit, row.toSeq), done);
       return async () => ({ ...(await queued(ref, replay, done)), tenantId, tenantKey });
     });
@@ -112,8 +116,8 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         const { eventSeq } = start;
         const range = { fromSeq: eventSeq, toSeq: eventSeq, cursorSeq: eventSeq };
         const made = await insert(tx, tenantKey, replay, { ...range, phase: "queued", selected: 1, createdAt: now });
-        const webhookKeys = await receiversOf(tx, tenantKey, replay.filter);
-        const replaying = { key: made.replayKey, kind: "single", webhookKeys } as const;
+        const narrowing = (await narrowingOf(tx, tenantKey, replay.filter)) ?? noRecords;
+        const replaying = { key: made.replayKey, kind: "single", ...narrowing } as const;
         const requeued = await requeueEvents(connection, tx, held, [eventSeq], replaying);
         const place: ReplayPlace = { phase: "queued", cursorSeq: eventSeq, completedAt: null };
         return { ref: made, after: await move(tx, made, place, requeued), done: requeued };

@@ -1,3 +1,4 @@
+import { type FailureSelection, selectFailures } from "../../domain/event.ts";
 import { filterOf, type ReplayFilter } from "../../domain/replay.ts";
 import { selectionOf } from "../../domain/replay-phase.ts";
 import type { NewReplay } from "../store.ts";
@@ -9,36 +10,43 @@ import type { ReplayRow } from "./replay-rows.ts";
 /** Of how many records one transaction asks whether a filter takes them: 5 ms where they have to be looked up. */
 const lookedAtOnce = 2_000;
 
-/** A filter as statements have it. */
+/** A filter as statements have it, and `Replaying`. */
 interface Narrowing {
   readonly webhookKeys: number[] | null;
   readonly typeHash: number | null;
+  readonly failure: FailureSelection | null;
 }
 
-/** Tenant, after, up to, how many, keys of webhooks, hash of a type. */
-type SelectionValues = [number, number, number, number, string | null, number | null];
+/** Tenant, after, up to, how many, keys of webhooks, hash of a type, when it had failed, its code and status. */
+type SelectionValues = [
+  ...[number, number, number, number, string | null, number | null, number],
+  ...[string | null, number | null],
+];
 
 export interface NextEvents {
   readonly seqs: readonly number[];
   /** Up to which event was looked. */
   readonly lookedTo: number;
-  /** As `Replaying` has them. */
-  readonly webhookKeys: readonly number[] | null;
+  readonly narrowing: Narrowing;
 }
+
+const ever = Number.MAX_SAFE_INTEGER;
 
 /** Which events a replay takes: as it is counted, and as it is queued, by the same conditions. */
 export function createReplaySelection({ client, queries, reader }: Connection) {
   const lastSeq = client.prepare<{ seq: number }, []>("select last_event_seq as seq from lane where id = 1");
-  const isNarrowed = `(?5 is null or webhook_key in (select value from json_each(?5))) and (?6 is null or type_hash = ?6)`;
-  const eventsAfter = client.prepare<{ seq: number }, SelectionValues>(
-    `select distinct event_seq as seq from delivery
-     where tenant_key = ?1 and event_seq > ?2 and event_seq <= ?3 and ${isNarrowed} order by event_seq limit ?4`,
-  );
-  const failedAfter = client.prepare<{ seq: number }, [...SelectionValues, number]>(
-    `select distinct event_seq as seq from delivery
-     where tenant_key = ?1 and state = 2 and event_seq > ?2 and event_seq <= ?3 and finished_at <= ?7 and ${isNarrowed}
-     order by event_seq limit ?4`,
-  );
+  const nextIn = (index: string, condition: string) =>
+    client.prepare<{ seq: number }, SelectionValues>(
+      `select distinct event_seq as seq from delivery indexed by ${index}
+       where tenant_key = ?1 ${condition} and event_seq > ?2 and event_seq <= ?3
+         and (?5 is null or webhook_key in (select value from json_each(?5))) and (?6 is null or type_hash = ?6)
+         and (?7 = ${ever} or state = 2 and finished_at <= ?7) and (?8 is null or error_code = ?8)
+         and (?9 is null or status_code = ?9)
+       order by event_seq limit ?4`,
+    );
+  const nextOfAll = nextIn("delivery_by_tenant", "");
+  const nextOfFailed = nextIn("delivery_by_state", "and state = 2");
+  const nextOfCode = nextIn("delivery_by_code", "and error_code = ?8 and error_code is not null");
   const seqBehind = (which: string) =>
     client.prepare<{ seq: number }, [number, number, number]>(
       `select event_seq as seq from delivery
@@ -46,13 +54,17 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
     );
   const behind = { ofAll: seqBehind(""), ofFailed: seqBehind("and state = 2") };
 
-  const webhookKeys = (tenantKey: number, { webhook }: ReplayFilter = {}) =>
-    webhook === undefined ? null : queries.webhookKeys({ tenantKey, idOrUrl: webhook });
-
-  const narrowingOf = (tenantKey: number, filter: ReplayFilter): Narrowing => ({
-    webhookKeys: webhookKeys(tenantKey, filter),
-    typeHash: filter.type === undefined ? null : typeHashOf(filter.type),
-  });
+  /** Null: there are no such records. */
+  function narrowingOf(tenantKey: number, filter: ReplayFilter = {}): Narrowing | null {
+    const { webhook, type } = filter;
+    const failure = selectFailures(filter);
+    if (failure === null) return null;
+    return {
+      webhookKeys: webhook === undefined ? null : queries.webhookKeys({ tenantKey, idOrUrl: webhook }),
+      typeHash: type === undefined ? null : typeHashOf(type),
+      failure: failure ?? null,
+    };
+  }
 
   /** The events that are looked at. */
   const rangeOf = ({ filter = {}, from, to }: Pick<NewReplay, "from" | "to" | "filter">) =>
@@ -61,38 +73,45 @@ export function createReplaySelection({ client, queries, reader }: Connection) {
   return {
     rangeOf,
 
-    webhookKeys,
+    narrowingOf,
 
     /** How many events a bulk replay would take now. */
-    count(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number> {
-      const { webhookKeys, typeHash } = narrowingOf(tenantKey, replay.filter ?? {});
+    async count(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number> {
+      const narrowing = narrowingOf(tenantKey, replay.filter);
+      if (!narrowing) return 0;
+      const { webhookKeys, typeHash, failure } = narrowing;
       return reader.run("countEvents", {
         tenantKey,
         ...rangeOf(replay),
         ...(replay.kind === "failed" && { state: stateNumber.FAILED }),
         ...(webhookKeys && { webhookKeys }),
         ...(typeHash !== null && { typeHash }),
+        ...(failure && { failure }),
       });
     },
 
     /** Whether a filter takes an event. */
     takes(tenantKey: number, seq: number, filter: ReplayFilter = {}): boolean {
       const { fromSeq, toSeq } = selectionOf({}, filter, seq);
-      if (seq < fromSeq || seq > toSeq) return false;
-      return eventsAfter.get(...valuesOf(tenantKey, seq - 1, seq, 1, narrowingOf(tenantKey, filter))) !== null;
+      const narrowing = narrowingOf(tenantKey, filter);
+      if (!narrowing || seq < fromSeq || seq > toSeq) return false;
+      return nextOfAll.get(...valuesOf(tenantKey, seq - 1, seq, 1, ever, narrowing)) !== null;
     },
 
-    /** The next events of a bulk replay. */
-    next({ tenantKey, kind, cursorSeq, toSeq, createdAt, filter }: ReplayRow, limit: number): NextEvents {
+    /** The next events of a bulk replay; null: it takes none. */
+    next({ tenantKey, kind, cursorSeq, toSeq, createdAt, filter }: ReplayRow, limit: number): NextEvents | null {
       const narrowing = narrowingOf(tenantKey, filterOf(filter) ?? {});
-      const { webhookKeys, typeHash } = narrowing;
-      const isNarrow = webhookKeys !== null || typeHash !== null;
-      const end = kind === "failed" ? behind.ofFailed : behind.ofAll;
-      // The next one that a filter takes may be far away, and others wait for the transaction.
+      if (!narrowing) return null;
+      const { webhookKeys, typeHash, failure } = narrowing;
+      const isOfFailed = kind === "failed";
+      const isNarrow = !failure && (webhookKeys !== null || typeHash !== null);
+      const end = isOfFailed ? behind.ofFailed : behind.ofAll;
+      // The next one that a filter takes may be far away, and others wait for the transaction. Those of a code lie together.
       const lookedTo = (isNarrow && end.get(tenantKey, cursorSeq, toSeq)?.seq) || toSeq;
-      const values = valuesOf(tenantKey, cursorSeq, lookedTo, limit, narrowing);
-      const found = kind === "failed" ? failedAfter.all(...values, createdAt) : eventsAfter.all(...values);
-      return { seqs: found.map(({ seq }) => seq), lookedTo, webhookKeys };
+      const next = failure ? nextOfCode : isOfFailed ? nextOfFailed : nextOfAll;
+      const failedBy = isOfFailed ? createdAt : ever;
+      const found = next.all(...valuesOf(tenantKey, cursorSeq, lookedTo, limit, failedBy, narrowing));
+      return { seqs: found.map(({ seq }) => seq), lookedTo, narrowing };
     },
   };
 }
@@ -102,7 +121,8 @@ const valuesOf = (
   afterSeq: number,
   toSeq: number,
   limit: number,
-  { webhookKeys, typeHash }: Narrowing,
+  failedBy: number,
+  { webhookKeys, typeHash, failure }: Narrowing,
 ): SelectionValues => [
   tenantKey,
   afterSeq,
@@ -110,4 +130,7 @@ const valuesOf = (
   limit,
   webhookKeys === null ? null : JSON.stringify(webhookKeys),
   typeHash,
+  failedBy,
+  failure?.code ?? null,
+  failure?.status ?? null,
 ];

@@ -27,6 +27,9 @@ interface ReplayStep {
   readonly passOver: number | null;
 }
 
+/** Of a filter that no record can meet. */
+const nothing = { webhookKeys: [], failure: null };
+
 /** What the events of one transaction have put into the queue. */
 interface Queued {
   readonly webhookKeys: Set<number>;
@@ -180,7 +183,8 @@ export function replayVerbs(
         return { replay: toReplay(byKey.get(replay.key)), webhooks: [], overtaken: [], tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
-      const { seqs, lookedTo, webhookKeys } = selection.next(replay, limit);
+      const next = selection.next(replay, limit);
+      const { seqs = [], lookedTo = replay.toSeq } = next ?? {};
       const { key, kind } = replay;
       const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
       let queued = 0;
@@ -191,7 +195,7 @@ export function replayVerbs(
           skipped += 1;
           continue;
         }
-        const done = requeueEvent(tx, held, seq, { key, kind, webhookKeys }, inAll);
+        const done = requeueEvent(tx, held, seq, { key, kind, ...(next?.narrowing ?? nothing) }, inAll);
         queued += done.queued;
         skipped += done.skipped;
       }
@@ -226,8 +230,8 @@ export function replayVerbs(
           ).lastInsertRowid,
         );
         const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
-        const webhookKeys = selection.webhookKeys(tenantKey, replay.filter);
-        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single", webhookKeys }, inAll);
+        const narrowing = selection.narrowingOf(tenantKey, replay.filter) ?? nothing;
+        const done = requeueEvent(tx, held, eventSeq, { key, kind: "single", ...narrowing }, inAll);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
         return { replay: toReplay(byKey.get(key)), ...toRefs(tenantKey, inAll) };

@@ -74,12 +74,17 @@ export function replayFiltersContract(backend: StoreBackend): void {
         [{ to: 1 }, 2, everything.slice(0, 4)],
         [{ from: 1, to: 3 }, 3, everything.slice(2, 8)],
         [{ webhook: b, type: "order.sent", from: 1, to: 3 }, 2, ["2 b", "3 b"]],
+        [{ code: "http_status" }, 5, ["0 a", "1 a", "1 b", "2 a", "3 a", "3 b", "4 a"]],
+        [{ status: 503, webhook: b }, 2, ["1 b", "3 b"]],
+        [{ code: "timeout" }, 0, []],
+        [{ code: "timeout", status: 503 }, 0, []],
       ],
       timeline: [
         [{ webhook: b }, 3, ["1 b", "2 b", "3 b"]],
         [{ type: "order.sent" }, 2, ["2 a", "2 b", "3 a", "3 b"]],
         [{ from: 2, to: 4 }, 2, ["2 a", "2 b", "3 a", "3 b"]],
         [{ from: 4 }, 0, []],
+        [{ code: "http_status", status: 503, type: "order.sent" }, 2, ["2 a", "3 a", "3 b"]],
       ],
       failed: [
         [{}, 5, ["0 a", "1 a", "1 b", "2 a", "3 a", "3 b", "4 a"]],
@@ -87,6 +92,9 @@ export function replayFiltersContract(backend: StoreBackend): void {
         [{ type: "order.sent" }, 3, ["2 a", "3 a", "3 b", "4 a"]],
         [{ webhook: b, type: "order.sent" }, 1, ["3 b"]],
         [{ from: 1, to: 2 }, 2, ["1 a", "1 b", "2 a"]],
+        [{ status: 503 }, 5, ["0 a", "1 a", "1 b", "2 a", "3 a", "3 b", "4 a"]],
+        [{ status: 500 }, 0, []],
+        [{ webhook: b, code: "http_status", type: "order.paid" }, 1, ["1 b"]],
       ],
     };
 
@@ -114,6 +122,9 @@ export function replayFiltersContract(backend: StoreBackend): void {
         ["for one webhook goes to it alone", () => ({ webhook: b }), ["2 b"]],
         ["of its type goes to all", () => ({ type: "order.sent" }), ["2 a", "2 b"]],
         ["of its time goes to all", ({ times }) => ({ from: times[2], to: times[2] }), ["2 a", "2 b"]],
+        ["of its failure goes to those that have failed so", () => ({ code: "http_status" }), ["2 a"]],
+        ["of another failure is refused", () => ({ code: "timeout" }), null],
+        ["of a failure that none can be is refused", () => ({ code: "timeout", status: 503 }), null],
         ["of another type is refused", () => ({ type: "order.paid" }), null],
         ["of a later time is refused", ({ times }) => ({ from: times[3] }), null],
         ["of an earlier time is refused", ({ times }) => ({ to: times[1] }), null],
@@ -163,6 +174,37 @@ export function replayFiltersContract(backend: StoreBackend): void {
         await world.event(stranger, "failed");
         const filter = { webhook: webhookB?.id };
         expect(await world.store.previewReplay(stranger.key, { kind: "all", filter })).toBe(0);
+      });
+    });
+
+    describe("a failure that a replay is for", () => {
+      test("makes room for what is registered by then", async () => {
+        const tenant = await world.tenant();
+        const ids = [await event(tenant, null), await event(tenant, null)];
+        await world.setUrls(tenant, a, b);
+        expect(await world.startReplay(tenant, "failed", { filter: { code: "no_webhook" } })).toMatchObject({
+          selected: 2,
+        });
+        await world.queueAll();
+        expect(await waiting(tenant, ids)).toEqual(["0 a", "0 b", "1 a", "1 b"]);
+      });
+
+      test("may be that of a record that waits", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const ids = [await event(tenant, null, "retry", "delivered")];
+        const replay = await world.startReplay(tenant, "all", { filter: { status: 503 } });
+        expect(await world.queueAll()).toMatchObject([{ id: replay.id, selected: 1, queued: 1 }]);
+        expect(await waiting(tenant, ids)).toEqual(["0 a"]);
+        expect((await world.due(tenant)).map(({ run }) => run)).toEqual([2]);
+      });
+
+      test("is looked for again as its turn comes", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await event(tenant, null, "failed");
+        await world.startReplay(tenant, "all", { filter: { code: "http_status" } });
+        await world.replayEvent(tenant, (await world.page(tenant)).records[0]?.eventId ?? "");
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        expect(await world.queueAll()).toMatchObject([{ status: "completed", selected: 1, queued: 0 }]);
       });
     });
 

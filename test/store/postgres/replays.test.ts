@@ -183,11 +183,13 @@ describeWithPostgres("replays, with several nodes", () => {
 describeWithPostgres("statements of replays", () => {
   const postgres = usePostgres();
 
+  const none = { byWebhook: false, byType: false, byCode: false, byStatus: false };
   const filters = [
-    ["", { byWebhook: false, byType: false }],
-    [" by webhook", { byWebhook: true, byType: false }],
-    [" by type", { byWebhook: false, byType: true }],
-    [" by both", { byWebhook: true, byType: true }],
+    ["", none],
+    [" by webhook", { ...none, byWebhook: true }],
+    [" by type", { ...none, byType: true }],
+    [" by code", { ...none, byCode: true }],
+    [" by all", { byWebhook: true, byType: true, byCode: true, byStatus: true }],
   ] as const;
 
   test.each([
@@ -197,11 +199,14 @@ describeWithPostgres("statements of replays", () => {
     ...filters.flatMap(([by, filter]): [string, string, string[]][] => {
       const ofFailed: Selecting = { isOfFailed: true, ...filter };
       const ofAll: Selecting = { isOfFailed: false, ...filter };
-      const ended = "delivery_default_tenant_key_event_seq_";
+      const ended = filter.byCode
+        ? "delivery_default_tenant_key_error_code_"
+        : "delivery_default_tenant_key_event_seq_";
+      const waiting = filter.byCode ? "pending_by_code" : "pending_by_tenant";
       return [
-        [`the next events${by}`, nextEventsText(ofAll), ["pending_by_tenant", ended]],
+        [`the next events${by}`, nextEventsText(ofAll), [waiting, ended]],
         [`the next events with failed records${by}`, nextEventsText(ofFailed), [ended]],
-        [`the number of events${by}`, countSelectedText(ofAll), ["pending_by_tenant", ended]],
+        [`the number of events${by}`, countSelectedText(ofAll), [waiting, ended]],
         [`the number of failed ones${by}`, countSelectedText(ofFailed), [ended]],
       ];
     }),
