@@ -24,7 +24,7 @@ export async function createWorld(server: TestApp, receiverUrl: string, now: () 
       { webhook_url: `${receiverUrl}/${account.id}/ok` },
       { webhook_url: `${receiverUrl}/${account.id}/gone` },
     ]);
-    for (let n = 0; n < 3; n += 1) ids.push((await account.ingest({ n })).body.eventId);
+    for (let n = 0; n < 3; n += 1) ids.push((await account.ingest({ n, type: "order.paid" })).body.eventId);
     await server.app.whenIdle();
     await account.post("/v1/events/replays/failed", { replayGroupId: "before" });
   }
@@ -51,6 +51,9 @@ export async function createWorld(server: TestApp, receiverUrl: string, now: () 
     to: [...times, "2026-03-01"],
     bucket: ["1m", "5m", "1h", "90s"],
     webhook: [...webhookIds, ...webhooks.map(({ url }: { url: string }) => url)],
+    type: ["order.paid"],
+    code: ["http_status"],
+    status: [410],
     "/v1/events/{id} id": ids,
     "/v1/events/{id}/attempts id": ids,
     "/v1/events/{id}/delivery id": ids,
