@@ -1,4 +1,5 @@
 import type { DueDelivery } from "../domain/delivery.ts";
+import { traceHeaders } from "../domain/trace-context.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
@@ -9,7 +10,10 @@ import { type SignerMaterial, sign } from "./signature.ts";
 const longestLabelBytes = 1024;
 
 /** What of a delivery goes into its request. */
-export type Deliverable = Pick<DueDelivery, "url" | "eventId" | "tenantId" | "eventSeq" | "payload" | "replayGroupId">;
+export type Deliverable = Pick<
+  DueDelivery,
+  "url" | "eventId" | "tenantId" | "eventSeq" | "payload" | "trace" | "replayGroupId"
+>;
 
 /** A request with the delivery that it makes, for a transport that has to know whose it is. */
 export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> extends OutgoingRequest {
@@ -26,7 +30,7 @@ export function buildRequest<Delivery extends Deliverable>(
   material: SignerMaterial,
   now: number,
 ): DeliveryRequest<Delivery> {
-  const { eventId, tenantId, eventSeq, payload, replayGroupId } = delivery;
+  const { eventId, tenantId, eventSeq, payload, trace, replayGroupId } = delivery;
   const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
   const head = `{"eventId":"${eventId}","tenantId":"${tenantId}","ingestionTimestamp":"${ingestionTimestamp}","payload":`;
   const body = Buffer.allocUnsafe(head.length + payload.length + 1);
@@ -46,6 +50,7 @@ export function buildRequest<Delivery extends Deliverable>(
     "webhook-timestamp": String(timestampSeconds),
     "webhook-signature": webhookSignature,
   };
+  if (trace !== null) Object.assign(headers, traceHeaders(trace));
   const label = replayGroupId === null ? null : encodeLabel(replayGroupId);
   if (label !== null) headers["Service-Replay-Group"] = label;
   return { url: delivery.url, headers, body, delivery };

@@ -1,4 +1,5 @@
 import type { NoResponseCause } from "../domain/failure.ts";
+import type { TraceContext } from "../domain/trace-context.ts";
 import type { AddressPolicyOptions } from "./network/address.ts";
 import type { Listener } from "./network/own-listeners.ts";
 
@@ -44,6 +45,7 @@ export interface PackedOrder {
   eventId: string;
   tenantId: string;
   eventSeq: number;
+  trace: TraceContext | null;
   replayGroupId: string | null;
   /** Where its payload ends in `payloads`; it begins where the one before it ended. */
   payloadEnd: number;

@@ -91,7 +91,7 @@ export function fanOut(webhooks: readonly RegisteredWebhook[], { now }: Moment):
 export const firstDelivery = (
   tenant: Tenant,
   webhook: RegisteredWebhook,
-  event: Pick<DueDelivery, "deliveryKey" | "eventSeq" | "eventId" | "payload">,
+  event: Pick<DueDelivery, "deliveryKey" | "eventSeq" | "eventId" | "payload" | "trace">,
 ): DueDelivery => ({
   deliveryKey: event.deliveryKey,
   tenantKey: tenant.key,
@@ -102,6 +102,7 @@ export const firstDelivery = (
   eventSeq: event.eventSeq,
   eventId: event.eventId,
   payload: event.payload,
+  trace: event.trace,
   run: 1,
   attemptsInRun: 0,
   attempts: 0,

@@ -1,5 +1,6 @@
 import type { FailureCode } from "./failure.ts";
 import type { Tier } from "./tenant.ts";
+import type { TraceContext } from "./trace-context.ts";
 import type { WebhookRef } from "./webhook.ts";
 
 /**
@@ -31,6 +32,8 @@ export interface DueDelivery extends DeliveryRef {
   readonly url: string;
   readonly eventId: string;
   readonly payload: Uint8Array;
+  /** Null: its event belongs to none. */
+  readonly trace: TraceContext | null;
   /** Grows with every replay; an attempt settles only its own run. */
   readonly run: number;
   /** Attempts that this run has had. */

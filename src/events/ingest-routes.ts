@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { invalidField } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
+import { readTrace } from "../domain/trace-context.ts";
 import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { AcceptRequest, NewEvent } from "../store/store.ts";
 import type { AcceptConditions } from "./ingest.ts";
@@ -65,8 +66,10 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
 
 /** Until the commit a client can go, or break its request off by what it sends after it: then it gets no 202. */
 function conditionsOf(apiKeyId: string, request: Request, path: string, body: Uint8Array): AcceptConditions {
-  const idempotency = idempotencyOf(request.headers, path, body);
-  return { apiKeyId, ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
+  const { headers } = request;
+  const idempotency = idempotencyOf(headers, path, body);
+  const trace = readTrace(headers.get("traceparent"), headers.get("tracestate"));
+  return { apiKeyId, trace, ...(idempotency && { idempotency }), isAbandoned: () => request.signal.aborted };
 }
 
 /** The key of a request that may be repeated, and what makes the repetition the same: its path and its bytes. */

@@ -7,7 +7,7 @@ import type { AcceptedEvents, AcceptRequest, NewEvent, Store } from "../store/st
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
 
 /** What has to hold beside the account's own standing. */
-export type AcceptConditions = Pick<AcceptRequest, "apiKeyId" | "idempotency" | "isAbandoned">;
+export type AcceptConditions = Pick<AcceptRequest, "apiKeyId" | "trace" | "idempotency" | "isAbandoned">;
 
 export interface IngestDeps {
   store: Pick<Store, "acceptEvents">;

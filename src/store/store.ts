@@ -6,6 +6,7 @@ import type { FailureCode } from "../domain/failure.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
+import type { TraceContext } from "../domain/trace-context.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
@@ -199,6 +200,8 @@ export interface AcceptRequest {
   /** Of the API key that it came with: a rotation may have ended it since it was looked up. */
   readonly apiKeyId: string;
   readonly events: readonly NewEvent[];
+  /** Of all of them. @default none */
+  readonly trace?: TraceContext | null | undefined;
   readonly idempotency?: { readonly key: string; readonly fingerprint: Uint8Array } | undefined;
   /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
   readonly isAbandoned?: (() => boolean) | undefined;

@@ -36,6 +36,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       eventSeq,
       eventId: encodeEventId(eventSeq, randomTail()),
       payload: samplePayload,
+      trace: null,
       run: 1,
       attemptsInRun: 0,
       attempts: 0,

@@ -11,6 +11,7 @@ import {
   register,
   seedTenant,
   startHooks,
+  until,
 } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
@@ -44,6 +45,65 @@ const never = ({ other }: World) => [other.id, other.apiKey];
 const maxBody = 256 * 1024;
 const bodyOfSize = (bytes: number) => `{"payload":{"a":"${"x".repeat(bytes - 20)}"}}`;
 const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
+
+const trace = {
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  tracestate: "rojo=00f067aa0ba902b7, congo=t61rcWkgMzE",
+};
+
+/** What the webhook got of a trace with an event, the first time and when it was replayed. */
+async function tracesOf({ tenant, hook }: World, eventId: string) {
+  await outcome(tenant, eventId);
+  await tenant.post("/v1/events/replays/single", { eventId, replayGroupId: "again" });
+  const got = () => hook.received.filter(({ headers }) => headers["service-event-id"] === eventId);
+  await until(got, ({ length }) => length === 2);
+  return got().map(({ headers }) => [headers.traceparent, headers.tracestate]);
+}
+
+describe("a trace", () => {
+  const rows: [string, Record<string, string>, (string | undefined)[]][] = [
+    ["is sent with the deliveries, as it came", trace, [trace.traceparent, trace.tracestate]],
+    ["needs no state", { traceparent: trace.traceparent }, [trace.traceparent, undefined]],
+    ["without a parent is left out", { tracestate: trace.tracestate }, [undefined, undefined]],
+    ["with a parent that is not valid is left out", { ...trace, traceparent: "00-0-0-01" }, [undefined, undefined]],
+    ["with a state that is not valid goes without it", { ...trace, tracestate: "a" }, [trace.traceparent, undefined]],
+  ];
+  scenarios("POST /v1/ingest", () => world, {
+    ...Object.fromEntries(
+      rows.map(([what, headers, expected]): [string, Scenario<World>] => [
+        what,
+        {
+          section: "rules 6",
+          request: ({ tenant }) => tenant.ingest({ traced: what }, headers),
+          status: 202,
+          then: async (given, { body }) =>
+            expect(await tracesOf(given, body.eventId)).toEqual([expected, expected] as never),
+        },
+      ]),
+    ),
+  });
+
+  scenarios("POST /v1/ingest/batch", () => world, {
+    "is that of each event": {
+      section: "rules 6",
+      request: ({ server, tenant }) =>
+        server.request("POST", "/v1/ingest/batch", {
+          token: tenant.apiKey,
+          body: { events: [{ payload: { n: 1 } }, { payload: { n: 2 } }] },
+          headers: trace,
+        }),
+      status: 202,
+      async then(given, { body }) {
+        for (const eventId of body.eventIds) {
+          const expected = [trace.traceparent, trace.tracestate];
+          expect(await tracesOf(given, eventId)).toEqual([expected, expected]);
+        }
+        const { body: preview } = await given.tenant.get(`/v1/events/${body.eventIds[0]}/delivery`);
+        expect(preview.headers).toMatchObject(trace);
+      },
+    },
+  });
+});
 
 describe("what is accepted", () => {
   scenarios("POST /v1/ingest", () => world, {

@@ -44,6 +44,7 @@ function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {
     eventSeq,
     eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])),
     payload: Buffer.from('{ "a" : 1.0, "ä":"€" }'),
+    trace: null,
     run: 1,
     attemptsInRun: 0,
     attempts: 0,

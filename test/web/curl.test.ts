@@ -168,7 +168,7 @@ describe("through the real curl", () => {
     const eventId = encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7]));
     const delivery = {
       ...{ deliveryKey: 1, tenantKey: 1, tenantId: "t1", webhookKey: 1, url: hook.url, eventSeq, eventId, payload },
-      ...{ run: 1, attemptsInRun: 0, attempts: 0, replayKey: null, replayGroupId: "März 100%" },
+      ...{ trace: null, run: 1, attemptsInRun: 0, attempts: 0, replayKey: null, replayGroupId: "März 100%" },
     };
     const material = {
       keyId: "sk_1",

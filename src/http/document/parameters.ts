@@ -13,7 +13,7 @@ export function parametersOf(endpoint: ErasedEndpoint): Parameter[] {
   return [
     ...parametersIn("path", endpoint.params),
     ...parametersIn("query", endpoint.query),
-    ...(endpoint.access === "api_key" && endpoint.method === "POST" ? [idempotencyKey] : []),
+    ...(endpoint.access === "api_key" && endpoint.method === "POST" ? ofIngestions : []),
     ...(isStream(endpoint) ? [lastEventId] : []),
   ];
 }
@@ -38,6 +38,17 @@ const idempotencyKey: Parameter = {
     "Makes retries safe for 24 hours: the same path and bytes with the same key return the same 202, different bytes 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
+
+/** Of every ingestion, too (rules, section 6). */
+const traceContext: readonly Parameter[] = ["traceparent", "tracestate"].map((name) => ({
+  name,
+  in: "header",
+  required: false,
+  description: "W3C Trace Context: kept with the events and sent with their deliveries. Ignored if it is not valid.",
+  schema: { type: "string" },
+}));
+
+const ofIngestions = [idempotencyKey, ...traceContext];
 
 /** Of an event stream (HTML standard, "The Last-Event-ID header"). */
 const lastEventId: Parameter = {

@@ -2,6 +2,7 @@ import { accept, type EarlierAnswer } from "../../domain/acceptance.ts";
 import { type DomainError, requestAbandoned } from "../../domain/errors.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noEvents, utcMonth } from "../../domain/tenant-state.ts";
+import type { TraceContext } from "../../domain/trace-context.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
@@ -41,9 +42,10 @@ export const acceptText = `with m as (${markText}),
     returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed,
       remembered, last_remembered),
   stored as (
-    insert into event (seq, tenant_key, id_tail, payload, type)
+    insert into event (seq, tenant_key, id_tail, payload, type, trace)
     select ($13::bigint[])[i], tenant_key, substring($14::bytea from (i - 1) * ${tailBytes} + 1 for ${tailBytes}),
-      substring($15::bytea from ($16::int[])[i] for ($17::int[])[i]), ($36::text[])[i]
+      substring($15::bytea from ($16::int[])[i] for ($17::int[])[i]), ($36::text[])[i],
+      ($39::text[])[i]
     from taken cross join lateral generate_series(last_event - events + 1, last_event) i),
   queued as (
     insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
@@ -198,6 +200,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
   const tails: Uint8Array[] = [];
   const payloads: Uint8Array[] = [];
   const types: (string | null)[] = [];
+  const traces: (TraceContext | null)[] = [];
   const pending: number[][] = [[], [], [], [], [], []];
   const failed: number[][] = [[], [], [], []];
   let reason: string | null = null;
@@ -206,11 +209,12 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     const before = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
     const keysBefore = keys.length;
     for (const one of those) {
-      for (const { seq, tail, payload, type } of one.events) {
+      for (const { seq, tail, payload, type, trace } of one.events) {
         seqs.push(seq);
         tails.push(tail);
         payloads.push(payload);
         types.push(type);
+        traces.push(trace);
       }
       for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt, typeHash } of one.pending) {
         pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt, typeHash ?? 0]);
@@ -260,6 +264,8 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     arrayText(types),
     arrayText(typesOfPending),
     arrayText(typesOfFailed),
+    // Nearly always there is none at all.
+    traces.some((trace) => trace !== null) ? arrayText(traces) : null,
   ];
 }
 

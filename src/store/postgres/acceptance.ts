@@ -178,10 +178,11 @@ async function remember(
 async function insertEvents({ run }: Transaction, { tenantKey, events }: PlannedEvents): Promise<void> {
   const payloads = packBytes(events.map(({ payload }) => payload));
   await run(
-    `insert into event (seq, tenant_key, id_tail, payload, type)
+    `insert into event (seq, tenant_key, id_tail, payload, type, trace)
      select seq, $1::bigint, substring($3::bytea from (i::int - 1) * ${tailBytes} + 1 for ${tailBytes}),
-       substring($4::bytea from start for length), type
-     from unnest($2::bigint[], $5::int[], $6::int[], $7::text[]) with ordinality as added (seq, start, length, type, i)`,
+       substring($4::bytea from start for length), type, trace
+     from unnest($2::bigint[], $5::int[], $6::int[], $7::text[], $8::text[]) with ordinality
+       as added (seq, start, length, type, trace, i)`,
     [
       tenantKey,
       arrayText(events.map(({ seq }) => seq)),
@@ -190,6 +191,7 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
       payloads.starts,
       payloads.lengths,
       arrayText(events.map(({ type }) => type)),
+      arrayText(events.map(({ trace }) => trace)),
     ],
   );
 }

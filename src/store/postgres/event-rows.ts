@@ -1,6 +1,7 @@
 import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tenant } from "../../domain/tenant.ts";
+import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
@@ -24,6 +25,7 @@ interface PlannedEvent {
   readonly tail: Uint8Array;
   readonly payload: Uint8Array;
   readonly type: string | null;
+  readonly trace: TraceContext | null;
 }
 
 interface PlannedPending {
@@ -50,7 +52,7 @@ const noRoomAtAll = () => 0;
 export function planEvents(
   numbers: Numbers,
   tenant: Tenant,
-  { events: given, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "roomFor">,
+  { events: given, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
   records: readonly NewRecord[],
 ): PlannedEvents {
   const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
@@ -65,7 +67,7 @@ export function planEvents(
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
     eventIds.push(eventId);
-    events.push({ seq, tail, payload, type });
+    events.push({ seq, tail, payload, type, trace });
     const typeHash = type === null ? null : typeHashOf(type);
     for (const [which, record] of records.entries()) {
       const key = numbers.nextKey();
@@ -78,7 +80,7 @@ export function planEvents(
       const isOwned = i < (rooms[which] ?? 0);
       pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt, typeHash });
       if (isOwned)
-        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload }));
+        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload, trace }));
     }
   }
   const unowned = records.flatMap(({ webhook }, which) =>

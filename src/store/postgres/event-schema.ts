@@ -96,6 +96,8 @@ export const event = pgTable(
     tenantKey: whole("tenant_key").notNull(),
     idTail: bytes("id_tail").notNull(),
     payload: bytes("payload").notNull(),
+    /** As `TraceContext` has it. */
+    trace: text("trace"),
     type: text("type"),
   },
   (t) => [primaryKey({ columns: [t.seq, t.tenantKey] })],

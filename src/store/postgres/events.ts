@@ -40,7 +40,7 @@ export const attemptKeysText = `select id_tail as "idTail", attempt.key::float8 
 const previewedColumns = "key, webhook_key, run, attempts, replay_key";
 
 export const previewText = `select id_tail as "idTail", r.key::float8 as "deliveryKey", tenant.id as "tenantId",
-    enforced_tier as "enforcedTier", url, event.type, payload, run, attempts, ${wholeLabel} as label
+    enforced_tier as "enforcedTier", url, event.type, payload, trace, run, attempts, ${wholeLabel} as label
   from (
     select ${previewedColumns} from pending where tenant_key = $1::bigint and event_seq = $2::bigint
     union all select ${previewedColumns} from delivery where tenant_key = $1::bigint and event_seq = $2::bigint
@@ -57,7 +57,7 @@ interface KeyRow {
 }
 
 interface PreviewRow
-  extends Pick<PreviewedDelivery, "deliveryKey" | "tenantId" | "type" | "payload" | "run" | "attempts"> {
+  extends Pick<PreviewedDelivery, "deliveryKey" | "tenantId" | "type" | "payload" | "trace" | "run" | "attempts"> {
   readonly idTail: Uint8Array;
   readonly enforcedTier: Tenant["enforcedTier"];
   readonly url: string | null;

@@ -3,6 +3,7 @@ import eventTypes from "../../../drizzle/postgres/migrations/0001_event_types.sq
 import failureCodes from "../../../drizzle/postgres/migrations/0002_failure_codes.sql" with { type: "text" };
 import replayFilters from "../../../drizzle/postgres/migrations/0003_replay_filters.sql" with { type: "text" };
 import cancelledRuns from "../../../drizzle/postgres/migrations/0004_cancelled_runs.sql" with { type: "text" };
+import traces from "../../../drizzle/postgres/migrations/0005_traces.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   { name: "0002_failure_codes", sql: failureCodes },
   { name: "0003_replay_filters", sql: replayFilters },
   { name: "0004_cancelled_runs", sql: cancelledRuns },
+  { name: "0005_traces", sql: traces },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

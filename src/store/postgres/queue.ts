@@ -83,7 +83,7 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       next_attempt_at, before is not null as is_returnable)
   select receiver.id as "tenantId", receiver.tier, receiver.url, claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
-    replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload,
+    replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key

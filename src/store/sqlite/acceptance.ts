@@ -7,7 +7,7 @@ import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
-import type { AcceptedEvents, AcceptRequest, EventVerbs, NewEvent } from "../store.ts";
+import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
@@ -32,7 +32,7 @@ export function acceptanceVerbs(
   { mayGrow }: Growth,
 ): Pick<EventVerbs, "acceptEvents"> {
   const insertEvent = client.prepare(
-    "insert into event (seq, tenant_key, id_tail, payload, checksum, type) values (?1, ?2, ?3, ?4, ?5, ?6)",
+    "insert into event (seq, tenant_key, id_tail, payload, checksum, type, trace) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
   );
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
@@ -52,9 +52,8 @@ export function acceptanceVerbs(
   function store(
     tx: WriteTransaction,
     held: HeldTenant,
-    events: readonly NewEvent[],
+    { events, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
     records: readonly NewRecord[],
-    roomFor: RoomFor,
   ): AcceptedEvents {
     const { tenant } = held;
     const planned = records.map((record) => ({
@@ -72,7 +71,7 @@ export function acceptanceVerbs(
       const tail = randomTail();
       const eventId = encodeEventId(eventSeq, tail);
       eventIds.push(eventId);
-      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type);
+      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type, trace);
       const typeHash = type === null ? null : typeHashOf(type);
       held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const { record, room } of planned) {
@@ -93,7 +92,7 @@ export function acceptanceVerbs(
         }
         insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt, typeHash);
         if (stored >= room) continue;
-        deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload }));
+        deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload, trace }));
       }
       stored += 1;
     }
@@ -129,8 +128,9 @@ export function acceptanceVerbs(
   }
 
   return {
-    acceptEvents: ({ tenantKey, apiKeyId, events, idempotency, isAbandoned, roomFor = noRoomAtAll }) =>
-      writer.submit<AcceptedEvents>((tx) => {
+    acceptEvents(request) {
+      const { tenantKey, apiKeyId, events, idempotency, isAbandoned } = request;
+      return writer.submit<AcceptedEvents>((tx) => {
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
@@ -147,7 +147,7 @@ export function acceptanceVerbs(
           const ingestedAt = ingestedAtOf(eventIds);
           return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: 0 };
         }
-        const accepted = store(tx, held, events, acceptance.records, roomFor);
+        const accepted = store(tx, held, request, acceptance.records);
         // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.
         ownership.take(accepted.deliveries);
         tx.ifUndone(() => ownership.end(accepted.deliveries));
@@ -155,7 +155,8 @@ export function acceptanceVerbs(
           remember(tenantKey, idempotency.key, idempotency.fingerprint, accepted.eventIds, tx.now);
         }
         return accepted;
-      }, events.length >= heavyEvents),
+      }, events.length >= heavyEvents);
+    },
   };
 }
 

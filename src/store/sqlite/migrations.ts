@@ -13,6 +13,7 @@ import eventTypes from "../../../drizzle/sqlite/migrations/0010_event_types.sql"
 import failureCodes from "../../../drizzle/sqlite/migrations/0011_failure_codes.sql" with { type: "text" };
 import replayFilters from "../../../drizzle/sqlite/migrations/0012_replay_filters.sql" with { type: "text" };
 import cancelledRuns from "../../../drizzle/sqlite/migrations/0013_cancelled_runs.sql" with { type: "text" };
+import traces from "../../../drizzle/sqlite/migrations/0014_traces.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -46,6 +47,7 @@ export const migrations: readonly Migration[] = [
   { name: "0011_failure_codes", sql: failureCodes },
   { name: "0012_replay_filters", sql: replayFilters },
   { name: "0013_cancelled_runs", sql: cancelledRuns },
+  { name: "0014_traces", sql: traces },
 ];
 
 /**

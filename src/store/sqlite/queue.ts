@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { unreadable } from "../../domain/failure.ts";
 import type { Tier } from "../../domain/tenant.ts";
+import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../deliveries.ts";
@@ -46,7 +47,7 @@ export function queueVerbs(
 
   const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum,
+           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum, event.trace,
            replay.is_returning = 1 and d.before is not null as isCancelled
     from delivery d
     join event on event.seq = d.event_seq
@@ -181,6 +182,7 @@ interface DueRow {
   replayGroupId: string | null;
   idTail: Uint8Array;
   payload: Uint8Array;
+  trace: TraceContext | null;
   checksum: number | null;
   isCancelled: number | null;
 }

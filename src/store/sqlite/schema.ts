@@ -205,6 +205,8 @@ export const event = sqliteTable("event", {
   payload: blob("payload", { mode: "buffer" }).notNull(),
   /** CRC-32 of the payload (`damage.ts`); null in events of earlier programs. */
   checksum: integer("checksum"),
+  /** As `TraceContext` has it. */
+  trace: text("trace"),
 });
 
 export const statePending = 0;

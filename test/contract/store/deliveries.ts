@@ -18,6 +18,29 @@ export function deliveriesContract(backend: StoreBackend): void {
     });
     afterEach(() => world.end());
 
+    test("deliveries have the trace of their event, as it was accepted, claimed, replayed and previewed", async () => {
+      const tenant = await world.tenant({ urls: [a] });
+      const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\na=1,b=2";
+      const payloads = [bytes("{}"), bytes("[]")];
+      const { deliveries, eventIds } = await world.acceptOwned(tenant, { payloads, trace });
+      const without = await world.acceptOwned(tenant, { payloads });
+      const tracesOf = (some: readonly { trace: string | null }[]) => some.map((delivery) => delivery.trace);
+      expect([tracesOf(deliveries), tracesOf(without.deliveries)]).toEqual([
+        [trace, trace],
+        [null, null],
+      ]);
+      await world.store.release([...deliveries, ...without.deliveries]);
+      await world.reopen();
+      const claimed = await world.claim(tenant);
+      expect(tracesOf(claimed)).toEqual([trace, trace, null, null]);
+      for (const delivery of claimed) await world.settle(delivery, "delivered");
+      await world.replayEvent(tenant, eventIds[0] ?? "");
+      expect(tracesOf(await world.claim(tenant))).toEqual([trace]);
+      const preview = (id = "") => world.store.previewDelivery(tenant.key, id);
+      expect(await preview(eventIds[0])).toMatchObject({ trace });
+      expect(await preview(without.eventIds[0])).toMatchObject({ trace: null });
+    });
+
     describe("settle", () => {
       test("delivered", async () => {
         const tenant = await world.tenant({ urls: [a] });

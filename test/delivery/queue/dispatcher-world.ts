@@ -19,6 +19,7 @@ export const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 1
   tenantKey: webhookKey,
   tenantId: `t${webhookKey}`,
   tier: "free",
+  trace: null,
   webhookKey,
   url: `https://shop.example/${webhookKey}`,
   eventSeq: deliveryKey,

@@ -32,7 +32,7 @@ function deliver({ material } = ada, text = payload): { headers: Record<string, 
   const delivery = {
     ...{ deliveryKey: 1, tenantKey: 1, tenantId: "t1", webhookKey: 1, url: "https://shop.example/hook", eventSeq },
     ...{ eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])), payload: Buffer.from(text) },
-    ...{ run: 1, attemptsInRun: 0, attempts: 0, replayKey: null, replayGroupId: null },
+    ...{ trace: null, run: 1, attemptsInRun: 0, attempts: 0, replayKey: null, replayGroupId: null },
   };
   const { headers, body } = buildRequest(delivery, material, nowMs);
   return { headers, body: body.toString() };
