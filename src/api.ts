@@ -34,6 +34,8 @@ export interface ApiOptions {
    * is answered alike, so it learns of no method either.
    */
   sealedPaths: readonly string[];
+  /** For people who come to a path that there is not; programs get an error. */
+  unknownPage: (() => Response) | null;
   localMode: boolean;
   refuseCrossSite: ReturnType<typeof createCrossSiteGuard>;
   log: Log;
@@ -52,7 +54,7 @@ export interface ApiOptions {
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
   const { endpoints, respond, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
-  const { sealedPaths, publicUrl, transportHeaders = {}, onRefusal } = options;
+  const { sealedPaths, unknownPage, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -80,7 +82,9 @@ export function createApi(options: ApiOptions) {
     if (code !== "NOT_FOUND") return failed(error);
     const path = new URL(request.url).pathname;
     const allow = sealedPaths.some((sealed) => path.startsWith(sealed)) ? [] : methodsOf(path);
-    return refuse(allow.length > 0 ? methodNotAllowed(request.method, allow) : unknownPath());
+    if (allow.length > 0) return refuse(methodNotAllowed(request.method, allow));
+    const refusal = refuse(unknownPath());
+    return unknownPage !== null && wantsPage(request) ? withTransport(unknownPage()) : refusal;
   });
 
   for (const endpoint of endpoints) {
@@ -156,6 +160,10 @@ function createMethodTable(endpoints: readonly Pick<ErasedEndpoint, "method" | "
   }));
   return (path) => [...new Set(table.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
 }
+
+/** Browsers name HTML when somebody goes somewhere; no program that calls the API does. */
+const wantsPage = ({ method, headers }: Request) =>
+  method === "GET" && /\btext\/html\b/.test(headers.get("accept") ?? "");
 
 const unknownPath = () => notFound("This path does not exist; GET /docs lists those that do.", "unknown_path");
 

@@ -28,7 +28,7 @@ import type { Home } from "./home.ts";
 import { createAnswers } from "./http/answers.ts";
 import { createAuthenticate } from "./http/auth.ts";
 import { findDashboard } from "./http/dashboard-files.ts";
-import { dashboardRoutes } from "./http/dashboard-routes.ts";
+import { dashboardRoutes, unknownPage } from "./http/dashboard-routes.ts";
 import { docsRoutes } from "./http/docs-routes.ts";
 import type { Access, ErasedEndpoint } from "./http/endpoint.ts";
 import { createHealthBeacon } from "./http/health-beacon.ts";
@@ -329,6 +329,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     config,
     publicUrl,
     assetsFolder: dashboard?.assetsFolder ?? null,
+    unknownPage: unknownPage(dashboard),
     clock,
     log,
     metrics,

@@ -32,6 +32,7 @@ export interface ServerDeps {
   publicUrl(): string;
   /** Scripts and styles of the dashboard; null when it was not built. */
   assetsFolder: string | null;
+  unknownPage: (() => Response) | null;
   clock: Clock;
   log: Log;
   metrics: Metrics;
@@ -40,7 +41,8 @@ export interface ServerDeps {
 }
 
 export function createServer(deps: ServerDeps): Server {
-  const { endpoints, authenticate, answers, config, publicUrl, assetsFolder, clock, log, metrics, idleTimeout } = deps;
+  const { endpoints, authenticate, answers, config, publicUrl, clock, log, metrics, idleTimeout } = deps;
+  const { assetsFolder, unknownPage } = deps;
   const addressOf = createClientAddress(config.trustedProxies);
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
@@ -64,6 +66,7 @@ export function createServer(deps: ServerDeps): Server {
     endpoints,
     respond,
     sealedPaths: [inboxPath],
+    unknownPage,
     localMode: config.localMode,
     refuseCrossSite: createCrossSiteGuard({ publicUrl, port: () => api.server?.port }),
     log,

@@ -4,7 +4,7 @@ import { EventPage } from "./pages/event.tsx";
 import { EventsPage } from "./pages/events.tsx";
 import { InboxPage } from "./pages/inbox.tsx";
 import { KeysPage } from "./pages/keys.tsx";
-import { NotFoundPage } from "./pages/not-found.tsx";
+import { NotFoundPage, NowherePage } from "./pages/not-found.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import { PlanPage } from "./pages/plan.tsx";
 import { ReplaysPage } from "./pages/replays.tsx";
@@ -30,20 +30,26 @@ export function App() {
   );
 }
 
+const views = {
+  "/": OverviewPage,
+  "/welcome": WelcomePage,
+  "/events": EventsPage,
+  "/events/:id": EventPage,
+  "/webhooks": WebhooksPage,
+  "/replays": ReplaysPage,
+  "/inbox": InboxPage,
+  "/inbox/:token": InboxPage,
+  "/keys": KeysPage,
+  "/plan": PlanPage,
+} as const;
+
 function Inside() {
   return (
     <Shell>
       <Router>
-        <Route path="/" component={OverviewPage} />
-        <Route path="/welcome" component={WelcomePage} />
-        <Route path="/events" component={EventsPage} />
-        <Route path="/events/:id" component={EventPage} />
-        <Route path="/webhooks" component={WebhooksPage} />
-        <Route path="/replays" component={ReplaysPage} />
-        <Route path="/inbox" component={InboxPage} />
-        <Route path="/inbox/:token" component={InboxPage} />
-        <Route path="/keys" component={KeysPage} />
-        <Route path="/plan" component={PlanPage} />
+        {Object.entries(views).map(([path, component]) => (
+          <Route key={path} path={path} component={component} />
+        ))}
         <Route path="/sign-in" component={SignedInAlready} />
         <Route path="/sign-up" component={SignedInAlready} />
         <Route default component={NotFoundPage} />
@@ -66,7 +72,10 @@ function Outside() {
     <Router>
       <Route path="/" component={wasHere ? SignInPage : StartPage} />
       <Route path="/sign-up" component={SignUpPage} />
-      <Route default component={SignInPage} />
+      {["/sign-in", ...Object.keys(views)].map((path) => (
+        <Route key={path} path={path} component={SignInPage} />
+      ))}
+      <Route default component={NowherePage} />
     </Router>
   );
 }

@@ -26,6 +26,9 @@ const plan = { path: "/plan", words: "Back to the dashboard" };
 /** The plan's view says then that the payment is being checked, instead of asking for it. */
 const planAfterPayment = { ...plan, path: "/plan?payment=returned" };
 
+/** Long enough to read it. */
+const forwardAfterSeconds = 8;
+
 /** A page with one message. The texts are fixed: nothing from a request ever gets into them. */
 function page(
   status: number,
@@ -96,8 +99,8 @@ export const returnedPage = () =>
   page(
     200,
     "Your payment is being checked",
-    "This usually takes a few seconds. If the payment succeeded, your account is activated automatically; if not, open your payment link again. You can close this page.",
-    { link: planAfterPayment },
+    "This usually takes a few seconds. If the payment succeeded, your account is activated automatically; if not, open your payment link again. You can close this page; otherwise it leads back to the dashboard in a moment.",
+    { link: planAfterPayment, extra: { Refresh: `${forwardAfterSeconds}; url=${planAfterPayment.path}` } },
   );
 
 export const cancelledPage = () =>

@@ -52,6 +52,10 @@ export function dashboardRoutes(files: DashboardFiles | null): ErasedEndpoint[] 
   ];
 }
 
+/** What a browser gets for a path that there is not: the page, which says so and leads on. Null: no dashboard was built. */
+export const unknownPage = (files: DashboardFiles | null): (() => Response) | null =>
+  files && (() => new Response(files.page, { status: 404, headers: { ...headers, Vary: "Accept" } }));
+
 const pageRoute = (path: string, summary: string, page: string | undefined): ErasedEndpoint =>
   endpoint(
     {

@@ -13,3 +13,8 @@ declare module "*/docs-init.js" {
   const path: string;
   export default path;
 }
+
+declare module "*/docs-page.css" {
+  const path: string;
+  export default path;
+}

@@ -6,6 +6,7 @@ import swaggerBundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "f
 import * as v from "valibot";
 import { notFound } from "../domain/errors.ts";
 import initScript from "./docs-init.js" with { type: "file" };
+import pageStyles from "./docs-page.css" with { type: "file" };
 import { type ErasedEndpoint, endpoint, type Reply } from "./endpoint.ts";
 import { pageHeaders } from "./page-headers.ts";
 
@@ -17,6 +18,7 @@ const javascript = "text/javascript; charset=utf-8";
 const files = new Map([
   ["swagger-ui-bundle.js", { path: swaggerBundle, type: javascript }],
   ["swagger-ui.css", { path: swaggerStyles, type: "text/css; charset=utf-8" }],
+  ["page.css", { path: pageStyles, type: "text/css; charset=utf-8" }],
   ["init.js", { path: initScript, type: javascript }],
 ]);
 
@@ -27,9 +29,12 @@ const page = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Postrider API</title>
 <link rel="icon" href="data:,">
+<meta name="color-scheme" content="light dark">
 <link rel="stylesheet" href="/docs/assets/swagger-ui.css">
+<link rel="stylesheet" href="/docs/assets/page.css">
 </head>
 <body>
+<nav class="back" aria-label="Dashboard"><a href="/">Back to the dashboard</a></nav>
 <div id="swagger-ui"></div>
 <script src="/docs/assets/swagger-ui-bundle.js"></script>
 <script src="/docs/assets/init.js"></script>

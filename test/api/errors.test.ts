@@ -92,6 +92,21 @@ describe("an unknown path is 404", () => {
   });
 });
 
+test("an unknown path is a page for whoever comes by a browser, and the same error for every program", async () => {
+  const visit = (Accept: string) => server().request("GET", "/nothing", { headers: { Accept } });
+  const page = await visit("text/html,application/xhtml+xml,*/*;q=0.8");
+  expect(page.status).toBe(404);
+  for (const accept of ["*/*", "application/json", "text/event-stream"]) {
+    expect(await visit(accept)).toMatchObject({ status: 404, body: { code: "unknown_path" } });
+  }
+  // In a checkout in which the dashboard was not built nobody gets one.
+  const { text, headers } = await server().request("GET", "/");
+  if (!headers.get("content-type")?.startsWith("text/html")) return;
+  expect(page.text).toBe(text);
+  expect(page.headers.get("vary")).toBe("Accept");
+  expect(page.headers.get("content-security-policy")).toBe(headers.get("content-security-policy"));
+});
+
 describe("a method that a path has not is 405 with Allow", () => {
   const allowed: Record<string, [method: string, allow: string[]][]> = {
     "/v1/tenants": [

@@ -277,6 +277,11 @@ describe("coming back from the processor", () => {
     expect(headers.get("content-security-policy")).not.toContain("script-src");
   });
 
+  test("/pay/return goes on to the dashboard by itself", async () => {
+    const { headers } = await server().request("GET", "/pay/return");
+    expect(headers.get("refresh")).toBe("8; url=/plan?payment=returned");
+  });
+
   test("has the payment looked up, should the callback be lost", async () => {
     const customer = await signUp(server());
     await payUnheard(server(), clock, await pageOf(customer), cards.good);

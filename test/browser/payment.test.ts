@@ -38,6 +38,8 @@ describe.skipIf(noBrowser !== null)("the payment page", () => {
     expect(await statusOf(id)).toBe("pending_verification");
     await press(page, "Enter");
 
+    // It goes on by itself, in seconds: not while it is looked at.
+    await page.route("**/plan?payment=returned", (route) => route.fulfill({ status: 204 }));
     await seeReturn(page);
     await browser.inspect(page, "payment-return");
     await untilActive(id);

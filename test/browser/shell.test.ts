@@ -72,6 +72,32 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
     const [swatch, token] = await page.evaluate<string[]>(coloursOfSwatch);
     expect(swatch).toBe(String(token));
   });
+
+  test("is there for a path that there is not, and for whoever is not signed in as well", async () => {
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    expect((await page.goto(`${server.url}/nothing/here`))?.status()).toBe(404);
+    await seeHeading(page, "Nothing here");
+    await browser.inspect(page, "nowhere");
+    await page.getByRole("link", { name: "Go to the start page" }).click();
+    await seeHeading(page, "Webhooks that arrive");
+    await (await openAccount(server.url)).signIn(page);
+    await page.goto(`${server.url}/nothing`);
+    await seeText(page, "Live");
+    await page.getByRole("link", { name: "Go to the overview" }).click();
+    await seeHeading(page, "Overview");
+  });
+
+  test("is one press away from the API reference, which is dark where the dashboard is", async () => {
+    const page = await browser.page({ size: "desktop", scheme: "dark", provoked: [left] });
+    await page.goto(`${server.url}/docs`);
+    await page.getByRole("heading", { name: /Postrider/ }).waitFor();
+    const ground = "getComputedStyle(document.documentElement).backgroundColor";
+    expect(await page.evaluate<string>(ground)).toBe("rgb(28, 32, 34)");
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.waitForFunction(`${ground} === "rgba(0, 0, 0, 0)"`);
+    await page.getByRole("link", { name: "Back to the dashboard" }).click();
+    await seeHeading(page, "Webhooks that arrive");
+  });
 });
 
 // What runs in the page is text: these sources are compiled without the types of a browser.

@@ -288,13 +288,14 @@ describe("GET /docs", () => {
     expect(policy).not.toContain("unsafe");
     expect(page.text).not.toMatch(/<script>|<style|style=|onload|https?:/);
     const files = [...page.text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? "");
-    expect(files.length).toBe(3);
+    expect(files.length).toBe(4);
     for (const file of files) expect((await server.request("GET", file)).status).toBe(200);
   });
 
   test.each([
     ["swagger-ui-bundle.js", "text/javascript; charset=utf-8", "node_modules/swagger-ui-dist/swagger-ui-bundle.js"],
     ["swagger-ui.css", "text/css; charset=utf-8", "node_modules/swagger-ui-dist/swagger-ui.css"],
+    ["page.css", "text/css; charset=utf-8", "src/http/docs-page.css"],
     ["init.js", "text/javascript; charset=utf-8", "src/http/docs-init.js"],
   ])("%s comes whole, compressed when the client takes it, and not again", async (file, type, source) => {
     const plain = await asset(file, { "Accept-Encoding": "gzip;q=0, identity" });

@@ -22,6 +22,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     endpoints,
     respond,
     sealedPaths: [inboxPath],
+    unknownPage: null,
     localMode: true,
     refuseCrossSite: () => null,
     log,

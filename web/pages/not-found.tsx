@@ -1,3 +1,4 @@
+import { Brand } from "../parts/brand.tsx";
 import { LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Empty } from "../parts/states.tsx";
@@ -13,5 +14,20 @@ export function NotFoundPage() {
         </LinkButton>
       </Empty>
     </>
+  );
+}
+
+/** The same where nobody is signed in. */
+export function NowherePage() {
+  return (
+    <main class="front narrow">
+      <Brand />
+      <PageHead title="Nothing here" />
+      <Empty sentence="This page does not exist.">
+        <LinkButton kind="primary" href="/">
+          Go to the start page
+        </LinkButton>
+      </Empty>
+    </main>
   );
 }

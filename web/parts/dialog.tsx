@@ -20,17 +20,24 @@ export function Dialog({
   children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
+  const latest = useRef(onClose);
+  latest.current = onClose;
   const titleId = useId();
   useEffect(() => {
     const dialog = element.current;
+    const tell = () => latest.current();
     dialog?.showModal();
-    return () => dialog?.close();
+    dialog?.addEventListener("close", tell);
+    return () => {
+      // It tells so later, and the next dialog may be open by then.
+      dialog?.removeEventListener("close", tell);
+      dialog?.close();
+    };
   }, []);
   return (
     <dialog
       ref={element}
       aria-labelledby={titleId}
-      onClose={onClose}
       // Its content fills it, so what is pressed on the dialog itself is its backdrop.
       onPointerDown={({ target, currentTarget }) => asksNothing && target === currentTarget && onClose()}
     >
