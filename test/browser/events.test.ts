@@ -246,7 +246,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await browser.inspect(page, "events-by-keyboard");
 
     await page.keyboard.press("c");
-    await see(page.getByText("Copied as a curl command."));
+    await see(page.getByText(/^Copied without the URL's query/));
     expect(await page.evaluate("navigator.clipboard.readText()")).toContain(oldest);
 
     receiver.answerAlways(200);

@@ -36,6 +36,6 @@ function addressOf(url: string): { url: string; hint: string | null } {
   if (query === undefined) return { url, hint: null };
   return {
     url: `${address}?QUERY`,
-    hint: "Replace QUERY in the command: the URL's query may hold a secret, so it is left out.",
+    hint: "Copied without the URL's query, which may hold a secret. Put it in the place of QUERY.",
   };
 }
