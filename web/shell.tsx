@@ -5,7 +5,7 @@ import { serverNow } from "./api/server-time.ts";
 import { expiresAt, isLast } from "./api/session.ts";
 import { count } from "./format/number.ts";
 import { exactTime } from "./format/time.ts";
-import { isUtc, toggleUtc, zoneName } from "./format/zone.ts";
+import { isUtc, showInUtc, zoneName } from "./format/zone.ts";
 import { Brand } from "./parts/brand.tsx";
 import { Button } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
@@ -132,6 +132,7 @@ function More({ onClose }: { onClose(): void }) {
   );
 }
 
+const toggleUtc = () => showInUtc(!isUtc.peek());
 const zoneSwitch = () => (isUtc.value ? "Show local times" : "Show times in UTC");
 
 const reference = { href: "/docs", target: "_blank", rel: "noreferrer" };

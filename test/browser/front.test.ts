@@ -52,6 +52,7 @@ describe.skipIf(noBrowser !== null)("the first visit", () => {
       await seePath(page, "/welcome");
       await seeText(page, "Waiting for your first event.");
       await seeText(page, "Your webhook, for now, is the inbox");
+      await seeText(page, "Paste this into a shell on this machine:");
       expect(await page.content()).not.toContain(password);
       await browser.inspect(page, "welcome");
 

@@ -47,10 +47,12 @@ describe.skipIf(noBrowser !== null)("a session", () => {
     const { token } = await signedIn(page, server.url);
     await page.goto(`${server.url}/events`);
     await seeHeading(page, "Events");
+    await press(page, "Show times in UTC");
     const pasted = await page.context().newPage();
     await pasted.goto(`${server.url}/plan`);
     await seeHeading(pasted, "Plan");
     expect(await tokenOf(pasted)).toBe(token);
+    await pasted.getByRole("button", { name: "Show local times" }).waitFor();
     const beyondTheTab = "({ local: localStorage.length, cookies: document.cookie })";
     expect(await pasted.evaluate<unknown>(beyondTheTab)).toEqual({ local: 0, cookies: "" });
 

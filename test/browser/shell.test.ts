@@ -73,6 +73,44 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
     expect(swatch).toBe(String(token));
   });
 
+  test("keeps its lines: one width, text on one baseline, hints in a plain weight", async () => {
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await (await openAccount(server.url)).signIn(page);
+    await page.setViewportSize({ width: 1600, height: 900 });
+    const widths: number[] = [];
+    for (const [path, heading] of [
+      ["/keys", "API keys"],
+      ["/plan", "Plan"],
+      ["/welcome", "Send your first event"],
+    ] as const) {
+      await page.goto(server.url + path);
+      await seeHeading(page, heading);
+      const panel = page.locator("section.panel").first();
+      await panel.waitFor();
+      widths.push((await panel.boundingBox())?.width ?? 0);
+    }
+    expect(new Set(widths).size).toBe(1);
+
+    await page.goto(`${server.url}/plan`);
+    const ends = await Promise.all(
+      [page.locator("dt", { hasText: "Tenant id" }), page.locator(".facts .id > span")].map(async (text) => {
+        const box = await text.boundingBox();
+        return (box?.y ?? 0) + (box?.height ?? 0);
+      }),
+    );
+    expect(Math.abs(Number(ends[0]) - Number(ends[1]))).toBeLessThanOrEqual(2);
+
+    await press(page, "Delete the account …");
+    const weight = "getComputedStyle(document.querySelector('.field .hint')).fontWeight";
+    expect(await page.evaluate<string>(weight)).toBe("400");
+    // What waits is no failure: another hue, in light as in dark.
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const [waiting = "", failed = ""] = await page.evaluate<string[]>(coloursOfStates);
+      expect(Math.abs(hueOf(waiting) - hueOf(failed))).toBeGreaterThan(30);
+    }
+  });
+
   test("is there for a path that there is not, and for whoever is not signed in as well", async () => {
     const page = await browser.page({ size: "phone", provoked: [left] });
     expect((await page.goto(`${server.url}/nothing/here`))?.status()).toBe(404);
@@ -100,12 +138,24 @@ describe.skipIf(noBrowser !== null)("the frame around every view", () => {
   });
 });
 
+/** In degrees, of "#rrggbb". */
+function hueOf(colour: string): number {
+  const [r = 0, g = 0, b = 0] = [1, 3, 5].map((at) => Number.parseInt(colour.trim().slice(at, at + 2), 16));
+  return (Math.atan2(Math.sqrt(3) * (g - b), 2 * r - g - b) * 180) / Math.PI;
+}
+
 // What runs in the page is text: these sources are compiled without the types of a browser.
 
 const lookOfRow = `({
   direction: getComputedStyle(document.querySelector("dialog li + li a")).flexDirection,
   line: getComputedStyle(document.querySelector("dialog li + li")).borderTopWidth,
 })`;
+
+/** Of what waits, in bars, and of what failed. */
+const coloursOfStates = `(() => {
+  const style = getComputedStyle(document.documentElement);
+  return ["--waiting-mass", "--failed"].map((name) => style.getPropertyValue(name));
+})()`;
 
 /** The colour that the mark of a legend has, and the one of the token that it is to have. */
 const coloursOfSwatch = `(() => {

@@ -5,9 +5,9 @@ const storageKey = "postrider.utc";
 /** Whether times are shown in UTC, as logs have them, or in the time zone of whoever looks; remembered by the tab. */
 export const isUtc = signal(globalThis.sessionStorage?.getItem(storageKey) === "1");
 
-export function toggleUtc(): void {
-  isUtc.value = !isUtc.value;
-  if (isUtc.value) sessionStorage.setItem(storageKey, "1");
+export function showInUtc(wanted: boolean): void {
+  isUtc.value = wanted;
+  if (wanted) sessionStorage.setItem(storageKey, "1");
   else sessionStorage.removeItem(storageKey);
 }
 

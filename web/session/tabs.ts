@@ -9,6 +9,7 @@ import {
   type Session,
   session,
 } from "../api/session.ts";
+import { isUtc, showInUtc } from "../format/zone.ts";
 import { lastUseAt } from "./renewal.ts";
 
 /**
@@ -17,7 +18,13 @@ import { lastUseAt } from "./renewal.ts";
  */
 type Message =
   | { readonly kind: "asked"; readonly by: number }
-  | { readonly kind: "answered"; readonly to: number; readonly session: Session; readonly usedAt: number }
+  | {
+      readonly kind: "answered";
+      readonly to: number;
+      readonly session: Session;
+      readonly usedAt: number;
+      readonly inUtc: boolean;
+    }
   | { readonly kind: "left"; readonly account: string; readonly why: Leaving };
 
 type Leaving = Extract<NoSession, "left" | "deleted">;
@@ -42,7 +49,10 @@ export function shareSession(): void {
   let mayTake = !isSignedIn.peek();
 
   function settle(): void {
-    if (best !== null && mayTake) adoptSession(best.session);
+    if (best !== null && mayTake) {
+      showInUtc(best.inUtc);
+      adoptSession(best.session);
+    }
     mayTake &&= best === null;
     isAskingTabs.value = false;
   }
@@ -50,7 +60,7 @@ export function shareSession(): void {
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
     const mine = session.peek();
     if (data.kind === "asked" && mine !== null) {
-      post({ kind: "answered", to: data.by, session: mine, usedAt: lastUseAt() });
+      post({ kind: "answered", to: data.by, session: mine, usedAt: lastUseAt(), inUtc: isUtc.peek() });
     } else if (data.kind === "answered" && data.to === me && mayTake) {
       if (best === null || data.usedAt > best.usedAt) best = data;
       clearTimeout(timer);
