@@ -177,6 +177,12 @@ export const toReplayBody = (replay: Replay) => ({
   ...progressOf(replay),
 });
 
+/** As the stream tells it: with the events that have just been queued, if there are any. */
+export const toProgressMessage = (replay: Replay, eventIds: readonly string[], now: number) => ({
+  ...toReplayBody(replay),
+  ...(eventIds.length > 0 && { eventIds, queuedAt: formatIso(now) }),
+});
+
 const progressOf = (replay: Omit<Replay, "id" | "kind" | "replayGroupId">) => ({
   status: replay.status,
   selected: replay.selected,

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/id.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
-import { toReplayBody } from "./model.ts";
+import { toProgressMessage } from "./model.ts";
 
 export interface ReplayDeps {
   store: Pick<Store, "eventOwner" | "webhooks" | "replayEvent" | "startReplay" | "previewReplay" | "cancelReplay">;
@@ -36,8 +36,8 @@ const maxUnfinished = 11;
 /** Delivers stored events again. */
 export function createReplays({ store, deliveries, hub, replayer, clock, bulkReplaysPerDay }: ReplayDeps) {
   const limits = { unfinished: maxUnfinished, perDay: bulkReplaysPerDay };
-  const announce = (tenant: Tenant, replay: Replay) =>
-    hub.publish(tenant.id, "replay.progressed", () => toReplayBody(replay));
+  const announce = (tenant: Tenant, replay: Replay, eventIds: readonly string[] = []) =>
+    hub.publish(tenant.id, "replay.progressed", () => toProgressMessage(replay, eventIds, clock.now()));
 
   /** One that is not registered gets nothing, so it is a mistake. */
   async function refuseUnknownWebhook({ key }: Tenant, { webhook }: ReplayFilter = {}): Promise<void> {
@@ -64,10 +64,10 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
       if (owner !== tenant.key) throw eventOfAnotherAccount();
       await refuseUnknownWebhook(tenant, filter);
       const order = { id: newId("rpl"), kind: "single", label, eventId, filter } as const;
-      const { replay, webhooks, overtaken } = await store.replayEvent(tenant.key, order, clock.now());
+      const { replay, webhooks, overtaken, eventIds } = await store.replayEvent(tenant.key, order, clock.now());
       if (overtaken.length > 0) deliveries.overtake(overtaken);
       if (webhooks.length > 0) deliveries.wake(webhooks);
-      announce(tenant, replay);
+      announce(tenant, replay, eventIds);
       // Overtaking the last run of a bulk replay completes it, and the account's next one may begin.
       replayer.wake();
       return replay;

@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
-import { toReplayBody } from "./model.ts";
+import { toProgressMessage } from "./model.ts";
 
 /** Until what was in flight, or on its way back, as its replay was cancelled is looked for once more. */
 const ownedPauseMs = 250;
@@ -65,7 +65,8 @@ export function createReplayer({
       if (queued === null) return "idle";
       if (queued.overtaken.length > 0) deliveries.overtake(queued.overtaken);
       if (queued.webhooks.length > 0) deliveries.wake(queued.webhooks);
-      hub.publish(queued.tenantId, "replay.progressed", () => toReplayBody(queued.replay));
+      const { tenantId, replay, eventIds } = queued;
+      hub.publish(tenantId, "replay.progressed", () => toProgressMessage(replay, eventIds, clock.now()));
       return "more";
     },
     onFailure(error) {

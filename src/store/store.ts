@@ -302,6 +302,8 @@ export interface Requeued {
   readonly webhooks: readonly WebhookRef[];
   /** Deliveries that are owned, and stand for a run that this one has overtaken. Those that still wait need no attempt. */
   readonly overtaken: readonly DeliveryRef[];
+  /** The events, those that nothing delivers included; what cannot be read for damage is left out. */
+  readonly eventIds: readonly string[];
 }
 
 export interface ReplayVerbs {

@@ -47,9 +47,9 @@ export function streamRoutes({ hub, sessions }: StreamRouteDeps): ErasedEndpoint
           "Messages are `event.accepted`, `delivery.attempted`, `delivery.finished`, `replay.progressed` and " +
           "`account.changed`; each has an `id` and one line of JSON without payloads. `Last-Event-ID` resumes after the " +
           "message it names. If that is too old, or the reader was too slow, a `resync` message says that some messages are " +
-          "missing: fetch the lists again. Failures have their `errorCode`, as in attempts and records. The stream opens with " +
-          "an `id` alone, so that you can resume from before the first message. A comment is sent every 15 seconds. The " +
-          "stream ends with the session.",
+          "missing: fetch the lists again. Failures have their `errorCode`, as in attempts and records. `replay.progressed` " +
+          "names the events that were just queued, if any, in `eventIds`. The stream opens with an `id` alone, so that you " +
+          "can resume from before the first message. A comment is sent every 15 seconds. The stream ends with the session.",
         access: "session",
         idleTimeoutSeconds,
         responses: {

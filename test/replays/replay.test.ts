@@ -46,6 +46,7 @@ function setUp() {
         replay,
         webhooks: [{ tenantKey: 1, webhookKey: 7 }],
         overtaken: [dueDelivery({ deliveryKey: 3 })],
+        eventIds: ["evt_1"],
       }),
       startReplay: async () => replay,
       cancelReplay: async () => replay,

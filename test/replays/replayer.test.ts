@@ -14,6 +14,7 @@ const batch = (queued: number, webhookKeys: number[] = [7]): Batch => ({
   tenantKey: 1,
   webhooks: webhookKeys.map((webhookKey) => ({ tenantKey: 1, webhookKey })),
   overtaken: [],
+  eventIds: ["evt_1", "evt_2"],
   replay: { ...waitingReplay, status: "running", queued },
 });
 
@@ -98,6 +99,8 @@ describe("the replayer", () => {
       queued: 100,
       createdAt: "1970-01-01T00:00:00.000Z",
       completedAt: null,
+      eventIds: ["evt_1", "evt_2"],
+      queuedAt: expect.any(String),
     });
   });
 

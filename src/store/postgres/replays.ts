@@ -64,14 +64,16 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
    * What a transaction has queued, once it is committed: only then is it seen by everybody who ends a run. What fails here
    * is made good by the next look for what was left.
    */
-  async function queued(ref: ReplayRef, replay: Replay, { webhookKeys, overtaken, superseded }: RequeuedEvents) {
+  async function queued(ref: ReplayRef, replay: Replay, { seqs, webhookKeys, overtaken, superseded }: RequeuedEvents) {
     const { tenantKey } = ref;
     const ended = [...superseded].map((replayKey) => ({ tenantKey, replayKey }));
     const after = await completeReplays(pool, [ref, ...ended], clock.now())
       .then(() => find(pool, ref))
       .catch(() => null);
     const webhooks = [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey }));
-    return { replay: after ?? replay, webhooks, overtaken };
+    // They are only told; the replay goes on without.
+    const eventIds = await idsOf(pool, tenantKey, seqs).catch(() => []);
+    return { replay: after ?? replay, webhooks, overtaken, eventIds };
   }
 
   async function completeLeft(now: number): Promise<void> {
@@ -94,7 +96,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
       if (!row) return "passed";
       if (held.gone) {
         const replay = await move(tx, ref, cancel(row, tx.now), nothing);
-        return async () => ({ replay, webhooks: [], overtaken: [], tenantId, tenantKey });
+        return async () => ({ replay, webhooks: [], overtaken: [], eventIds: [], tenantId, tenantKey });
       }
       if (held.tenant.operatorSuspendedAt !== null) return "passed";
       if (!mayGrow()) throw noRoom();
@@ -211,6 +213,16 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         return move(tx, ref, cancellation, nothing);
       }),
   };
+}
+
+async function idsOf({ read }: Pool, tenantKey: number, seqs: readonly number[]): Promise<string[]> {
+  if (seqs.length === 0) return [];
+  const rows = await read<{ seq: number; idTail: Uint8Array }>(
+    `select seq::float8 as seq, id_tail as "idTail" from event
+      where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint order by seq`,
+    [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
+  );
+  return rows.map(({ seq, idTail }) => encodeEventId(seq, idTail));
 }
 
 /** Null: there is none. */

@@ -11,6 +11,7 @@ import type { WriteTransaction } from "./writes.ts";
 
 /** What the events of one transaction have put into the queue. */
 export interface RequeuedEvents {
+  readonly seqs: readonly number[];
   readonly queued: number;
   readonly skipped: number;
   readonly webhookKeys: ReadonlySet<number>;
@@ -105,7 +106,7 @@ export async function requeueEvents(
   const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
     owner === own.incarnation && webhookKey !== null ? [{ tenantKey, eventSeq, webhookKey, deliveryKey: key }] : [],
   );
-  return { queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
+  return { seqs, queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
 }
 
 type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: number; readonly before: string | null };

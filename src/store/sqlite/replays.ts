@@ -34,7 +34,10 @@ const nothing = { webhookKeys: [], failure: null };
 interface Queued {
   readonly webhookKeys: Set<number>;
   readonly overtaken: DeliveryRef[];
+  readonly eventIds: string[];
 }
+
+const createQueued = (): Queued => ({ webhookKeys: new Set(), overtaken: [], eventIds: [] });
 
 /** Replays as they are made, listed and queued; their phases are in `domain/replay-phase.ts`. */
 export function replayVerbs(
@@ -160,7 +163,19 @@ export function replayVerbs(
     }
     held.counters = change.counters;
     for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
+    inAll.eventIds.push(...idAt(eventSeq));
     return { queued: change.webhookKeys.length, skipped: change.skipped };
+  }
+
+  /** None where it is damaged: that stops a delivery, not a replay. */
+  function idAt(seq: number): string[] {
+    try {
+      const found = eventAt.get(seq);
+      return found ? [encodeEventId(seq, found.idTail)] : [];
+    } catch (error) {
+      if (isStorageDamaged(error)) return [];
+      throw error;
+    }
   }
 
   function findOwnEvent(tenantKey: number, eventId: string): number | null {
@@ -180,13 +195,13 @@ export function replayVerbs(
       const { tenantKey, tenantId } = replay;
       if (held.gone) {
         move(replay.key, cancel(replay, tx.now), { queued: 0, skipped: 0 });
-        return { replay: toReplay(byKey.get(replay.key)), webhooks: [], overtaken: [], tenantId, tenantKey };
+        return { replay: toReplay(byKey.get(replay.key)), ...toRefs(tenantKey, createQueued()), tenantId, tenantKey };
       }
       if (!mayGrow()) return refuse(noRoom());
       const next = selection.next(replay, limit);
       const { seqs = [], lookedTo = replay.toSeq } = next ?? {};
       const { key, kind } = replay;
-      const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
+      const inAll = createQueued();
       let queued = 0;
       let skipped = 0;
       for (const seq of seqs) {
@@ -229,7 +244,7 @@ export function replayVerbs(
             filterText(replay.filter),
           ).lastInsertRowid,
         );
-        const inAll: Queued = { webhookKeys: new Set(), overtaken: [] };
+        const inAll = createQueued();
         const narrowing = selection.narrowingOf(tenantKey, replay.filter) ?? nothing;
         const done = requeueEvent(tx, held, eventSeq, { key, kind: "single", ...narrowing }, inAll);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
@@ -325,9 +340,9 @@ export function replayVerbs(
   };
 }
 
-const toRefs = (tenantKey: number, { webhookKeys, overtaken }: Queued): Pick<Requeued, "webhooks" | "overtaken"> => ({
+const toRefs = (tenantKey: number, { webhookKeys, ...rest }: Queued): Omit<Requeued, "replay"> => ({
   webhooks: [...webhookKeys].map((webhookKey) => ({ tenantKey, webhookKey })),
-  overtaken,
+  ...rest,
 });
 
 type RecordRow = Omit<ReplayedRecord, "state" | "before"> & { state: number; before: string | null };

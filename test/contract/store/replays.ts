@@ -49,6 +49,13 @@ export function replaysContract(backend: StoreBackend): void {
         );
       });
 
+      test("tells the event, also when nothing delivers it", async () => {
+        const tenant = await world.tenant();
+        const id = await world.event(tenant);
+        const { replay, eventIds } = await world.replayEvent(tenant, id);
+        expect({ queued: replay.queued, eventIds }).toEqual({ queued: 0, eventIds: [id] });
+      });
+
       test("is found by what the deliveries that it began say of it", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const { replay } = await world.replayEvent(tenant, await world.event(tenant, "failed"));
@@ -194,6 +201,18 @@ export function replaysContract(backend: StoreBackend): void {
         await world.startReplay(tenant, "all");
         expect(await world.queueAll()).toMatchObject([{ status: "completed", selected: 0, queued: 0 }]);
         expect(await world.store.queueReplayBatch(10, world.clock.now())).toBeNull();
+      });
+
+      test("tells the events of each part, in their order", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids = await world.acceptMany(tenant, 3);
+        await world.startReplay(tenant, "all");
+        const parts: (readonly string[])[] = [];
+        for (let part = 0; part < 2; part++) {
+          const batch = await world.store.queueReplayBatch(2, world.clock.now());
+          parts.push(batch?.eventIds ?? []);
+        }
+        expect(parts).toEqual([ids.slice(0, 2), ids.slice(2)]);
       });
 
       test("is previewed for one event, too", async () => {
