@@ -206,6 +206,47 @@ describe("ends of deliveries", () => {
   });
 });
 
+describe("replays", () => {
+  test("that came in a gap are found, and none is forwarded twice", async () => {
+    const hooks = await startHooks();
+    const clock = createTravelClock();
+    const app = await start({ clock });
+    const account = await app.account();
+    await register(account, hooks.hook().url);
+    const stored = await ids(app, account, 150);
+    await until(
+      () => account.get("/v1/events/state/DELIVERED?size=1"),
+      ({ body }) => body.total === 150,
+    );
+    const wire = await wireTo(app);
+    const receiver = receive();
+    const words = ["--events", "replayed"];
+    const { whenPrinted, out } = await listen({ url: wire.url, account, forwardTo: receiver.url, words });
+    const replay = async (kind: string, body: Record<string, unknown> = {}) => {
+      const { headers } = await account.post(`/v1/events/replays/${kind}`, { replayGroupId: "again", ...body });
+      await until(
+        () => account.get(headers.get("location") ?? ""),
+        (answer) => answer.body.status === "completed",
+      );
+    };
+    const [first = "", second = ""] = stored;
+    await replay("single", { eventId: first });
+    await whenPrinted(1);
+    clock.travel(20_000);
+    wire.break();
+    // What the server still had of the stream is gone.
+    for (let n = 0; n < 3; n += 1) await ids(app, account, 400);
+    await replay("timeline", { startTime: "2020-01-01", endTime: new Date(clock.now() - 10_000).toISOString() });
+    wire.mend();
+    await whenPrinted(150);
+    await replay("single", { eventId: second });
+    await whenPrinted(151);
+    hooks.stop();
+    expect(idsOf(receiver).slice(1).sort()).toEqual([...stored.slice(1), second].sort());
+    expect(out).toHaveLength(151);
+  });
+});
+
 describe("--since", () => {
   test.each(["an event", "a time", "a duration"])("%s", async (what) => {
     const app = await start();

@@ -276,6 +276,36 @@ describe("--events", () => {
     expect(await outcomesOf(["--events", list], kinds.length)).toEqual(kinds);
   });
 
+  test.each([
+    ["single", "a webhook"],
+    ["single", "none"],
+    ["all", "a webhook"],
+    ["all", "none"],
+  ])("replayed, by a replay of kind %s and with %s", async (kind, webhook) => {
+    const account = await app.account();
+    if (webhook !== "none") await register(account, hookStatus(500).url);
+    const eventId = await ingestOne(account);
+    const words = ["--events", "replayed", "--json"];
+    const { whenPrinted, out, err, stop } = await listen({ account, forwardTo: receive().url, words });
+    expect(err).toEqual([expect.stringMatching(/^Forwarding replayed events of /)]);
+    for (const times of [1, 2]) {
+      const body = { replayGroupId: "again", ...(kind === "single" && { eventId }) };
+      const { status, headers } = await account.post(`/v1/events/replays/${kind}`, body);
+      expect(status).toBe(202);
+      await whenPrinted(times);
+      await until(
+        () => account.get(headers.get("location") ?? ""),
+        (answer) => answer.body.status === "completed",
+      );
+    }
+    await ingestOne(account);
+    await stop();
+    expect(out.map((line) => JSON.parse(line))).toMatchObject([
+      { kind: "replayed", event: eventId, status: 204 },
+      { kind: "replayed", event: eventId, status: 204 },
+    ]);
+  });
+
   test("the kind is a column of the lines for people", async () => {
     const account = await app.account();
     await register(account, hookStatus(404).url);

@@ -10,7 +10,13 @@ const bootMs = Date.UTC(2026, 2, 1, 12);
 /** The nth event of a millisecond. */
 const idAt = (ms: number, n = 0) => encodeEventId(firstSeqAt(ms) + n, randomTail());
 const msOf = (eventId: string) => ingestedAtMs(parseEventId(eventId)?.seq ?? 0);
-const recordOf = (eventId: string): HistoryRecord => ({ eventId, targetWebhook: "", attempts: 0, lastAttemptMs: null });
+const recordOf = (eventId: string): HistoryRecord => ({
+  eventId,
+  targetWebhook: "",
+  attempts: 0,
+  replayGroupId: null,
+  lastAttemptMs: null,
+});
 
 /** What is stored, of which a test says when it comes. */
 function storeOf(eventIds: readonly string[]): History & { readFrom: number[] } {
@@ -100,6 +106,62 @@ describe("a source", () => {
     offer("replay.progressed", {});
     end("https://a.example/", 3, "FAILED");
     expect(await take(4)).toEqual([eventId, eventId, eventId, eventId]);
+  });
+});
+
+describe("a source of replays", () => {
+  const eventId = idAt(bootMs);
+  const message = (queuedMs: number, replayGroupId = "label") => ({
+    eventIds: [eventId],
+    queuedAt: formatIso(queuedMs),
+    replayGroupId,
+  });
+
+  /** The event has been replayed, under a label, and was attempted at a time. */
+  const storeWith = (lastAttemptMs: number, replayGroupId: string | null = "label"): History => ({
+    newestId: () => Promise.resolve(eventId),
+    async *read() {
+      yield [{ ...recordOf(eventId), replayGroupId, lastAttemptMs }];
+    },
+  });
+
+  test("gives an event for each time that it is replayed, whatever the label", async () => {
+    const { offer, take } = begin(storeOf([]), { kinds: ["replayed"] });
+    offer("replay.progressed", { status: "waiting" });
+    offer("replay.progressed", message(bootMs + 1));
+    offer("replay.progressed", message(bootMs + 2));
+    offer("replay.progressed", message(bootMs + 3, "other"));
+    offer("event.accepted", { eventId });
+    expect(await take(3)).toEqual([eventId, eventId, eventId]);
+  });
+
+  test.each([
+    ["in a gap, it is found in the history, and told late by the stream, too", false],
+    ["before a gap, it is known when the history tells of it", true],
+  ])("gives it once: %s", async (_when, isToldBefore) => {
+    const { offer, missed, take } = begin(storeWith(bootMs + 20), { kinds: ["replayed"] });
+    if (isToldBefore) {
+      offer("replay.progressed", message(bootMs + 10));
+      expect(await take(1)).toEqual([eventId]);
+    }
+    missed();
+    const again = take(isToldBefore ? 1 : 2);
+    await new Promise((resolve) => setImmediate(resolve));
+    if (!isToldBefore) offer("replay.progressed", message(bootMs + 10));
+    offer("replay.progressed", message(bootMs + 30));
+    expect(await again).toEqual(isToldBefore ? [eventId] : [eventId, eventId]);
+  });
+
+  test.each([
+    ["what was never replayed", bootMs + 20, null],
+    ["what was replayed before", bootMs - 60_000, "label"],
+  ])("does not take from the history %s", async (_what, lastAttemptMs, label) => {
+    const { offer, missed, take } = begin(storeWith(lastAttemptMs, label), { kinds: ["replayed"] });
+    missed();
+    const taken = take(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    offer("replay.progressed", message(bootMs + 30, "later"));
+    expect(await taken).toEqual([eventId]);
   });
 });
 

@@ -6,6 +6,8 @@ export interface HistoryRecord {
   readonly eventId: string;
   readonly targetWebhook: string;
   readonly attempts: number;
+  /** Label of the replay that began its run; null: none did. */
+  readonly replayGroupId: string | null;
   /** In ms since the Unix epoch; null before the first attempt. */
   readonly lastAttemptMs: number | null;
 }
@@ -77,11 +79,12 @@ export function createHistory({ get }: HistoryDeps): History {
 }
 
 function readRecord(value: unknown): HistoryRecord {
-  const { eventId, targetWebhook, attempts, lastAttemptAt } = value as Record<string, unknown>;
+  const { eventId, targetWebhook, attempts, replayGroupId, lastAttemptAt } = value as Record<string, unknown>;
   return {
     eventId: String(eventId),
     targetWebhook: String(targetWebhook),
     attempts: Number(attempts),
+    replayGroupId: typeof replayGroupId === "string" ? replayGroupId : null,
     lastAttemptMs: typeof lastAttemptAt === "string" ? Date.parse(lastAttemptAt) : null,
   };
 }

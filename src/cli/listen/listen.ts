@@ -91,7 +91,12 @@ async function startNow(history: History, serverTime: number): Promise<Start> {
 }
 
 function welcome({ kinds, forwardTo }: ListenOptions, url: string, tenantId: string): string {
-  const what = kinds.has("accepted") ? "events" : "finished deliveries";
+  const ends = kinds.has("delivered") || kinds.has("failed");
+  const what = [
+    ...(kinds.has("accepted") ? ["events"] : []),
+    ...(kinds.has("replayed") ? ["replayed events"] : []),
+    ...(ends ? ["finished deliveries"] : []),
+  ].join(" and ");
   return `Forwarding ${what} of ${tenantId} at ${url} to ${forwardTo.href}. Press Ctrl+C to stop.`;
 }
 

@@ -6,7 +6,7 @@ import { clientFlags } from "../client/sign-in.ts";
 import { jsonFlag } from "../command.ts";
 
 /** What has happened to an event that is forwarded. */
-export type Kind = "accepted" | "delivered" | "failed";
+export type Kind = "accepted" | "replayed" | "delivered" | "failed";
 
 /** From where on events are forwarded: those after an id, and the ends of deliveries from a time on. */
 export interface Start {
@@ -30,6 +30,7 @@ export interface ListenOptions {
 
 const kindsOf: Readonly<Record<string, readonly Kind[]>> = {
   accepted: ["accepted"],
+  replayed: ["replayed"],
   delivered: ["delivered"],
   failed: ["failed"],
   finished: ["delivered", "failed"],
@@ -49,7 +50,7 @@ export const listenFlags: readonly Flag[] = [
     name: "--events",
     value: "LIST",
     choices: Object.keys(kindsOf),
-    doc: "What to forward, comma-separated: `accepted` (every new event, the default), `delivered`, `failed`, or `finished` for both outcomes of a delivery.",
+    doc: "What to forward, comma-separated: `accepted` (every new event, the default), `replayed` (every event that a replay delivers again), `delivered`, `failed`, or `finished` for both outcomes of a delivery.",
   },
   {
     name: "--since",

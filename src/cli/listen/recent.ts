@@ -1,6 +1,8 @@
 /** Remembers for a while what has been seen, so that what comes by two ways is taken once. */
 export interface Recent {
   has(key: string): boolean;
+  /** When it happened last, as far as it was added; undefined when it was not. */
+  timeOf(key: string): number | undefined;
   /** @param atMs when it happened */
   add(key: string, atMs: number): void;
   /** The latest time of all. */
@@ -26,6 +28,7 @@ export function createRecent({ keepMs, neededSince, startMs }: RecentOptions): R
       return latestMs;
     },
     has: (key) => times.has(key),
+    timeOf: (key) => times.get(key),
     add(key, atMs) {
       times.set(key, atMs);
       latestMs = Math.max(latestMs, atMs);

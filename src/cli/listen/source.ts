@@ -51,6 +51,12 @@ const attemptOverlapMs = 15_000;
  */
 const longestRunMs = 3 * 24 * 60 * 60_000;
 
+/**
+ * How long replays are remembered. The history tells of one by its latest attempt; one that is retried after so long, and
+ * within a gap, comes twice.
+ */
+const replayOverlapMs = 60 * 60_000;
+
 interface Waiting extends Item {
   readonly key: string;
   readonly atMs: number;
@@ -62,17 +68,26 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
   const neededSince = () => waiting[0]?.atMs ?? Number.POSITIVE_INFINITY;
   const accepted = createRecent({ keepMs: overlapMs, neededSince, startMs: ingestedAt(start.afterId) });
   const finished = createRecent({ keepMs: attemptOverlapMs, neededSince, startMs: start.fromMs });
+  const replayed = createRecent({ keepMs: replayOverlapMs, neededSince, startMs: start.fromMs });
   let hasGap = false;
   let latestAttemptMs = start.fromMs;
   let wake = () => {};
 
   function offer(kind: string, message: Message): void {
+    if (kind === "replay.progressed") {
+      for (const item of replayedEvents(message)) push(item);
+      return;
+    }
     // Ids are what everything here goes by.
     if (parseEventId(String(message.eventId)) === null) return;
     // The message about the end of a delivery has no time; the one about its last attempt came just before.
     if (kind === "delivery.attempted") latestAttemptMs = Date.parse(String(message.startedAt));
-    const item = kind === "event.accepted" ? newEvent(message) : kind === "delivery.finished" ? anEnd(message) : null;
-    if (item === null || hasGap || !kinds.has(item.kind)) return;
+    if (kind === "event.accepted") push(newEvent(message));
+    else if (kind === "delivery.finished") push(anEnd(message));
+  }
+
+  function push(item: Waiting): void {
+    if (hasGap || !kinds.has(item.kind)) return;
     if (waiting.length < mostWaiting) {
       waiting.push(item);
       wake();
@@ -95,10 +110,23 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
   }
 
   /** Whether it is new; from then on it is not. */
-  function take({ kind, eventId, key, atMs }: Waiting): boolean {
+  function take(item: Waiting, by: "stream" | "history"): boolean {
+    const { kind, eventId, key, atMs } = item;
+    if (kind === "replayed") return takeReplayed(item, by);
     const recent: Recent = kind === "accepted" ? accepted : finished;
     if (recent.has(key) || (kind === "accepted" && eventId <= start.afterId)) return false;
     recent.add(key, atMs);
+    return true;
+  }
+
+  /**
+   * A replay is told by the stream with the time when it was queued, and by the history with that of its latest attempt; all
+   * that both say of it is its label, under which the same event may be replayed again.
+   */
+  function takeReplayed({ key, atMs }: Waiting, by: "stream" | "history"): boolean {
+    const knownMs = replayed.timeOf(key);
+    if (knownMs !== undefined && (by === "history" || atMs <= knownMs)) return false;
+    replayed.add(key, atMs);
     return true;
   }
 
@@ -111,6 +139,15 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
       for await (const records of history.read("/v1/events", fromMs, untilMs)) {
         // An event has a record for each of its webhooks.
         for (const { eventId } of records) yield acceptedItem(eventId);
+      }
+    }
+    if (withEnds && kinds.has("replayed")) {
+      const fromMs = Math.max(start.fromMs, replayed.latestMs - attemptOverlapMs);
+      for await (const records of history.read("/v1/events", fromMs - longestRunMs, untilMs)) {
+        for (const { eventId, replayGroupId, lastAttemptMs } of records) {
+          if (replayGroupId === null || lastAttemptMs === null || lastAttemptMs < fromMs) continue;
+          yield { kind: "replayed", eventId, key: `${eventId} ${replayGroupId}`, atMs: lastAttemptMs };
+        }
       }
     }
     const fromMs = Math.max(start.fromMs, finished.latestMs - attemptOverlapMs);
@@ -135,11 +172,11 @@ export function createSource({ kinds, history, start }: SourceDeps): Source {
       while (!signal.aborted) {
         const next = waiting.shift();
         if (next !== undefined) {
-          if (take(next)) yield next;
+          if (take(next, "stream")) yield next;
         } else if (hasGap) {
           // What the stream says from now on waits behind what it has missed; if there is no room, that is a gap again.
           hasGap = false;
-          for await (const item of missedItems(withEnds)) if (take(item)) yield item;
+          for await (const item of missedItems(withEnds)) if (take(item, "history")) yield item;
           withEnds = true;
         } else {
           await new Promise<void>((resolve) => {
@@ -155,6 +192,14 @@ const ends = [
   ["delivered", "/v1/events/state/DELIVERED"],
   ["failed", "/v1/events/state/FAILED"],
 ] as const;
+
+/** Of what a message about a replay says to be queued by now. */
+function replayedEvents({ eventIds, queuedAt, replayGroupId }: Message): Waiting[] {
+  if (!Array.isArray(eventIds)) return [];
+  const ids = eventIds.map(String).filter((id) => parseEventId(id) !== null);
+  const atMs = Date.parse(String(queuedAt));
+  return ids.map((eventId) => ({ kind: "replayed", eventId, key: `${eventId} ${replayGroupId}`, atMs }));
+}
 
 const acceptedItem = (eventId: string): Waiting => ({
   kind: "accepted",
