@@ -72,6 +72,15 @@ describe("replay event", () => {
     expect(err.at(-1)).toBe("To see why some failed: postrider events list --state failed");
   });
 
+  test("ends with 1 if there is no webhook that it could go to", async () => {
+    const account = await app.account();
+    const { code, out } = await run(account, `replay event ${await ingestOne(account)}`);
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: summary("completed: 1 event; 0 delivered, 1 skipped, as no webhook is left for them"),
+    });
+  });
+
   test("--json prints the replay as the server has it at the end", async () => {
     const { account, ids } = await failing(1);
     const { code, out } = await run(account, `replay event ${ids[0]} --json`);

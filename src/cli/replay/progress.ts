@@ -23,13 +23,14 @@ export interface ReplayRow {
 export const hasEnded = ({ status }: ReplayRow): boolean => status === "completed" || status === "cancelled";
 
 /** Whether all that it was to deliver was acknowledged. */
-export const hasSucceeded = ({ status, failed }: ReplayRow): boolean => status === "completed" && failed === 0;
+export const hasSucceeded = ({ status, failed, skipped }: ReplayRow): boolean =>
+  status === "completed" && failed === 0 && skipped === 0;
 
 /** `97 delivered, 3 failed, 32 waiting`: records that are queued, by what became of them. */
 export function outcomeWords({ queued, delivered, failed, superseded, skipped }: ReplayRow, style: Style): string {
   const waiting = queued - delivered - failed - superseded;
   return [
-    style.good(`${count(delivered)} delivered`),
+    delivered > 0 ? style.good(`${count(delivered)} delivered`) : "0 delivered",
     ...(failed > 0 ? [style.bad(`${count(failed)} failed`)] : []),
     ...(waiting > 0 ? [`${count(waiting)} waiting`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
