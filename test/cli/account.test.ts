@@ -1,0 +1,71 @@
+import { afterAll, expect, test } from "bun:test";
+import { type Account, withAccount } from "../../src/cli/client/account.ts";
+import { closedPort, createTravelClock } from "../support/api-server.ts";
+import { type Receiver, type ReceiverOptions, startReceiver } from "../support/receiver.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
+
+const receivers: Receiver[] = [];
+afterAll(async () => {
+  await Promise.all(receivers.map((receiver) => receiver.stop()));
+});
+
+function receive(answer: NonNullable<ReceiverOptions["answer"]>): Receiver {
+  const receiver = startReceiver({
+    answer: (request) => (request.path === "/v1/tenants/me" ? Response.json({ tenant_id: "t1" }) : answer(request)),
+  });
+  receivers.push(receiver);
+  return receiver;
+}
+
+function begin(url: string, work: (account: Account) => Promise<number>) {
+  const clock = createTravelClock();
+  const { io, err, when, interrupt } = createScriptedIo({ env: { POSTRIDER_URL: url, POSTRIDER_TOKEN: "x" } });
+  const ended = withAccount({ io, clock, flags: new Map() }, work);
+  ended.catch(() => {});
+  return { err, when, interrupt, clock, whenEnded: () => ended };
+}
+
+const travelling = <T>({ clock }: ReturnType<typeof begin>, ended: Promise<T>): Promise<T> => {
+  const timer = setInterval(() => clock.travel(1_000), 20);
+  return ended.finally(() => clearInterval(timer));
+};
+
+test("a server that is away is waited for half a minute", async () => {
+  const url = `http://127.0.0.1:${await closedPort()}`;
+  const begun = begin(url, async () => 0);
+  const error = await travelling(begun, begun.whenEnded()).catch((reason: Error) => reason);
+  expect(error).toMatchObject({
+    name: "StartupError",
+    message: `${url} cannot be reached (connection refused); gave up after 30 s. Try: --server with the address of your server.`,
+  });
+  expect(begun.err).toEqual([`${url} cannot be reached (connection refused). Retrying for 30 s.`]);
+});
+
+test("an answer that means not now is asked for again", async () => {
+  const answers = [503, 502, 200];
+  const server = receive(() => new Response("{}", { status: answers.shift() ?? 500 }));
+  const begun = begin(server.url, async ({ call }) => (await call("GET", "/v1/events")).status);
+  expect(await travelling(begun, begun.whenEnded())).toBe(200);
+  expect(begun.err).toHaveLength(2);
+});
+
+test("Ctrl+C ends the waiting, with the exit code of the signal", async () => {
+  const server = receive(() => new Response("{}", { status: 503 }));
+  const begun = begin(server.url, async ({ callPatiently }) => (await callPatiently("GET", "/v1/events")).status);
+  await begun.when(begun.err, (line) => line.endsWith("Retrying until it works."));
+  begun.interrupt();
+  expect(await begun.whenEnded()).toBe(130);
+});
+
+test.each([
+  [503, 2],
+  [502, 1],
+  [429, 1],
+])("what must not happen twice is asked for, after a %i, %i times", async (status, times) => {
+  const answers = [status, 202];
+  const server = receive(() => new Response("{}", { status: answers.shift() ?? 500 }));
+  const begun = begin(server.url, async ({ callOnce }) => (await callOnce("POST", "/v1/x", {}, "Who knows.")).status);
+  const ended = await travelling(begun, begun.whenEnded()).catch((reason: Error) => reason.message);
+  expect(ended).toBe(status === 502 ? `${server.url} answered 502. Who knows.` : status === 503 ? 202 : 429);
+  expect(server.requests.filter(({ path }) => path === "/v1/x")).toHaveLength(times);
+});
