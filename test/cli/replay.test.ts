@@ -193,6 +193,55 @@ describe("replay all", () => {
   });
 });
 
+describe("filters", () => {
+  async function twoWebhooks() {
+    const account = await app.account();
+    await account.setTier("business");
+    const [one, two] = [hooks.hook(404), hooks.hook(404)];
+    await register(account, one.url, two.url);
+    const paid = await ingestOne(account, { event_type: "order.paid" });
+    const other = await ingestOne(account, { event_type: "order.made" });
+    for (const id of [paid, other]) await settled(account, id);
+    for (const hook of [one, two]) {
+      hook.answer = 200;
+      hook.received.length = 0;
+    }
+    const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
+    return { account, one, two, paid, other, id };
+  }
+
+  test.each([
+    ["failed --type order.paid", ["paid"], ["paid"]],
+    ["failed --webhook {id}", ["paid", "other"], []],
+    ["failed --webhook {url} --type order.made --from 1h", ["other"], []],
+    ["failed --to 1h", [], []],
+    ["all --type order.paid --from 1h --to 2999-01-01", ["paid"], ["paid"]],
+    ["all --webhook {id} --type order.paid", ["paid"], []],
+    ["event {paid} --webhook {id}", ["paid"], []],
+  ] as const)("replay %s", async (words, byOne, byTwo) => {
+    const { account, one, two, id, ...events } = await twoWebhooks();
+    const line = words.replace("{id}", id).replace("{url}", one.url).replace("{paid}", events.paid);
+    const { code } = await run(account, `replay ${line}`);
+    expect(code).toBe(0);
+    const received = { one: receivedBy(one).sort(), two: receivedBy(two).sort() };
+    expect(received).toEqual({ one: byOne.map((name) => events[name]), two: byTwo.map((name) => events[name]) });
+  });
+
+  test("are shown with the replay", async () => {
+    const { account, id } = await twoWebhooks();
+    await run(account, `replay failed --webhook ${id} --type order.paid`);
+    const [replay] = await replaysOf(account);
+    const { out } = await run(account, `replay show ${replay.id}`);
+    expect(out).toContain(`webhook     ${id}\ntype        order.paid\nstatus `);
+  });
+
+  test("the confirmation names the webhook", async () => {
+    const { account, hook } = await failing(101);
+    const { questions } = await run(account, `replay failed --webhook ${hook.url}`, { answers: ["n"] });
+    expect(questions).toEqual([`This delivers 101 events again, to ${hook.url} alone. Continue? [y/N] `]);
+  });
+});
+
 describe("while a replay runs", () => {
   async function begin(line = "replay failed") {
     const { account, hook, ids } = await failing(3);
@@ -292,6 +341,13 @@ describe("what cannot be done is one line with a remedy", () => {
     ["replay event", 2, '"postrider replay event" needs ID. Try: postrider replay event ID'],
     ["replay all --from soon", 2, '--from must be a duration, or a time in ISO 8601, not "soon". Try: --from 10m'],
     ["replay failed --label=", 2, "--label must not be empty. Try: --label after-the-outage"],
+    ["replay all --from 1h --to 2h", 1, "from must not be after to. Try: postrider help replay"],
+    [
+      "replay failed --webhook wh_1",
+      1,
+      "webhook is no id or URL of a registered webhook of the account. Try: --webhook",
+    ],
+    ["replay event evt_1 --type x", 2, '"postrider replay event" has no flag --type.'],
     ["replay show rpl_1", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay show rpl_1 --follow", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay cancel ../x", 1, "The account has no replay with this id. Try: postrider replay list"],

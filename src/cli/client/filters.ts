@@ -10,8 +10,8 @@ export interface Filter {
   readonly value: string;
   readonly choices?: readonly string[];
   readonly doc: string;
-  /** Whether replays are narrowed by it, too. */
-  readonly ofReplays: boolean;
+  /** What it means for a replay; null: replays are not narrowed by it. */
+  readonly docOfReplays: string | null;
   /** What the API takes for what was typed; without it, the very text. @throws UsageError */
   read?(text: string, flag: string, now: number): string;
 }
@@ -21,39 +21,46 @@ export const filters: readonly Filter[] = [
     field: "webhook",
     value: "ID",
     doc: "Deliveries to this webhook: its id or URL, also of a removed one.",
-    ofReplays: false,
+    docOfReplays: "Deliver to this webhook alone, by its id or URL, what there is for it.",
   },
-  { field: "type", value: "TYPE", doc: "Events of this type, exactly, such as order.paid.", ofReplays: false },
+  {
+    field: "type",
+    value: "TYPE",
+    doc: "Events of this type, exactly, such as order.paid.",
+    docOfReplays: "Events of this type, exactly, such as order.paid.",
+  },
   {
     field: "code",
     value: "CODE",
     choices: Object.keys(failureCodes),
     doc: "Deliveries that failed so, or wait after such a failure: timeout, http_status, connection_refused, …",
-    ofReplays: false,
+    docOfReplays: null,
   },
   {
     field: "status",
     value: "N",
     doc: "Deliveries whose latest attempt failed with this status, such as 503.",
-    ofReplays: false,
+    docOfReplays: null,
   },
   {
     field: "from",
     value: "WHEN",
     doc: "Events accepted from then on: `10m` ago, or a time such as 2026-03-01T12:00Z.",
-    ofReplays: true,
+    docOfReplays: "Events accepted from then on: `10m` ago, or a time such as 2026-03-01T12:00Z.",
     read: (text, flag, now) => readMoment(text, "start", flag, now),
   },
   {
     field: "to",
     value: "WHEN",
     doc: "Events accepted until then, inclusive.",
-    ofReplays: true,
+    docOfReplays: "Events accepted until then, inclusive.",
     read: (text, flag, now) => readMoment(text, "end", flag, now),
   },
 ];
 
-export const replayFilters = filters.filter(({ ofReplays }) => ofReplays);
+export const replayFilters: readonly Filter[] = filters.flatMap((filter) =>
+  filter.docOfReplays === null ? [] : [{ ...filter, doc: filter.docOfReplays }],
+);
 
 export const flagOf = ({ field, value, choices, doc }: Filter): Flag => ({
   name: `--${field}`,

@@ -8,6 +8,8 @@ export interface ReplayRow {
   readonly id: string;
   readonly kind: string;
   readonly replayGroupId: string;
+  /** What it was narrowed to, by the names of the filters; absent when it was not. */
+  readonly filter?: Readonly<Record<string, string | number>>;
   readonly status: string;
   readonly selected: number;
   readonly queued: number;

@@ -10,15 +10,7 @@ import { createStyle } from "../style.ts";
 import { formatPairs, formatTable, plainText } from "../table.ts";
 import { followReplay, pathOf, readReplay } from "./follow.ts";
 import { outcomeWords, type ReplayRow, summaryOf } from "./progress.ts";
-import {
-  bulkFlags,
-  readSelection,
-  readStartOptions,
-  replay,
-  type Selection,
-  selectionFlags,
-  singleFlags,
-} from "./start.ts";
+import { bulkFlags, readStartOptions, replay, type Selection, singleFlags } from "./start.ts";
 
 /** `postrider replay …`: stored events are delivered again, and what has become of that. */
 
@@ -28,8 +20,8 @@ interface Start {
   operands?: readonly string[];
   flags: readonly Flag[];
   summary: string;
-  /** @throws UsageError before any server is asked */
-  select(flags: ReadonlyMap<string, string>, operands: readonly string[], now: number): Selection;
+  /** Before the filters. */
+  select(operands: readonly string[]): Selection;
 }
 
 const starts: readonly Start[] = [
@@ -37,20 +29,20 @@ const starts: readonly Start[] = [
     verb: "event",
     operands: ["ID"],
     flags: singleFlags,
-    summary: "Deliver one event again, to every webhook",
-    select: (_flags, [eventId = ""]) => ({ kind: "single", fields: { eventId } }),
+    summary: "Deliver one event again, to every webhook or to one",
+    select: ([eventId = ""]) => ({ kind: "single", fields: { eventId } }),
   },
   {
     verb: "failed",
     flags: bulkFlags,
-    summary: "Deliver what has failed again, to the webhooks that have not acknowledged it",
+    summary: "Deliver what has failed again, all of it or what the filters leave",
     select: () => ({ kind: "failed", fields: {} }),
   },
   {
     verb: "all",
-    flags: [...selectionFlags, ...bulkFlags],
-    summary: "Deliver all events again, or those that the filters leave, to every webhook",
-    select: (flags, _operands, now) => readSelection(flags, now),
+    flags: bulkFlags,
+    summary: "Deliver all events again, or those that the filters leave",
+    select: () => ({ kind: "all", fields: {} }),
   },
 ];
 
@@ -60,13 +52,15 @@ function startCommand({ verb, operands: names = [], flags: ownFlags, summary, se
     operands: names,
     flags: [...ownFlags, ...clientFlags],
     summary,
-    details: `Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
+    details: `Events go to every webhook; those that have failed, to the webhooks that have not
+acknowledged them. Filters narrow the selection all together.
+Shows the progress until every delivery has ended, which retries can delay by hours; Ctrl+C
 leaves the replay running and prints its id. Exit code 0: all were acknowledged. 1: some
 failed or have no webhook, or the replay was refused or cancelled. With --detach, 0: it
 was accepted.
 ${signInDetails}`,
     async run({ operands, flags }, io) {
-      const options = readStartOptions(select(flags, operands, systemClock.now()), flags, systemClock);
+      const options = readStartOptions(select(operands), flags, systemClock.now());
       return withAccount({ io, clock: systemClock, flags }, (account) => replay(options, account, io, systemClock));
     },
   };
@@ -177,6 +171,7 @@ function replayPairs(found: ReplayRow, io: Io): string {
       ["replay", style.bold(found.id)],
       ["kind", found.kind],
       ["label", plainText(found.replayGroupId)],
+      ...Object.entries(found.filter ?? {}).map(([name, value]) => [name, plainText(String(value))] as const),
       ["status", found.status],
       ["events", String(found.selected)],
       ["deliveries", outcomeWords(found, style)],

@@ -3,18 +3,19 @@ import type { Clock } from "../../lib/clock.ts";
 import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
-import { refusalOf } from "../client/answer.ts";
+import { refusalOf, textIn } from "../client/answer.ts";
 import { flagOf, readFilters, replayFilters } from "../client/filters.ts";
 import { Interrupted } from "../client/interrupted.ts";
+import type { Reply } from "../client/server.ts";
 import { jsonFlag } from "../command.ts";
 import { counted } from "../count.ts";
 import { exitCode, type Io } from "../io.ts";
 import { plainText } from "../table.ts";
 import { followReplay, readReplay } from "./follow.ts";
 
-/** What is to be replayed: the kind of the API, and the fields that go with it. */
+/** What is to be replayed: the kind of the API, and the fields that go with it, filters among them. */
 export interface Selection {
-  readonly kind: "single" | "failed" | "all" | "timeline";
+  readonly kind: "single" | "failed" | "all";
   readonly fields: Readonly<Record<string, string>>;
 }
 
@@ -42,23 +43,28 @@ const startJsonFlag: Flag = {
   doc: "Print the replay as it stands at the end, one JSON object; with --preview, the server's count.",
 };
 
-export const singleFlags: readonly Flag[] = [labelFlag, detachFlag, startJsonFlag];
+const commonFlags: readonly Flag[] = [labelFlag, detachFlag, startJsonFlag];
 
-export const bulkFlags: readonly Flag[] = [
-  { name: "--preview", doc: "Only count the events that would be replayed." },
-  { name: "--yes", doc: `Do not ask for confirmation above ${mostUnconfirmed} events. Required without a terminal.` },
-  ...singleFlags,
+export const singleFlags: readonly Flag[] = [
+  ...replayFilters.filter(({ field }) => field === "webhook").map(flagOf),
+  ...commonFlags,
 ];
 
-export const selectionFlags: readonly Flag[] = replayFilters.map(flagOf);
+export const bulkFlags: readonly Flag[] = [
+  ...replayFilters.map(flagOf),
+  { name: "--preview", doc: "Only count the events that would be replayed." },
+  { name: "--yes", doc: `Do not ask for confirmation above ${mostUnconfirmed} events. Required without a terminal.` },
+  ...commonFlags,
+];
 
 /** @throws UsageError */
 export function readStartOptions(
-  selection: Selection,
+  { kind, fields }: Selection,
   flags: ReadonlyMap<string, string>,
-  clock: Pick<Clock, "now">,
+  now: number,
 ): StartOptions {
-  const label = flags.get(labelFlag.name) ?? defaultLabel(selection.kind, clock.now());
+  const selection = { kind, fields: { ...fields, ...readFilters(flags, replayFilters, now) } };
+  const label = flags.get(labelFlag.name) ?? defaultLabel(kind, now);
   if (label === "") throw new UsageError("--label must not be empty. Try: --label after-the-outage");
   return {
     selection,
@@ -74,13 +80,6 @@ export function readStartOptions(
 function defaultLabel(kind: Selection["kind"], now: number): string {
   const [date = "", time = ""] = formatIso(now).split("T");
   return `${kind === "single" ? "event" : kind}-${date.replaceAll("-", "")}-${time.slice(0, 8).replaceAll(":", "")}`;
-}
-
-/** All that the given filters leave. @throws UsageError */
-export function readSelection(flags: ReadonlyMap<string, string>, now: number): Selection {
-  const { from, to } = readFilters(flags, replayFilters, now);
-  if (from === undefined && to === undefined) return { kind: "all", fields: {} };
-  return { kind: "timeline", fields: { startTime: from ?? formatIso(0), endTime: to ?? formatIso(now) } };
 }
 
 /** Counts, asks, starts and follows. @throws StartupError */
@@ -111,13 +110,14 @@ async function countSelected(
   account: Account,
 ): Promise<{ selected: number; text: string }> {
   const reply = await account.call("POST", "/v1/events/replays/preview", { kind, ...fields });
-  if (reply.status !== 200) throw refusalOf(account, reply, "postrider help replay");
+  if (reply.status !== 200) throw refusalOf(account, reply, remedyFor(reply));
   return { ...(reply.json as { selected: number }), text: reply.text };
 }
 
 /** @throws StartupError when there is nobody to ask */
-async function isConfirmed(selected: number, { kind }: Selection, io: Io): Promise<boolean> {
-  const receivers = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
+async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
+  const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
+  const receivers = fields.webhook === undefined ? all : `to ${plainText(fields.webhook)} alone`;
   const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
   if (answer !== null) return /^y(es)?$/i.test(answer.trim());
   throw new StartupError(
@@ -133,7 +133,7 @@ async function start({ selection, label }: StartOptions, account: Account, io: I
   const body = { replayGroupId: label, ...fields };
   try {
     const reply = await account.callOnce("POST", `/v1/events/replays/${kind}`, body, doubt);
-    if (reply.status !== 202) throw refusalOf(account, reply, remedyOf(reply.status));
+    if (reply.status !== 202) throw refusalOf(account, reply, remedyFor(reply));
     const id = reply.location?.split("/").at(-1) ?? "";
     io.err(`${id} has started, with the label ${plainText(label)}.`);
     return id;
@@ -143,8 +143,12 @@ async function start({ selection, label }: StartOptions, account: Account, io: I
   }
 }
 
-function remedyOf(status: number): string | undefined {
-  if (status === 404) return "postrider events list";
-  if (status === 429) return "postrider replay list";
-  return status === 400 ? "postrider help replay" : undefined;
+const remedies: Readonly<Record<string, string>> = {
+  event_not_found: "postrider events list",
+  webhook_not_found: "--webhook with what GET /v1/tenants/webhooks lists",
+  too_many_replays: "postrider replay list",
+};
+
+function remedyFor({ status, json }: Reply): string | undefined {
+  return remedies[textIn(json, "code") ?? ""] ?? (status === 400 ? "postrider help replay" : undefined);
 }
