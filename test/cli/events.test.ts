@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { stripANSI } from "bun";
-import { closedPort, type Hooks, ingestOne, ingestRaw, register, settled, startHooks } from "../support/api-server.ts";
+import {
+  batchOf,
+  closedPort,
+  type Hooks,
+  ingestOne,
+  ingestRaw,
+  register,
+  settled,
+  startHooks,
+} from "../support/api-server.ts";
 import type { Script } from "../support/scripted-io.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { type } from "../support/typed.ts";
@@ -84,6 +93,18 @@ describe("events list", () => {
     expect((await run("events list --size 2 --page 1")).out).toEndWith("\n1 record of 3.");
     expect((await run("events list --type order.paid")).out).toContain(`  ${ids[0]}  order.paid  ${url}\n`);
     expect((await run("events list --page 9")).out).toBe("Page 9 is behind the last one.");
+  });
+
+  test("names no page behind the last one", async () => {
+    const other = await app.account();
+    await batchOf(app, other, 25);
+    const foot = async (...words: string[]) => {
+      const { ended, out } = type(app.url, other, ["events", "list", ...words]);
+      await ended;
+      return out.join().split("\n").at(-1);
+    };
+    expect(await foot()).toBe("20 records of 25. More: --page 1");
+    expect(await foot("--page", "1")).toBe("5 records of 25.");
   });
 
   test("says nothing of a webhook's query, in which secrets stand", async () => {

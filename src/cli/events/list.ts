@@ -23,9 +23,12 @@ const stateFlag: Flag = {
   doc: `Records in this state: ${states.join(", ")}.`,
 };
 
+/** As the server has it. */
+const defaultSize = 20;
+
 const pageFlags: readonly Flag[] = [
   { name: "--page", value: "N", doc: "Page to show, from 0." },
-  { name: "--size", value: "N", doc: "Records on a page, 1 to 1000; 20 by default." },
+  { name: "--size", value: "N", doc: `Records on a page, 1 to 1000; ${defaultSize} by default.` },
 ];
 
 const flags: readonly Flag[] = [stateFlag, ...filters.map(flagOf), ...pageFlags];
@@ -92,7 +95,7 @@ function forPeople({ events, total, totalIsExact = true }: EventPage, given: Rea
   const table = formatTable(columns, rows, style, (cell, column) =>
     column === stateColumn ? markState(cell, style) : cell,
   );
-  const size = Number(given.get("--size") ?? events.length);
+  const size = Number(given.get("--size") ?? defaultSize);
   const hasMore = (page + 1) * size < total || !totalIsExact;
   const of = totalIsExact ? count(total) : `more than ${count(total)}`;
   const more = hasMore ? ` More: --page ${page + 1}` : "";
