@@ -13,10 +13,10 @@ export const isInstalled = (shell: Shell): boolean => process.platform !== "win3
 /** Follows every listing, so that it is known to be whole. */
 const marker = "LINE-IS";
 
-/** Typed before anything else. Lists show at the first tab, whole, and Ctrl+X tells what stands on the line. */
+/** Typed before anything else. Lists show at the first tab, whole, and Ctrl+G tells what stands on the line. */
 const setUp = {
-  bash: `bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'; bind 'set completion-query-items 0'; bind 'set enable-bracketed-paste off'; bind -x '"\\C-x\\C-x":printf "${marker}<%s>" "$READLINE_LINE"'`,
-  zsh: `autoload -Uz compinit; compinit -D -u; LISTMAX=0; setopt nolistbeep nolistambiguous; unsetopt zle_bracketed_paste; tell() { print -rn -- "${marker}<$BUFFER>" }; zle -N tell; bindkey '^X^X' tell`,
+  bash: `bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'; bind 'set completion-query-items 0'; bind 'set enable-bracketed-paste off'; bind -x '"\\C-g":printf "${marker}<%s>" "$READLINE_LINE"'`,
+  zsh: `autoload -Uz compinit; compinit -D -u; LISTMAX=0; setopt nolistbeep nolistambiguous; unsetopt zle_bracketed_paste; tell() { print -rn -- "${marker}<$BUFFER>" }; zle -N tell; bindkey '^G' tell`,
 } as const;
 
 const commands = {
@@ -70,7 +70,7 @@ async function pressTab(shell: "bash" | "zsh", file: string, line: string): Prom
   terminal?.write(`${setUp[shell]}; source ${file}; echo rea''dy\r`);
   await when("ready", 0);
   const from = shown.indexOf("ready") + "ready".length;
-  terminal?.write(`${line}\t\u0018\u0018`);
+  terminal?.write(`${line}\t\u0007`);
   await when(`${marker}<`, from);
   await when(">", shown.indexOf(marker, from));
   child.kill("SIGKILL");
