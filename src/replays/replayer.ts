@@ -5,7 +5,7 @@ import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
 import type { Hub } from "../stream/hub.ts";
-import { toProgressMessage } from "./model.ts";
+import { toProgressMessage, toReplayBody } from "./model.ts";
 
 /** Until what was in flight, or on its way back, as its replay was cancelled is looked for once more. */
 const ownedPauseMs = 250;
