@@ -4,6 +4,7 @@ import type { SeededAccount } from "../../../support/seeded-account.ts";
 import type { Answer } from "../../../support/test-app.ts";
 import {
   accept,
+  cancelHalfway,
   cancelWaiting,
   isFailed,
   type Model,
@@ -246,11 +247,24 @@ const replayAndCancel = fc.tuple(which, label, fc.boolean()).map(([n, replayGrou
     const path = `/v1/events/replays/${id}`;
     expect((await real.ask("DELETE", path, { token })).status).toBe(200);
     await real.whenSettled(tenant);
-    const { status, queued, skipped } = (await real.get(tenant, path)).body;
+    const { status, queued, delivered, failed, skipped, returned } = (await real.get(tenant, path)).body;
     if (status === "cancelled" && queued + skipped === 0) cancelWaiting(tenant, { ...order, id });
-    else replay(tenant, { ...order, id }, status);
+    else if (returned === undefined) replay(tenant, { ...order, id }, status);
+    else {
+      for (const event of order.events) await learn(tenant, real, event);
+      const counts = { selected: order.events.length, queued, delivered, failed, skipped, returned };
+      tenant.replays.push({ id, kind: order.kind, label: order.label, status, ...counts });
+    }
   }),
 );
+
+async function learn(tenant: ModelTenant, real: Real, event: ModelEvent): Promise<void> {
+  const { body: records } = await real.get(tenant, `/v1/events/${event.id}`);
+  const { body: attempts } = await real.get(tenant, `/v1/events/${event.id}/attempts?size=1000`);
+  const byUrl = Map.groupBy(attempts as { targetWebhook: string }[], ({ targetWebhook }) => targetWebhook);
+  const counts = new Map([...byUrl].map(([url, { length }]) => [url, length]));
+  cancelHalfway(tenant, event, records, counts);
+}
 
 const replayIdOf = ({ headers }: Answer) => headers.get("location")?.split("/").at(-1) ?? "";
 

@@ -39,6 +39,18 @@ export interface ModelRecord {
   state: "DELIVERED" | "FAILED";
   attempts: number;
   label: string | null;
+  /** Of one that was on its way as its replay was cancelled: what only the server can know, until its next run. */
+  learned?: Pick<SeenRecord, "errorCode" | "statusCode">;
+}
+
+/** A record as the server shows it. */
+export interface SeenRecord {
+  readonly targetWebhook: string;
+  readonly state: ModelRecord["state"];
+  readonly attempts: number;
+  readonly replayGroupId: string | null;
+  readonly errorCode: string | null;
+  readonly statusCode: number | null;
 }
 
 export interface ModelReplay {
@@ -51,6 +63,7 @@ export interface ModelReplay {
   delivered: number;
   failed: number;
   skipped: number;
+  returned?: number;
 }
 
 export type ReplayKind = "single" | "timeline" | "all" | "failed";
@@ -76,6 +89,7 @@ function run(event: ModelEvent, record: ModelRecord, label: string | null): void
   record.attempts += attempts;
   record.state = state;
   record.label = label;
+  delete record.learned;
 }
 
 /** Rules, section 7: one record for each webhook, or one that says that there is none. */
@@ -113,6 +127,31 @@ export interface ReplayOrder {
 export function cancelWaiting(tenant: ModelTenant, { events, ...order }: ReplayOrder): void {
   const counts = { selected: events.length, queued: 0, delivered: 0, failed: 0, skipped: 0 };
   tenant.replays.push({ ...order, status: "cancelled", ...counts });
+}
+
+/**
+ * Rules, section 10: of one that is cancelled on its way, the server alone knows what had been sent by then. A record that
+ * no attempt was made of is what it was, and what had none may have one in the place of another.
+ *
+ * @param records of an event, with the numbers of attempts to each URL
+ */
+export function cancelHalfway(
+  { webhooks }: ModelTenant,
+  event: ModelEvent,
+  records: readonly SeenRecord[],
+  attempts: ReadonlyMap<string, number>,
+): void {
+  const known = event.records.splice(0);
+  for (const [url, count] of attempts) event.attempts.set(url, count);
+  for (const { targetWebhook: url, state, attempts, replayGroupId: label, errorCode, statusCode } of records) {
+    const was = known.find(({ webhook }) => (webhook?.url ?? "") === url);
+    if (was) known.splice(known.indexOf(was), 1);
+    if (was?.attempts === attempts && (was.state !== state || was.label !== label)) {
+      throw new Error(`A record of ${event.id} was ${was.state}, and is ${state}`);
+    }
+    const webhook = was?.webhook ?? webhooks.find((candidate) => candidate.url === url) ?? null;
+    event.records.push({ webhook, state, attempts, label, learned: { errorCode, statusCode } });
+  }
 }
 
 /** Rules, section 10. */

@@ -40,7 +40,11 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
       );
     },
     /** A record as the lists show it, without what only the server can know. */
-    shown: ({ id, payload }: ModelEvent, tenant: ModelTenant, { webhook, state, attempts, label }: ModelRecord) => ({
+    shown: (
+      { id, payload }: ModelEvent,
+      tenant: ModelTenant,
+      { webhook, state, attempts, label, learned }: ModelRecord,
+    ) => ({
       eventId: id,
       tenantId: tenant.id,
       state,
@@ -55,6 +59,7 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
       statusCode: state === "DELIVERED" || webhook === null ? null : expect.any(Number),
       eventType: null,
       replayGroupId: label,
+      ...learned,
     }),
   };
 }
