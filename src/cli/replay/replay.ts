@@ -124,7 +124,7 @@ const questions: readonly Question[] = [
     verb: "cancel",
     operands: ["ID"],
     flags: [answerFlag],
-    summary: "Cancel what a replay has not queued yet",
+    summary: "Cancel what a replay has not sent yet",
     async run({ account, operands: [id = ""], flags, io }) {
       const reply = await account.call("DELETE", pathOf(id));
       if (reply.status !== 200)
