@@ -18,6 +18,7 @@ import { createNetwork } from "./delivery/outbound.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
 import { createEngine } from "./engine.ts";
+import { failureRoutes } from "./events/failure-routes.ts";
 import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
@@ -293,6 +294,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
     ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
     ...replayRoutes({ store, limits, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
+    ...failureRoutes({ store, clock }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
     ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken: operatorToken.rotate }),

@@ -21,6 +21,8 @@ interface KnownBefore {
   readonly errorReason: string | null;
   readonly errorCode: FailureCode | null;
   readonly statusCode: number | null;
+  /** Of the group that counts its failure. */
+  readonly failureKey: number | null;
   /** The replay that began the run; null of one that waits. */
   readonly replayKey: number | null;
 }
@@ -33,12 +35,13 @@ export interface RecordNow extends KnownBefore {
 
 /** What a record is before the run that a replay begins now. */
 export function beforeRun(record: RecordNow): RecordBefore {
-  const { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, replayKey, before } = record;
-  const known = { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode };
+  const { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey } = record;
+  const { replayKey, before } = record;
+  const known = { state, attemptsInRun, nextAttemptAt, errorReason, errorCode, statusCode, failureKey };
   return state === "PENDING" ? (before ?? { ...known, replayKey: null }) : { ...known, replayKey };
 }
 
-export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey">;
+export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey">;
 
 /** What a record becomes whose run was cancelled while it waited; null: it goes. Its attempts stay in the log. */
 export function returned(before: RecordBefore, now: number): ReturnedRecord | null {

@@ -72,7 +72,8 @@ export function selectFailures({
   if (code === undefined && status === undefined) return undefined;
   if (state === "DELIVERED") return null;
   if (status === undefined) return code && { code, status: null };
-  return code === undefined || code === "http_status" ? { code: "http_status", status } : null;
+  const answered: FailureCode = "http_status";
+  return code === undefined || code === answered ? { code: answered, status } : null;
 }
 
 /** Rules, section 7: a filtered list is counted so far and no further. */

@@ -1,6 +1,7 @@
 import { fanOut, type WaitingRecord } from "./acceptance.ts";
 import { beforeRun, type RecordBefore, type RecordNow } from "./cancelled-run.ts";
 import type { FailureSelection } from "./event.ts";
+import { type FailureMove, movesOf } from "./failure-groups.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
@@ -43,6 +44,7 @@ export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   /** Where the event goes again, in the order of the webhooks. */
   readonly webhookKeys: readonly number[];
   readonly counters: Counters;
+  readonly failures: readonly FailureMove[];
 }
 
 /** What a replay asks of each event that it takes. */
@@ -85,7 +87,7 @@ export function requeue<Found extends ReplayedRecord>(
   const replaced = newcomers.length > 0 ? stranded : [];
   // Whoever takes the place of a failed record is one in its stead, also when the replay is cancelled: no event is without.
   const [failed] = replaced;
-  const returnsTo: RecordBefore = failed ? beforeRun(failed) : { state: "NONE" };
+  const returnsTo: RecordBefore = failed ? inPlaceOf(failed) : { state: "NONE" };
   const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
 
   let counted = counters;
@@ -102,5 +104,17 @@ export function requeue<Found extends ReplayedRecord>(
     skipped: stranded.length - replaced.length,
     webhookKeys: receivers.map(({ key }) => key),
     counters: counted,
+    failures: [
+      ...restarted.flatMap((record) =>
+        record.state === "FAILED" ? movesOf(record, { ...record, state: "PENDING" }) : [],
+      ),
+      ...replaced.flatMap((record) => movesOf(record, null)),
+    ],
   };
+}
+
+/** It fails as that one did, and is in a group of its own webhook. */
+function inPlaceOf(record: ReplayedRecord): RecordBefore {
+  const before = beforeRun(record);
+  return before.state === "NONE" ? before : { ...before, failureKey: null };
 }

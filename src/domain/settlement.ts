@@ -21,15 +21,18 @@ export interface FoundRecord {
   readonly state: DeliveryState;
   readonly run: number;
   readonly errorCode: FailureCode | null;
+  /** Of the group that counts its failure. */
+  readonly failureKey: number | null;
   /** It was taken for abandoned, and somebody else has it now. */
   readonly isElsewhere?: boolean;
 }
 
-/** The record of a delivery as the queue gave it out. */
+/** The record of a delivery as the queue gave it out, if it has never failed. */
 export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
   state: "PENDING",
   run,
   errorCode: null,
+  failureKey: null,
 });
 
 /**

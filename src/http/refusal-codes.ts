@@ -54,6 +54,7 @@ export const refusalCodes: readonly string[] = [
   "payment_unknown",
   "payments_unavailable",
   "quota_exceeded",
+  "range_too_long",
   "replay_not_found",
   "request_abandoned",
   "server_blocked",

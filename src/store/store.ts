@@ -11,6 +11,7 @@ import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { DeliveryVerbs } from "./deliveries.ts";
+import type { FailureVerbs } from "./failures.ts";
 import type { InboxVerbs } from "./inbox.ts";
 import type { StatVerbs } from "./stats.ts";
 
@@ -34,6 +35,7 @@ export interface Store
     CredentialVerbs,
     WebhookVerbs,
     EventVerbs,
+    FailureVerbs,
     DeliveryVerbs,
     ReplayVerbs,
     StatVerbs,

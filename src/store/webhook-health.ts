@@ -2,6 +2,13 @@ import type { DeliveryState } from "../domain/delivery.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { WebhookHealth } from "./store.ts";
 
+/**
+ * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
+ * the largest plan, so a webhook's latest 100 are among the account's latest 300; further away are only those that replays
+ * made of events from before the webhook was registered, and they count as far as `walked` goes.
+ */
+export const healthLimits = { records: 100, walked: 5000 };
+
 export type Health = Omit<WebhookHealth, "webhook">;
 
 /** What a record tells of its webhook. */

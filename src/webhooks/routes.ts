@@ -10,6 +10,7 @@ import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Limit, Limits, Turn } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
+import { healthLimits } from "../store/webhook-health.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import * as m from "./model.ts";
 import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
@@ -32,13 +33,6 @@ const tests: Limit = { name: "webhook tests", most: 10, windowMs: 60_000, keys: 
 
 /** A person changes the list now and then, a deployment once; each change of it is a commit and a message on the stream. */
 const changes: Limit = { name: "webhook changes", most: 300, windowMs: 60_000, keys: 10_000 };
-
-/**
- * The health of a webhook is told from its latest `records`. An event makes a record for every registered webhook, three on
- * the largest plan, so a webhook's latest 100 are among the account's latest 300; further away are only those that replays
- * made of events from before the webhook was registered, and they count as far as `walked` goes.
- */
-const healthLimits = { records: 100, walked: 5000 };
 
 const tag = "Webhooks";
 

@@ -11,6 +11,7 @@ import { credentialsContract } from "./store/credentials.ts";
 import { deliveriesContract } from "./store/deliveries.ts";
 import { erasureContract } from "./store/erasure.ts";
 import { eventsContract } from "./store/events.ts";
+import { failuresContract } from "./store/failures.ts";
 import { inboxContract } from "./store/inbox.ts";
 import { listsContract } from "./store/lists.ts";
 import { maintenanceContract } from "./store/maintenance.ts";
@@ -40,6 +41,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   maintenanceContract,
   statsContract,
   webhookHealthContract,
+  failuresContract,
   webhookRowsContract,
   meteringContract,
   inboxContract,

@@ -15,6 +15,7 @@ const failed: RecordNow = {
   errorReason: "HTTP 404 from https://a.example",
   errorCode: "http_status",
   statusCode: 404,
+  failureKey: 5,
   replayKey: 7,
   before: null,
 };

@@ -30,6 +30,7 @@ const recordOf = (
   statusCode: state === "FAILED" ? 404 : null,
   replayKey: null,
   before: null,
+  failureKey: null,
   ...changes,
 });
 
@@ -56,7 +57,7 @@ const replayed = (
 };
 
 /** Nothing of it happens, unless a row says so. */
-const nothing = { added: [], restarted: [], replaced: [], superseded: [], skipped: 0, webhookKeys: [] };
+const nothing = { added: [], restarted: [], replaced: [], superseded: [], skipped: 0, webhookKeys: [], failures: [] };
 
 describe("a replay of an event (rules, section 10)", () => {
   test.each([
@@ -228,5 +229,25 @@ describe("the counters", () => {
     ["one that is skipped stays where it is", [recordOf(null, "FAILED")], [], {}],
   ])("%s", (_, records, webhooks, changed) => {
     expect(replayed(webhooks, records).counters).toEqual({ ...counters, ...changed });
+  });
+});
+
+describe("the groups of failures", () => {
+  const failureKey = 7;
+  test.each([
+    [
+      "count one that had failed as waiting",
+      [recordOf(a, "FAILED", { failureKey })],
+      [
+        [0, -1],
+        [1, 0],
+      ],
+    ],
+    ["go on counting one that waits", [recordOf(a, "PENDING", { failureKey })], []],
+    ["know nothing of one that was delivered", [recordOf(a, "DELIVERED")], []],
+    ["count one that is replaced no more", [recordOf(null, "FAILED", { failureKey })], [[0, -1]]],
+  ])("%s", (_, records, moves) => {
+    const { failures } = replayed([a], records);
+    expect(failures).toEqual(moves.map(([waiting = 0, failed = 0]) => ({ failureKey, waiting, failed })));
   });
 });

@@ -23,7 +23,7 @@ function settled(found: FoundRecord | null, outcome: Outcome, isRegistered: bool
 }
 
 const waiting = asQueued({ run });
-const failedByRemoval: FoundRecord = { state: "FAILED", run, errorCode: "webhook_removed" };
+const failedByRemoval: FoundRecord = { state: "FAILED", run, errorCode: "webhook_removed", failureKey: 1 };
 
 const noFailure = { errorReason: null, errorCode: null, statusCode: null };
 const byAnswer = { errorReason: answered.error, errorCode: "http_status", statusCode: 503 } as const;
@@ -93,7 +93,7 @@ describe.each(["delivered", "failed", "retry"] as const)("an attempt that ends %
     for (const isRegistered of [true, false]) {
       const isLate = !isRegistered;
       const nothing = { kind: "superseded", becomes: null, replay: null, isLate } as const;
-      expect(settled(found, outcome, isRegistered)).toEqual(nothing);
+      expect(settled({ failureKey: null, ...found }, outcome, isRegistered)).toEqual(nothing);
     }
   });
 
@@ -111,6 +111,11 @@ test("a record that is given up has failed, and says why", () => {
 
 test("of several late attempts one ends the run, and the others find it ended", () => {
   const first = settled(failedByRemoval, "failed", false);
-  const found = { run, errorCode: first.becomes?.errorCode ?? null, state: first.becomes?.state ?? "PENDING" };
+  const found = {
+    run,
+    errorCode: first.becomes?.errorCode ?? null,
+    state: first.becomes?.state ?? "PENDING",
+    failureKey: 1,
+  };
   expect(settled(found, "delivered", false).kind).toBe("superseded");
 });

@@ -32,7 +32,8 @@ export function partsOf(table: Table): Part[] {
         },
       ];
     case "stat":
-      return [{ into: "stat", columns: [slot, ...same(names)] }];
+    case "failure_count":
+      return [{ into: table.name, columns: [slot, ...same(names)] }];
     case "delivery": {
       const state = names.indexOf("state");
       return [
@@ -49,6 +50,10 @@ export function partsOf(table: Table): Part[] {
   }
 }
 
+const failureCountView = `select tenant_key, failure_key, hour, sum(waiting)::bigint as waiting, sum(failed)::bigint as failed,
+    max(last_failed_at) as last_failed_at
+  from failure_count group by tenant_key, failure_key, hour having sum(waiting) <> 0 or sum(failed) <> 0`;
+
 /** Selects the rows of a table as they are in the common form, in no order. Of a chart's minute the parts are still apart. */
 export function viewOf({ name, columns }: Table): string {
   const names = columns.map((column) => column.name);
@@ -63,6 +68,12 @@ export function viewOf({ name, columns }: Table): string {
       return `select tenant_key, minute, sum(accepted)::int as accepted, sum(delivered)::int as delivered,
           sum(failed)::int as failed, sum(attempts)::int as attempts, string_agg(latency, chr(10)) as latency
         from stat group by tenant_key, minute`;
+    // Without what the janitor would remove.
+    case "failure_count":
+      return failureCountView;
+    case "failure_group":
+      return `select ${names.map((column) => `g.${column}`).join(", ")} from failure_group g where exists (
+        select 1 from (${failureCountView}) c where c.tenant_key = g.tenant_key and c.failure_key = g.key)`;
     case "replay": {
       const counted = ["delivered", "failed", "superseded"];
       const picked = names.map((column) =>

@@ -1,5 +1,6 @@
 import { accept, type EarlierAnswer } from "../../domain/acceptance.ts";
 import { type DomainError, requestAbandoned } from "../../domain/errors.ts";
+import { noWebhookKey } from "../../domain/failure-groups.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noEvents, utcMonth } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
@@ -8,6 +9,7 @@ import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { countFailuresText } from "./failure-counts.ts";
 import type { KeptTenant, KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
@@ -55,10 +57,16 @@ export const acceptText = `with m as (${markText}),
     from taken cross join lateral generate_series(last_pending - pending + 1, last_pending) i),
   undeliverable as (
     insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason,
-      error_code, type_hash)
+      error_code, type_hash, failure_key)
     select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ${endedStates.FAILED}, ($25::bigint[])[i],
-      $26::text, $27::text, ${typeHashIn("$38")}
+      $26::text, $27::text, ${typeHashIn("$38")}, ${noWebhookKey}
     from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i),
+  failures as (${countFailuresText(
+    `select tenant_key, ${noWebhookKey} as failure_key, ($23::bigint[])[i] as event_seq, 0 as waiting, 1 as failed,
+      ($25::bigint[])[i] as at
+    from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i`,
+    "$1::smallint",
+  )}),
   remembering as (
     insert into idempotency (tenant_key, key, fingerprint, event_ids, created_at)
     select tenant_key, ($30::text[])[i], substring($31::bytea from ($32::int[])[i] for ($33::int[])[i]),

@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { accept, type EarlierAnswer, type Submission } from "../../domain/acceptance.ts";
 import type { ApiKey } from "../../domain/credentials.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
+import { movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
 import { plans } from "../../domain/plans.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { utcMonth } from "../../domain/tenant-state.ts";
@@ -12,6 +13,7 @@ import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { isInUse, type LaneAcceptance } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { FailureTally } from "./failure-counts.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
@@ -196,7 +198,8 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
   );
 }
 
-async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner: Node): Promise<void> {
+async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Node): Promise<void> {
+  const { run } = tx;
   const { tenantKey, pending, failed } = planned;
   if (pending.length > 0) {
     await run(
@@ -219,8 +222,8 @@ async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner
   if (failed.length > 0) {
     await run(
       `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code,
-         type_hash)
-       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code, type_hash
+         type_hash, failure_key)
+       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code, type_hash, ${noWebhookKey}
        from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
          as added (event_seq, key, finished_at, reason, code, type_hash)`,
       [
@@ -233,6 +236,11 @@ async function insertRecords({ run }: Transaction, planned: PlannedEvents, owner
         arrayText(failed.map(({ typeHash }) => typeHash)),
       ],
     );
+    const tally = new FailureTally();
+    for (const { eventSeq } of failed)
+      tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey: noWebhookKey }));
+    const failedAt = Math.max(...failed.map(({ finishedAt }) => finishedAt));
+    await tally.write(tx, owner, tenantKey, failedAt);
   }
 }
 

@@ -1,8 +1,10 @@
 import { beforeOf, type ReturnedRecord, returned } from "../../domain/cancelled-run.ts";
 import type { DeliveryState } from "../../domain/delivery.ts";
+import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
+import { describeGroup, FailureTally, groupsThere, type KnownGroups } from "./failure-counts.ts";
 import { count, type HeldTenant, hold } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import { rowAt, toReplay } from "./replay-rows.ts";
@@ -23,8 +25,14 @@ export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
 
 interface WaitingRow extends QueuedPlace {
   readonly webhookKey: number;
+  readonly failureKey: number | null;
   readonly attempts: number;
   readonly before: string | null;
+}
+
+interface Returning {
+  readonly row: WaitingRow;
+  readonly record: ReturnedRecord | null;
 }
 
 const selectReturningText = `select replay.key::float8 as "replayKey", replay.tenant_key::float8 as "tenantKey",
@@ -41,7 +49,7 @@ const isLeftText =
 
 /** Of these records those that no other replay has begun a run of, and that are still whose they were; locked. */
 export const lockCancelledText = `select record.event_seq::float8 as "eventSeq", record.key::float8 as key,
-    record.webhook_key::float8 as "webhookKey", record.attempts, record.replay_key::float8 as "replayKey", record.before
+    record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts, record.replay_key::float8 as "replayKey", record.before
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (event_seq, key, replay_key)
   cross join lateral (
     select * from pending where pending.tenant_key = $1::bigint and pending.event_seq = given.event_seq
@@ -57,29 +65,30 @@ const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record
 export const returnText = `with found as materialized (
     select given.*, record.place
     from unnest($2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::int[], $7::bigint[], $8::text[], $9::text[],
-      $10::int[]) as given (event_seq, key, state, at, in_run, replay, reason, code, status)
+      $10::int[], $11::bigint[]) as given (event_seq, key, state, at, in_run, replay, reason, code, status, failure)
     cross join lateral (
       select pending.ctid as place from pending where pending.tenant_key = $1::bigint
         and pending.event_seq = given.event_seq and pending.key = given.key offset 0) record),
   waiting as (
     update pending set run = pending.run + 1, attempts_in_run = in_run, next_attempt_at = at, replay_key = replay,
-      error_reason = reason, error_code = code, status_code = status, before = null, owner = null
+      error_reason = reason, error_code = code, status_code = status, failure_key = failure, before = null, owner = null
     from found where found.state = ${waits} and pending.ctid = found.place),
   gone as (
     delete from pending using found where found.state > ${waits} and pending.ctid = found.place
-    returning pending.*, found.state, found.at, found.in_run, found.replay, found.reason, found.code, found.status)
+    returning pending.*, found.state, found.at, found.in_run, found.replay, found.reason, found.code, found.status,
+      found.failure)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-    attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash)
+    attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash,
+    failure_key)
   select tenant_key, event_seq, key, webhook_key, run + 1, in_run, attempts, replay, attempts_forgotten, last_attempt_at,
-    reason, code, status, state, at, type_hash
+    reason, code, status, state, at, type_hash, failure
   from gone where state < ${goes}`;
 
 /** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
-export function createCancelledRuns({
-  pool,
-  writes,
-  node,
-}: Pick<Connection, "pool" | "writes" | "node">): CancelledRuns {
+export function createCancelledRuns(
+  { pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">,
+  groups: KnownGroups,
+): CancelledRuns {
   /** @returns how many, and the webhooks for which some of them go on waiting */
   async function putBack(
     tx: WriteTransaction,
@@ -94,11 +103,12 @@ export function createCancelledRuns({
       arrayText(places.map(({ replayKey }) => replayKey)),
       owner,
     ]);
-    const records = found.flatMap((row) => {
+    const returning = found.flatMap((row) => {
       const before = beforeOf(row.before);
       return before ? [{ row, record: returned(before, tx.orderedNow) }] : [];
     });
-    if (records.length === 0) return { put: 0, webhookKeys: new Set() };
+    if (returning.length === 0) return { put: 0, webhookKeys: new Set() };
+    const records = await countAgain(tx, tenantKey, returning);
     await tx.run(returnText, [tenantKey, ...listsOf(records.map(({ row }) => row)), ...columnsOf(records)]);
     const inState = (state: DeliveryState) => records.filter(({ record }) => record?.state === state);
     const [waiting, delivered, failed] = [inState("PENDING"), inState("DELIVERED"), inState("FAILED")];
@@ -116,6 +126,35 @@ export function createCancelledRuns({
       );
     }
     return { put: records.length, webhookKeys: new Set(waiting.map(({ row }) => row.webhookKey)) };
+  }
+
+  /** Moves them to the groups of what they failed with before; those may have gone. */
+  async function countAgain(
+    tx: WriteTransaction,
+    tenantKey: number,
+    records: readonly Returning[],
+  ): Promise<readonly Returning[]> {
+    await groups.learn([tenantKey]);
+    const there = await groupsThere(
+      tx,
+      tenantKey,
+      records.flatMap(({ record }) => record?.failureKey ?? []),
+    );
+    const tally = new FailureTally();
+    const counted: Returning[] = [];
+    for (const { row, record } of records) {
+      const kind = record && kindWithoutLine(record, row.webhookKey);
+      let failureKey = kind && record.failureKey;
+      if (kind && (failureKey === null || !there.has(failureKey))) {
+        failureKey = groups.keyOf(tenantKey, kind);
+        await describeGroup(tx, { tenantKey, key: failureKey, kind });
+      }
+      const now = record && { ...record, failureKey };
+      tally.add(row.eventSeq, movesOf({ ...row, state: "PENDING" }, now));
+      counted.push({ row, record: now });
+    }
+    await tally.write(tx, node(), tenantKey, 0);
+    return counted;
   }
 
   const returnSome = (ref: { tenantKey: number; replayKey: number; tenantId: string }, limit: number) =>
@@ -175,5 +214,6 @@ function columnsOf(records: readonly { readonly record: ReturnedRecord | null }[
     list(({ errorReason }) => errorReason),
     list(({ errorCode }) => errorCode),
     list(({ statusCode }) => statusCode),
+    list(({ failureKey }) => failureKey),
   ];
 }

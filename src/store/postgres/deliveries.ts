@@ -1,11 +1,12 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import type { FailureCode } from "../../domain/failure.ts";
+import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
 import { laneSlots } from "./event-schema.ts";
+import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { type CounterDelta, count, hold, rareLane } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import type { Node } from "./nodes.ts";
@@ -29,7 +30,7 @@ interface Found extends FoundRecord {
 export function deliveryVerbs(
   { pool, writes, numbers, clock, node }: Connection,
   { mayGrow }: Growth,
-  { lanes, kept, underWay, holdings }: HotPaths,
+  { lanes, kept, groups, underWay, holdings }: HotPaths,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody"> {
   /** One attempt, with its tenant and its record locked: here every rule can be asked. */
   async function settleAlone(tx: WriteTransaction, settlement: Settlement): Promise<Settled & { endsRun: boolean }> {
@@ -40,7 +41,16 @@ export function deliveryVerbs(
     if (held.gone) return { kind: "gone", attempt: null, endsRun: false };
     const found = await find(tx, delivery, owner);
     const change = settle(found, held.webhooks, settlement, tx.orderedNow);
-    const attempts = found && (await write(tx, owner, settlement, found, change));
+    const kind = change.becomes && kindOf(change.becomes, delivery.webhookKey, settlement.attempt.responseBody);
+    if (kind) await groups.learn([tenantKey]);
+    const failureKey = kind && groups.keyOf(tenantKey, kind);
+    const attempts = found && (await write(tx, owner, settlement, found, change, failureKey));
+    if (found && change.becomes) {
+      if (kind && failureKey !== null) await describeGroup(tx, { tenantKey, key: failureKey, kind });
+      const tally = new FailureTally();
+      tally.add(delivery.eventSeq, movesOf(found, { state: change.becomes.state, failureKey }));
+      await tally.write(tx, owner, tenantKey, kind ? settlement.attempt.startedAt : 0);
+    }
     const endsRun = change.replay !== null && delivery.replayKey !== null;
     if (endsRun) await countRun(tx, owner, settlement, change);
     const successor = change.isLate ? await countForSuccessor(tx, delivery) : null;
@@ -129,16 +139,17 @@ const valuesOf = ({ tenantKey, eventSeq, deliveryKey }: DueDelivery): [number, n
 
 /** Locks a record. In the queue first: a lane may move it from there meanwhile, and nobody moves it back without the tenant. */
 async function find({ run }: Transaction, delivery: DueDelivery, owner: Node): Promise<Found | null> {
-  const [waiting] = await run<{ run: number; errorCode: FailureCode | null; owner: number | null }>(
-    `select run, error_code as "errorCode", owner from pending where ${recordOf} for update`,
+  const [waiting] = await run<Pick<FoundRecord, "run" | "errorCode" | "failureKey"> & { owner: number | null }>(
+    `select run, error_code as "errorCode", failure_key::float8 as "failureKey", owner from pending where ${recordOf} for update`,
     valuesOf(delivery),
   );
   if (waiting) {
     const isElsewhere = waiting.owner !== null && waiting.owner !== owner.incarnation;
-    return { place: "pending", state: "PENDING", run: waiting.run, errorCode: waiting.errorCode, isElsewhere };
+    const { owner: _, ...rest } = waiting;
+    return { place: "pending", state: "PENDING", ...rest, isElsewhere };
   }
-  const [ended] = await run<{ state: number; run: number; errorCode: FailureCode | null }>(
-    `select state, run, error_code as "errorCode" from delivery where ${recordOf} for update`,
+  const [ended] = await run<Pick<FoundRecord, "run" | "errorCode" | "failureKey"> & { state: number }>(
+    `select state, run, error_code as "errorCode", failure_key::float8 as "failureKey" from delivery where ${recordOf} for update`,
     valuesOf(delivery),
   );
   if (!ended) return null;
@@ -152,6 +163,7 @@ async function write(
   { delivery, attempt }: Settlement,
   found: Found,
   { becomes }: RecordChange,
+  failureKey: number | null,
 ): Promise<number> {
   const values = valuesOf(delivery);
   if (!becomes) {
@@ -163,13 +175,13 @@ async function write(
           [...values, owner.incarnation],
         );
   }
-  const outcome = [attempt.startedAt, becomes.errorReason, becomes.errorCode, becomes.statusCode];
+  const outcome = [attempt.startedAt, becomes.errorReason, becomes.errorCode, becomes.statusCode, failureKey];
   if (becomes.state === "PENDING") {
     return countOne(
       tx,
       `update pending set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1, owner = null,
          last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
-         next_attempt_at = $8::bigint
+         failure_key = $8::bigint, next_attempt_at = $9::bigint
        where ${recordOf} returning attempts`,
       [...values, ...outcome, becomes.nextAttemptAt],
     );
@@ -182,7 +194,7 @@ async function write(
       tx,
       `update delivery set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1,
          last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
-         state = $8::smallint, finished_at = $9::bigint
+         failure_key = $8::bigint, state = $9::smallint, finished_at = $10::bigint
        where ${recordOf} returning attempts`,
       [...values, ...ended],
     );
@@ -193,9 +205,9 @@ async function write(
     tx,
     `with ended as (delete from pending where ${recordOf} returning *)
      insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash)
+       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, failure_key, state, finished_at, type_hash)
      select tenant_key, event_seq, key, webhook_key, run, attempts_in_run + 1, attempts + 1, replay_key,
-       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::smallint, $9::bigint, type_hash
+       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::bigint, $9::smallint, $10::bigint, type_hash
      from ended returning attempts`,
     [...values, ...ended],
   );

@@ -121,6 +121,8 @@ const recordColumns = () => ({
   statusCode: integer("status_code"),
   /** Of its event's type (`type-hash.ts`); null: it has none. */
   typeHash: whole("type_hash"),
+  /** Of the group that counts its failure; null without one, and in rows that are older than the groups. */
+  failureKey: whole("failure_key"),
 });
 
 /**
@@ -143,6 +145,10 @@ export const pending = pgTable(
     index("pending_by_code")
       .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.errorCode} is not null`),
+    // With `include (type_hash)`.
+    index("pending_by_failure")
+      .on(t.tenantKey, t.failureKey, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.failureKey} is not null`),
     index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
     index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
     index("pending_to_return").on(t.tenantKey, t.replayKey).where(sql`${t.before} is not null`),
@@ -170,9 +176,46 @@ export const delivery = pgTable(
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.errorCode} is not null`),
+    // With `include (type_hash)`.
+    index("delivery_by_failure")
+      .on(t.tenantKey, t.failureKey, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.failureKey} is not null`),
     check("delivery_state", sql`${t.state} in (1, 2)`),
     check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
   ],
+);
+
+/** Failures that are alike; those with fixed keys have no row (`domain/failure-groups.ts`). */
+export const failureGroup = pgTable(
+  "failure_group",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    /** From `failure-key.ts`. */
+    key: whole("key").notNull(),
+    webhookKey: whole("webhook_key"),
+    code: text("code").$type<FailureCode>().notNull(),
+    status: integer("status"),
+    line: text("line").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.key] })],
+);
+
+/** Records of a group, by the hour in which their events came: those that have it as `failureKey`, counted; see `usage`. */
+export const failureCount = pgTable(
+  "failure_count",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    failureKey: whole("failure_key").notNull(),
+    /** Since the Unix epoch. */
+    hour: integer("hour").notNull(),
+    /** Of the lane. */
+    slot: smallint("slot").notNull(),
+    waiting: whole("waiting").notNull(),
+    failed: whole("failed").notNull(),
+    /** Of any record that was ever counted here. */
+    lastFailedAt: whole("last_failed_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.failureKey, t.hour, t.slot] })],
 );
 
 /** The log of attempts, of each record the latest ones, partitioned as their events. */

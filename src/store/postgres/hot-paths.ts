@@ -1,3 +1,4 @@
+import type { KnownGroups } from "./failure-counts.ts";
 import type { Holdings } from "./holdings.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import type { Lanes } from "./lanes.ts";
@@ -10,6 +11,7 @@ export interface HotPaths {
   readonly pool: Pool;
   readonly lanes: Lanes;
   readonly kept: KeptTenants;
+  readonly groups: KnownGroups;
   readonly underWay: UnderWay;
   readonly holdings: Holdings;
 }

@@ -5,6 +5,7 @@ import type { Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptRequest } from "../store.ts";
 import { acceptLane, type LaneAcceptance } from "./accept-lane.ts";
+import type { KnownGroups } from "./failure-counts.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { createLane, type Lane, type LaneOptions } from "./lane.ts";
@@ -38,6 +39,7 @@ export interface LanesOptions extends Growth, Pick<PoolOptions, "url" | "onFailu
   readonly clock: Clock;
   readonly kept: KeptTenants;
   readonly numbers: Numbers;
+  readonly groups: KnownGroups;
   moment(): Moment;
   onCommit?: LaneOptions<never, never>["onCommit"];
   onEnded(replays: readonly ReplayRef[]): Promise<void>;

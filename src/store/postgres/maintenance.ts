@@ -4,6 +4,7 @@ import { unavailable } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { MaintenanceVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import { createFailureSweep } from "./empty-failures.ts";
 import { storageUnavailable } from "./faults.ts";
 import type { MasterKeyCheck } from "./master-key.ts";
 import { makePartitions } from "./partitions.ts";
@@ -64,15 +65,18 @@ export function maintenanceVerbs(
   masterKey?: MasterKeyCheck,
 ): Pick<MaintenanceVerbs, "prune" | "probe" | "reclaim"> {
   let lookedAt = Number.NEGATIVE_INFINITY;
+  const sweepFailures = createFailureSweep(upkeep.clock.monotonicMs);
 
   return {
     async prune(now, limit) {
       // Once a minute is often: two of them are ahead.
       await makePartitions(pool, "month", now);
-      return writes.submit(async ({ run }) => {
+      return writes.submit(async (tx) => {
+        const { run } = tx;
         const removed = [];
         for (const { text, ageMs } of outlived) removed.push(await run(text, [now - ageMs, limit]));
         for (const text of [heededText, ...streamTexts]) removed.push(await run(text, [limit]));
+        await sweepFailures(tx);
         return removed.some((rows) => rows.length >= limit);
       });
     },

@@ -4,6 +4,7 @@ import failureCodes from "../../../drizzle/postgres/migrations/0002_failure_code
 import replayFilters from "../../../drizzle/postgres/migrations/0003_replay_filters.sql" with { type: "text" };
 import cancelledRuns from "../../../drizzle/postgres/migrations/0004_cancelled_runs.sql" with { type: "text" };
 import traces from "../../../drizzle/postgres/migrations/0005_traces.sql" with { type: "text" };
+import failureGroups from "../../../drizzle/postgres/migrations/0006_failure_groups.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   { name: "0003_replay_filters", sql: replayFilters },
   { name: "0004_cancelled_runs", sql: cancelledRuns },
   { name: "0005_traces", sql: traces },
+  { name: "0006_failure_groups", sql: failureGroups },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -1,14 +1,18 @@
 import { webhookRemoved } from "../../domain/failure.ts";
+import { kindWithoutAnswer, movesOf } from "../../domain/failure-groups.ts";
 import { giveUp } from "../../domain/settlement.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
 import { laneSlots } from "./event-schema.ts";
+import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { count, hold, rareLane } from "./held-tenants.ts";
+import type { HotPaths } from "./hot-paths.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { placesInQueue } from "./queue-places.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
+import type { WriteTransaction } from "./writes.ts";
 
 /** So long after its removal a node that died meanwhile may still have added to what waits for a webhook. */
 const lateMs = 60_000;
@@ -23,29 +27,38 @@ interface Waiting {
   readonly eventSeq: number;
   readonly key: number;
   readonly replayKey: number | null;
+  readonly failureKey: number | null;
 }
 
 /** Of records that are locked. */
 export const failText = `with ended as (
     delete from pending using ${placesInQueue} where pending.ctid = found.place returning pending.*)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at, type_hash)
+    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at, type_hash, failure_key)
   select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash
+    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
   from ended returning replay_key::float8 as "replayKey"`;
 
 /** What waits for webhooks that are gone. */
-export function removalVerbs({
-  pool,
-  writes,
-  clock,
-  node,
-}: Connection): Pick<DeliveryVerbs, "failDeliveriesOfRemoved"> {
+export function removalVerbs(
+  { pool, writes, clock, node }: Connection,
+  { groups }: Pick<HotPaths, "groups">,
+): Pick<DeliveryVerbs, "failDeliveriesOfRemoved"> {
   /** @returns replays of which runs have ended */
-  async function fail(webhook: Removed, records: readonly Waiting[], tx: Transaction, now: number): Promise<number[]> {
+  async function fail(
+    webhook: Removed,
+    records: readonly Waiting[],
+    { tx, isGone }: { tx: WriteTransaction; isGone: boolean },
+  ): Promise<number[]> {
+    const now = tx.orderedNow;
     const { tenantKey } = webhook;
     const { slot } = node();
     const { errorReason, errorCode, finishedAt } = giveUp(webhookRemoved, now);
+    const kind = kindWithoutAnswer(webhookRemoved, webhook.webhookKey);
+    await groups.learn([tenantKey]);
+    // Of a deleted account nothing is counted any more.
+    const failureKey = isGone ? null : groups.keyOf(tenantKey, kind);
+    if (failureKey !== null) await describeGroup(tx, { tenantKey, key: failureKey, kind });
     const ended = await tx.run<{ replayKey: number | null }>(failText, [
       tenantKey,
       arrayText(records.map(({ eventSeq }) => eventSeq)),
@@ -53,7 +66,13 @@ export function removalVerbs({
       errorReason,
       errorCode,
       finishedAt,
+      failureKey,
     ]);
+    const tally = new FailureTally();
+    for (const record of records) {
+      tally.add(record.eventSeq, movesOf({ ...record, state: "PENDING" }, { state: "FAILED", failureKey }));
+    }
+    if (!isGone) await tally.write(tx, node(), tenantKey, now);
     await count(tx, node(), tenantKey, { pending: -ended.length, failed: ended.length });
     const runs = new Map<number, number>();
     for (const { replayKey } of ended) if (replayKey !== null) runs.set(replayKey, (runs.get(replayKey) ?? 0) + 1);
@@ -68,9 +87,9 @@ export function removalVerbs({
     const { tenantKey, webhookKey, removedAt } = webhook;
     const { failed, replayKeys } = await writes.submit(async (tx) => {
       // A replay moves records as well.
-      await hold(tx, tenantKey);
+      const { gone: isGone } = await hold(tx, tenantKey);
       const records = await waitingFor(tx, webhook, limit);
-      const replayKeys = records.length === 0 ? [] : await fail(webhook, records, tx, tx.orderedNow);
+      const replayKeys = records.length === 0 ? [] : await fail(webhook, records, { tx, isGone });
       if (records.length < limit && removedAt <= tx.now - lateMs) {
         // Those that a lane has under way were passed over.
         await tx.run(
@@ -123,7 +142,8 @@ export function removalVerbs({
  * webhook; what somebody owns is looked for among all that the tenant has in the queue, as no index has it.
  */
 async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Removed, limit: number): Promise<Waiting[]> {
-  const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey"`;
+  const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
+    failure_key::float8 as "failureKey"`;
   const unowned = await run<Waiting>(
     `select ${columns} from pending where owner is null and (webhook_key, next_attempt_at) >= ($1::bigint, 0)
       and (webhook_key, next_attempt_at) <= ($1::bigint, 9223372036854775807)

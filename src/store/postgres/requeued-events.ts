@@ -3,6 +3,7 @@ import type { DeliveryRef, DeliveryState } from "../../domain/delivery.ts";
 import { type ReplayedRecord, type Replaying, type Returnable, requeue } from "../../domain/requeue.ts";
 import type { Connection } from "./connection.ts";
 import { laneSlots } from "./event-schema.ts";
+import { FailureTally } from "./failure-counts.ts";
 import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import { countReplay } from "./replay-counts.ts";
@@ -61,6 +62,7 @@ export async function requeueEvents(
   const webhookKeys = new Set<number>();
   const superseded = new Map<number, number>();
   const before = held.counters;
+  const tally = new FailureTally();
   let nextAttemptAt = tx.now;
   let queued = 0;
   let skipped = 0;
@@ -77,6 +79,7 @@ export async function requeueEvents(
     for (const key of change.superseded) superseded.set(key, (superseded.get(key) ?? 0) + 1);
     for (const key of change.webhookKeys) webhookKeys.add(key);
     held.counters = change.counters;
+    tally.add(eventSeq, change.failures);
     nextAttemptAt = change.nextAttemptAt;
     queued += change.webhookKeys.length;
     skipped += change.skipped;
@@ -103,6 +106,7 @@ export async function requeueEvents(
     delivered: delivered - before.delivered,
     failed: failed - before.failed,
   });
+  await tally.write(tx, own, tenantKey, 0);
   const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
     owner === own.incarnation && webhookKey !== null ? [{ tenantKey, eventSeq, webhookKey, deliveryKey: key }] : [],
   );
@@ -113,7 +117,8 @@ type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: numbe
 
 const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
   replay_key::float8 as "replayKey", type_hash::float8 as "typeHash", attempts_in_run as "attemptsInRun",
-  error_reason as "errorReason", error_code as "errorCode", status_code as "statusCode"`;
+  error_reason as "errorReason", error_code as "errorCode", status_code as "statusCode",
+  failure_key::float8 as "failureKey"`;
 
 const states: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
@@ -210,9 +215,11 @@ async function moveBack({ run }: WriteTransaction, records: readonly (Place & Re
   await run(
     `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, before)
+       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, failure_key,
+       before)
      select tenant_key, moved.event_seq, moved.key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
-       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, given.before
+       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, failure_key,
+       given.before
      from moved join unnest($2::bigint[], $3::bigint[], $8::text[]) as given (event_seq, key, before)
        on given.event_seq = moved.event_seq and given.key = moved.key`,
     [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey, beforesOf(records)],

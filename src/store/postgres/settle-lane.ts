@@ -1,10 +1,18 @@
 import type { DeliveryState } from "../../domain/delivery.ts";
+import { kindOf, othersKey } from "../../domain/failure-groups.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { ReplayRef } from "../../domain/replay.ts";
 import { asQueued, type SettledRecord, settle } from "../../domain/settlement.ts";
 import { type AttemptRef, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import { endedStates } from "./ended-states.ts";
+import {
+  countFailuresText,
+  type DescribedGroup,
+  groupColumns,
+  groupValues,
+  type KnownGroups,
+} from "./failure-counts.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
@@ -17,23 +25,30 @@ const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record
 
 const given = `unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::bigint[], $11::text[],
     $12::text[], $13::int[], $14::bigint[], $15::bigint[], $16::int[], $17::int[], $18::text[], $19::text[], $20::int[],
-    $21::int[]) with ordinality
+    $21::int[], $23::bigint[]) with ordinality
   as given (tenant_key, version, event_seq, key, run, state, at, error_reason, error_code, status_code, attempt_key,
-    started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, i)`;
+    started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, failure_key, i)`;
 
 /**
  * Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. Each is looked up
  * (`offset 0`), and then found by its place: of a queue that was empty when it was vacuumed, the planner would walk all, and
  * compare each record with all that is given.
  */
-const foundText = `select given.*, record.place from m, ${given} cross join lateral (
-    select pending.ctid as place from tenant join pending on pending.tenant_key = tenant.key
+const foundText = `select given.*, record.place, record.before_key from m, ${given} cross join lateral (
+    select pending.ctid as place, pending.failure_key as before_key from tenant join pending on pending.tenant_key = tenant.key
     where tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
       and pending.event_seq = given.event_seq and pending.key = given.key
       and pending.run = given.run and pending.owner = $2::int offset 0) record`;
 
 /** Another may have written it meanwhile. Its keys would not differ, and comparing them would have it found by them. */
 const isStill = "pending.ctid = found.place and pending.run = found.run and pending.owner = $2::int";
+
+/** What groups count of it: see `movesOf`. */
+const movedText = `select tenant_key, before_key as failure_key, event_seq, -1 as waiting, 0 as failed, 0 as at
+    from ended where before_key is not null
+  union all select tenant_key, before_key, event_seq, -1, 0, 0 from retried where before_key is not null
+  union all select tenant_key, failure_key, event_seq, 0, 1, started_at from ended where failure_key is not null
+  union all select tenant_key, failure_key, event_seq, 1, 0, started_at from retried where failure_key is not null`;
 
 const logged = "attempt_key, started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length";
 
@@ -54,26 +69,32 @@ export const settleText = `with m as (${markText}),
     returning pending.tenant_key, pending.event_seq, pending.key, pending.webhook_key, pending.run,
       pending.attempts_in_run + 1 as attempts_in_run, pending.attempts + 1 as attempts, pending.replay_key,
       pending.attempts_forgotten, pending.type_hash, found.state, found.at, found.error_reason, found.error_code, found.status_code, found.i,
-      ${logged}),
+      found.before_key, found.failure_key, ${logged}),
   retried as (
     update pending set owner = null, next_attempt_at = found.at, last_attempt_at = found.started_at,
       attempts_in_run = pending.attempts_in_run + 1, attempts = pending.attempts + 1,
-      error_reason = found.error_reason, error_code = found.error_code, status_code = found.status_code
+      error_reason = found.error_reason, error_code = found.error_code, status_code = found.status_code,
+      failure_key = found.failure_key
     from found
     where found.state = ${waits} and ${isStill}
     returning pending.tenant_key, pending.event_seq, pending.webhook_key, pending.attempts, pending.replay_key, found.i,
-      ${logged}),
+      found.before_key, found.failure_key, ${logged}),
   history as (
     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at,
+      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, failure_key,
       type_hash)
     select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-      started_at, error_reason, error_code, status_code, state, at, type_hash
+      started_at, error_reason, error_code, status_code, state, at, failure_key, type_hash
     from ended),
   log as (
     insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms, status_code, error,
       response_body, replay_key, error_code)
     ${attemptOf("ended")} union all ${attemptOf("retried")}),
+  described as (
+    insert into failure_group (${groupColumns})
+    select given.* from m, unnest($24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::int[], $29::text[]) as given
+    on conflict do nothing),
+  failures as (${countFailuresText(movedText, "$1::smallint")}),
   counted as (
     insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
     select tenant_key, $1::smallint, 0, 0, 0, 0, -count(*), count(*) filter (where state = ${endedStates.DELIVERED}),
@@ -101,6 +122,7 @@ export interface SettleLaneOptions extends Growth {
   readonly pool: Pool;
   readonly kept: KeptTenants;
   readonly numbers: Numbers;
+  readonly groups: KnownGroups;
   moment(): Moment;
   /** Runs of these have ended; awaited before anybody is answered. */
   onEnded(replays: readonly ReplayRef[]): Promise<void>;
@@ -110,6 +132,8 @@ interface PlannedSettlement {
   readonly settlement: Settlement;
   readonly version: number;
   readonly becomes: SettledRecord;
+  /** What the record has failed with. */
+  readonly group: DescribedGroup | null;
   readonly attempt: AttemptRef;
 }
 
@@ -117,6 +141,7 @@ export function settleLane({
   pool,
   kept,
   numbers,
+  groups,
   moment,
   mayGrow,
   onEnded,
@@ -131,7 +156,10 @@ export function settleLane({
     const { becomes, isLate } = settle(asQueued(delivery), known.webhooks, settlement, orderedNow);
     if (!becomes || isLate) return null;
     const { tenantKey, eventSeq } = delivery;
-    return { settlement, version: known.version, becomes, attempt: { tenantKey, eventSeq, key: numbers.nextKey() } };
+    const kind = kindOf(becomes, delivery.webhookKey, settlement.attempt.responseBody);
+    const group = kind && { tenantKey, key: groups.keyOf(tenantKey, kind), kind };
+    const attempt = { tenantKey, eventSeq, key: numbers.nextKey() };
+    return { settlement, version: known.version, becomes, group, attempt };
   }
 
   async function outcomesOf(isSettled: (i: number) => boolean): Promise<JobOutcome<LaneSettlement>[]> {
@@ -148,6 +176,8 @@ export function settleLane({
 
   return {
     async write(settlements, mark) {
+      const failed = settlements.filter(({ attempt }) => attempt.errorCode !== null);
+      if (failed.length > 0) await groups.learn(failed.map(({ delivery }) => delivery.tenantKey));
       const at = moment();
       planned = settlements.map((settlement) => plan(settlement, at));
       const given = planned.filter((one) => one !== null);
@@ -201,5 +231,16 @@ function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keeps
     bodies.starts,
     list((one) => bodyOf(one)?.length ?? -1),
     bodies.bytes,
+    list(({ group }) => group?.key ?? null),
+    ...groupValues(groupsOf(planned)),
   ];
+}
+
+/** Each once. */
+function groupsOf(planned: readonly PlannedSettlement[]): DescribedGroup[] {
+  const groups = new Map<string, DescribedGroup>();
+  for (const { group } of planned) {
+    if (group !== null && group.key !== othersKey) groups.set(`${group.tenantKey} ${group.key}`, group);
+  }
+  return [...groups.values()];
 }

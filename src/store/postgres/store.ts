@@ -19,6 +19,8 @@ import { credentialVerbs } from "./credentials.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
+import { createKnownGroups } from "./failure-counts.ts";
+import { failureVerbs } from "./failures.ts";
 import { storageUnavailable } from "./faults.ts";
 import { databaseBytes, oldestSnapshotSeconds } from "./figures.ts";
 import { createGate } from "./gate.ts";
@@ -180,11 +182,13 @@ export async function openPostgresStore({
   });
   const numbers = createNumbers({ lastSeq, now: clock.now, slot: () => ownNode().slot });
   const hotPool = poolOf({ size: hotPoolSize, settings: byKeys });
+  const groups = createKnownGroups(hotPool, machineClock.monotonicMs);
   const lanes = createLanes({
     url,
     clock: machineClock,
     kept,
     numbers,
+    groups,
     moment,
     mayGrow,
     onCommit(commit) {
@@ -232,8 +236,8 @@ export async function openPostgresStore({
     node: ownNode,
     isNode: (incarnation) => node.current()?.incarnation === incarnation,
   };
-  const cancelledRuns = createCancelledRuns(connection);
-  const hot: HotPaths = { pool: hotPool, lanes, kept, underWay, holdings };
+  const cancelledRuns = createCancelledRuns(connection, groups);
+  const hot: HotPaths = { pool: hotPool, lanes, kept, groups, underWay, holdings };
   const gate = createGate();
   const credentials = credentialVerbs(connection);
   const verbs = gate.before({
@@ -241,11 +245,12 @@ export async function openPostgresStore({
     ...acceptanceVerbs(connection, { mayGrow }, hot),
     ...queueVerbs(connection, hot, cancelledRuns),
     ...deliveryVerbs(connection, { mayGrow }, hot),
-    ...removalVerbs(connection),
+    ...removalVerbs(connection, hot),
     ...credentials,
     findApiKey: (hash: Uint8Array) => (node.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
     ...eventVerbs(connection),
+    ...failureVerbs(connection),
     ...statVerbs(connection),
     ...inboxVerbs(connection),
     ...billingVerbs(connection),

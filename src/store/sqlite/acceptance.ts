@@ -2,6 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
+import { movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
@@ -11,6 +12,7 @@ import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { checksumOf } from "./damage.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
 import { createApiKeyReader } from "./held-keys.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import * as t from "./schema.ts";
@@ -23,12 +25,16 @@ const refOf = (tenant: Tenant, { key }: RegisteredWebhook): WebhookRef => ({ ten
 
 const noRoomAtAll: RoomFor = () => 0;
 
+/** What is counted of a record that found no webhook. */
+const undeliverable = movesOf(null, { state: "FAILED", failureKey: noWebhookKey });
+
 /** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
 const heavyEvents = 50;
 
 /** Events as they are taken in: what runs for each of them is prepared SQL (architecture, "SQL"). */
 export function acceptanceVerbs(
   { client, db, writer, hold, rowKeys, ownership }: Connection,
+  failures: FailureLedger,
   { mayGrow }: Growth,
 ): Pick<EventVerbs, "acceptEvents"> {
   const insertEvent = client.prepare(
@@ -41,8 +47,8 @@ export function acceptanceVerbs(
   );
   const insertUndeliverable = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code,
-       type_hash)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6, ?7)`,
+       type_hash, failure_key)
+     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6, ?7, ${noWebhookKey})`,
   );
 
   const apiKeyOf = createApiKeyReader(client);
@@ -87,6 +93,7 @@ export function acceptanceVerbs(
             failure.code,
             typeHash,
           );
+          failures.count(tx, { tenantKey: tenant.key, eventSeq }, undeliverable, finishedAt);
           failed += 1;
           continue;
         }

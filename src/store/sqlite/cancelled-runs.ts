@@ -1,7 +1,9 @@
 import { beforeOf, returned } from "../../domain/cancelled-run.ts";
+import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
 import { leaveState, moveState } from "../../domain/tenant-state.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
 import { stateNumber } from "./queries.ts";
 import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
 import { createWebhookUse } from "./webhook-use.ts";
@@ -14,14 +16,19 @@ export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
 
 interface WaitingRow {
   tenantKey: number;
+  eventSeq: number;
   webhookKey: number;
+  failureKey: number | null;
   attempts: number;
   replayKey: number;
   before: string | null;
 }
 
 /** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
-export function createCancelledRuns({ client, writer, hold, ownership }: Connection): CancelledRuns {
+export function createCancelledRuns(
+  { client, writer, hold, ownership }: Connection,
+  failures: FailureLedger,
+): CancelledRuns {
   const selectReturning = client.prepare<{ key: number; tenantKey: number; tenantId: string }, []>(
     `select replay.key, replay.tenant_key as tenantKey, tenant.id as tenantId
      from replay join tenant on tenant.key = replay.tenant_key where is_returning = 1 order by replay.key`,
@@ -32,13 +39,14 @@ export function createCancelledRuns({ client, writer, hold, ownership }: Connect
        and key not in (select value from json_each(?2)) limit ?3`,
   );
   const selectWaiting = client.prepare<WaitingRow, [number]>(
-    `select delivery.tenant_key as tenantKey, webhook_key as webhookKey, attempts, replay_key as replayKey, before
+    `select delivery.tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey, failure_key as failureKey,
+       attempts, replay_key as replayKey, before
      from delivery join replay on replay.key = replay_key
      where delivery.key = ?1 and state = 0 and before is not null and is_returning = 1`,
   );
   const update = client.prepare(
     `update delivery set state = ?2, run = run + 1, attempts_in_run = ?3, next_attempt_at = ?4, finished_at = ?5,
-       error_reason = ?6, error_code = ?7, status_code = ?8, replay_key = ?9, before = null
+       error_reason = ?6, error_code = ?7, status_code = ?8, replay_key = ?9, failure_key = ?10, before = null
      where key = ?1`,
   );
   const remove = client.prepare("delete from delivery where key = ?1");
@@ -56,6 +64,9 @@ export function createCancelledRuns({ client, writer, hold, ownership }: Connect
     if (held.gone) return null;
     const record = returned(before, tx.orderedNow);
     count.run(replayKey);
+    const kind = record && kindWithoutLine(record, webhookKey);
+    const failureKey = kind && failures.keyAgain(tx, tenantKey, record.failureKey, kind);
+    failures.count(tx, found, movesOf({ ...found, state: "PENDING" }, record && { ...record, failureKey }), null);
     if (!record) {
       remove.run(key);
       held.counters = leaveState(held.counters, "PENDING");
@@ -72,6 +83,7 @@ export function createCancelledRuns({ client, writer, hold, ownership }: Connect
       record.errorCode,
       record.statusCode,
       record.replayKey,
+      failureKey,
     );
     held.counters = moveState(held.counters, "PENDING", record.state);
     return record.state === "PENDING" ? webhookKey : null;

@@ -1,15 +1,17 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import { type FailureCode, webhookRemoved } from "../../domain/failure.ts";
+import { webhookRemoved } from "../../domain/failure.ts";
+import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames, stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
-import type { WaitingRecord, WaitingRecords } from "./waiting-records.ts";
+import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
 import type { WriteTransaction } from "./writer.ts";
 
 /** Attempts that one more makes forget: more than itself, so that a log from before becomes as short in time. */
@@ -19,6 +21,7 @@ const forgottenAtOnce = 10;
 export function deliveryVerbs(
   { client, writer, hold, rowKeys, ownership, reportDamage }: Connection,
   ledger: ReplayLedger,
+  failures: FailureLedger,
   waiting: WaitingRecords,
   { mayGrow }: Growth,
 ): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failDeliveriesOfRemoved"> {
@@ -27,12 +30,13 @@ export function deliveryVerbs(
     `update delivery
      set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7,
          error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null),
+         failure_key = ?12,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
-     where key = ?1 and run = ?2 and state = ?3`,
+     where key = ?1 and run = ?2 and state = ?3 and failure_key is ?11`,
   );
 
-  const selectRecord = client.prepare<{ state: number; run: number; errorCode: FailureCode | null }, [number]>(
-    "select state, run, error_code as errorCode from delivery where key = ?1",
+  const selectRecord = client.prepare<Omit<FoundRecord, "state"> & { state: number }, [number]>(
+    "select state, run, error_code as errorCode, failure_key as failureKey from delivery where key = ?1",
   );
 
   const countLateAttempt = client.prepare("update delivery set attempts = attempts + 1 where key = ?1");
@@ -72,7 +76,7 @@ export function deliveryVerbs(
   );
   const markDrained = client.prepare("update webhook set drained = 1 where key = ?1");
   const selectWaiting = client.prepare<WaitingRecord, [number, number]>(
-    "select key, tenant_key as tenantKey, replay_key as replayKey from delivery where state = 0 and webhook_key = ?1 limit ?2",
+    `select ${waitingColumns} from delivery where state = 0 and webhook_key = ?1 limit ?2`,
   );
   /** @param countedBy key of the record whose count of attempts is the attempt's number */
   function log({ delivery, attempt }: Settlement, countedBy: number): number {
@@ -116,6 +120,8 @@ export function deliveryVerbs(
       countLateAttempt.run(delivery.deliveryKey);
       return true;
     }
+    const kind = kindOf(becomes, delivery.webhookKey, attempt.responseBody);
+    const failureKey = kind && failures.keyOf(tx, delivery.tenantKey, kind);
     const { changes } = updateRecord.run(
       delivery.deliveryKey,
       found.run,
@@ -127,8 +133,12 @@ export function deliveryVerbs(
       becomes.errorReason,
       becomes.errorCode,
       becomes.statusCode,
+      found.failureKey,
+      failureKey,
     );
     if (changes === 0) return false;
+    const failedAt = kind && attempt.startedAt;
+    failures.count(tx, delivery, movesOf(found, { state: becomes.state, failureKey }), failedAt);
     held.counters = moveState(held.counters, found.state, becomes.state);
     if (replay !== null && delivery.replayKey !== null) {
       if (replay === "corrected") ledger.correct(delivery.replayKey);
@@ -138,10 +148,13 @@ export function deliveryVerbs(
   }
 
   function settleRecord(tx: WriteTransaction, held: HeldTenant, settlement: Settlement): RecordChange {
-    // Nearly every record is as the queue gave it out: the statement compares, and only another one has to be read.
-    const queued = asQueued(settlement.delivery);
-    const change = settle(queued, held.webhooks, settlement, tx.orderedNow);
-    if (write(tx, held, settlement, queued, change)) return change;
+    // Nearly every record is as the queue gave it out: the statement compares, and only another one has to be read, or one
+    // that has failed before.
+    if (settlement.delivery.attempts === 0) {
+      const queued = asQueued(settlement.delivery);
+      const change = settle(queued, held.webhooks, settlement, tx.orderedNow);
+      if (write(tx, held, settlement, queued, change)) return change;
+    }
     const found = find(settlement.delivery.deliveryKey);
     const late = settle(found, held.webhooks, settlement, tx.orderedNow);
     if (found) write(tx, held, settlement, found, late);

@@ -7,6 +7,8 @@ import { tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
+import { type FailureReads, hoursOf, reportFailures } from "../failure-report.ts";
+import type { FailureVerbs } from "../failures.ts";
 import { walkedRows } from "../page-span.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
@@ -25,7 +27,7 @@ const shallowRows = 2_000;
 const utf8 = new TextDecoder();
 
 /** Events as they are read; `acceptance.ts` takes them in. */
-export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEvents"> {
+export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEvents"> & FailureVerbs {
   const { db, queries, reader, reportDamage } = connection;
 
   /** The event with this id, whosever it is. Its payload is left where it is. */
@@ -107,6 +109,19 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
         const isNear = walkedRows(counted) <= shallowRows;
         const places = isNear ? queries.pagePlaces(counted) : await reader.run("pagePlaces", counted);
         return { records: listOf(places, isNear), ...counts };
+      }),
+
+    failures: ({ tenantKey, webhookId, ...range }) =>
+      readOrRefuse(listDamaged(tenantKey), async () => {
+        const hours = hoursOf(range);
+        const webhookKeys =
+          webhookId === undefined ? null : await reader.run("webhookKeys", { tenantKey, idOrUrl: webhookId });
+        const reads: FailureReads = {
+          counted: () => reader.run("failureGroups", { tenantKey, ...hours, webhookKeys }),
+          places: (failureKeys) => reader.run("failurePlaces", { tenantKey, ...hours, failureKeys }),
+          events: (seqs) => reader.run("failedEvents", seqs),
+        };
+        return reportFailures(reads, hours);
       }),
 
     records: (tenantKey, eventId) =>

@@ -14,6 +14,8 @@ const pageBytes = 4096;
 /** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
   "stat",
+  "failure_count",
+  "failure_group",
   "idempotency",
   "replay",
   "replay_label",

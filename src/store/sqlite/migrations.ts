@@ -14,6 +14,7 @@ import failureCodes from "../../../drizzle/sqlite/migrations/0011_failure_codes.
 import replayFilters from "../../../drizzle/sqlite/migrations/0012_replay_filters.sql" with { type: "text" };
 import cancelledRuns from "../../../drizzle/sqlite/migrations/0013_cancelled_runs.sql" with { type: "text" };
 import traces from "../../../drizzle/sqlite/migrations/0014_traces.sql" with { type: "text" };
+import failureGroups from "../../../drizzle/sqlite/migrations/0015_failure_groups.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   { name: "0012_replay_filters", sql: replayFilters },
   { name: "0013_cancelled_runs", sql: cancelledRuns },
   { name: "0014_traces", sql: traces },
+  { name: "0015_failure_groups", sql: failureGroups },
 ];
 
 /**

@@ -5,6 +5,7 @@ import type { DeliveryState } from "../../domain/delivery.ts";
 import type { FailureSelection } from "../../domain/event.ts";
 import { type PagePlace, spanOf } from "../page-span.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
+import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
@@ -70,6 +71,7 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
 
   return {
     ...stepQueries(db),
+    ...failureQueries(db.$client),
 
     /**
      * Where the records of one page lie, the newest event first. That is found inside the covering index, and what belongs

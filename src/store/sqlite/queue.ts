@@ -9,7 +9,7 @@ import type { CancelledRuns } from "./cancelled-runs.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged, isWhole, unlessDamaged } from "./damage.ts";
 import { wholeLabel } from "./replay-rows.ts";
-import type { WaitingRecords } from "./waiting-records.ts";
+import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
 
 /** One seek for each webhook that has anything pending: `min` over the partial index, then the next one after it. */
 const pendingWebhooks = `
@@ -65,8 +65,8 @@ export function queueVerbs(
      order by next_attempt_at, key limit ?3 offset ?5`,
   );
   const selectDueByKey = client.prepare<DueRow, [number]>(`${dueColumns} where d.key = ?1`);
-  const selectPending = client.prepare<{ tenantKey: number; eventSeq: number; replayKey: number | null }, [number]>(
-    "select tenant_key as tenantKey, event_seq as eventSeq, replay_key as replayKey from delivery where key = ?1 and state = 0",
+  const selectPending = client.prepare<WaitingRecord, [number]>(
+    `select ${waitingColumns} from delivery where key = ?1 and state = 0`,
   );
 
   const selectNextDue = client.prepare<{ at: number | null }, [number, number, string]>(
@@ -114,7 +114,7 @@ export function queueVerbs(
         await writer.submit<void>((tx) => {
           const found = selectPending.get(deliveryKey);
           if (!found) return;
-          waiting.fail(tx, { key: deliveryKey, ...found }, unreadable);
+          waiting.fail(tx, found, unreadable);
           reportDamage(damagedEvent(found.eventSeq));
         });
       } catch (error) {

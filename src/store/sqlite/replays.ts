@@ -12,6 +12,7 @@ import type { Growth } from "../growth.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
@@ -43,6 +44,7 @@ const createQueued = (): Queued => ({ webhookKeys: new Set(), overtaken: [], eve
 export function replayVerbs(
   connection: Connection,
   ledger: ReplayLedger,
+  failures: FailureLedger,
   { mayGrow }: Growth,
 ): Omit<ReplayVerbs, "returnCancelled"> {
   const { client, writer, hold, rowKeys, ownership, reportDamage } = connection;
@@ -87,7 +89,8 @@ export function replayVerbs(
   );
   const recordsOf = client.prepare<RecordRow, [number, number]>(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey, attempts_in_run as attemptsInRun,
-       next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before
+       next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before,
+       failure_key as failureKey
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
   const restart = client.prepare(
@@ -162,6 +165,7 @@ export function replayVerbs(
       if (webhookKey !== null && attempts === 0) use.recordReplaced(webhookKey);
     }
     held.counters = change.counters;
+    failures.count(tx, { tenantKey, eventSeq }, change.failures, null);
     for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
     inAll.eventIds.push(...idAt(eventSeq));
     return { queued: change.webhookKeys.length, skipped: change.skipped };

@@ -248,6 +248,8 @@ export const delivery = sqliteTable(
     typeHash: integer("type_hash"),
     /** As `beforeText` has it, while the run waits that a replay began. */
     before: text("before"),
+    /** Of the group that counts its failure; null without one, and in rows that are older than the groups. */
+    failureKey: integer("failure_key"),
   },
   (t) => [
     // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
@@ -256,6 +258,9 @@ export const delivery = sqliteTable(
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, sql`${t.eventSeq} desc`, t.key, t.statusCode, t.webhookKey, t.typeHash, t.state)
       .where(sql`${t.errorCode} is not null`),
+    index("delivery_by_failure")
+      .on(t.tenantKey, t.failureKey, sql`${t.eventSeq} desc`, t.key, t.typeHash)
+      .where(sql`${t.failureKey} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
     index("delivery_to_return").on(t.replayKey).where(sql`${t.state} = 0 and ${t.before} is not null`),
@@ -264,6 +269,41 @@ export const delivery = sqliteTable(
     check("delivery_ends_at_a_time", sql`(${t.state} = 0) = (${t.finishedAt} is null)`),
     check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
   ],
+);
+
+/** Failures that are alike; those with fixed keys have no row (`domain/failure-groups.ts`). */
+export const failureGroup = sqliteTable(
+  "failure_group",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    /** From `failure-key.ts`. */
+    key: integer("key").notNull(),
+    webhookKey: integer("webhook_key"),
+    code: text("code").$type<FailureCode>().notNull(),
+    status: integer("status"),
+    line: text("line").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.key] })],
+);
+
+/** Records of a group, by the hour in which their events came: those that have it as `failureKey`, counted. */
+export const failureCount = sqliteTable(
+  "failure_count",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    failureKey: integer("failure_key").notNull(),
+    /** Since the Unix epoch. */
+    hour: integer("hour").notNull(),
+    waiting: integer("waiting").notNull(),
+    failed: integer("failed").notNull(),
+    /** Of any record that was ever counted here. */
+    lastFailedAt: integer("last_failed_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.failureKey, t.hour] })],
 );
 
 /** The log of attempts, of each record the latest ones. It outlives the record, when a replay replaces that. */

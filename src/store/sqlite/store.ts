@@ -24,6 +24,7 @@ import { credentialVerbs } from "./credentials.ts";
 import { createDamageReport } from "./damage.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { eventVerbs } from "./events.ts";
+import { createFailureLedger } from "./failure-ledger.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
@@ -129,8 +130,9 @@ export function openSqliteStore({
     reportDamage,
   };
   const ledger = createReplayLedger(client);
-  const waiting = createWaitingRecords(connection, ledger);
-  const cancelledRuns = createCancelledRuns(connection);
+  const failures = createFailureLedger(client);
+  const waiting = createWaitingRecords(connection, ledger, failures);
+  const cancelledRuns = createCancelledRuns(connection, failures);
   const credentials = credentialVerbs(connection);
   const keys = createKeyCache(credentials.findApiKey);
   const store: Store = {
@@ -141,11 +143,11 @@ export function openSqliteStore({
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
     ...webhookVerbs(connection),
-    ...acceptanceVerbs(connection, { mayGrow }),
+    ...acceptanceVerbs(connection, failures, { mayGrow }),
     ...eventVerbs(connection),
     ...queueVerbs(connection, waiting, cancelledRuns),
-    ...deliveryVerbs(connection, ledger, waiting, { mayGrow }),
-    ...replayVerbs(connection, ledger, { mayGrow }),
+    ...deliveryVerbs(connection, ledger, failures, waiting, { mayGrow }),
+    ...replayVerbs(connection, ledger, failures, { mayGrow }),
     returnCancelled: cancelledRuns.returnCancelled,
     ...statVerbs(connection),
     ...inboxVerbs(connection),

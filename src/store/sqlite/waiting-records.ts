@@ -1,7 +1,9 @@
 import type { Failure } from "../../domain/failure.ts";
+import { kindWithoutAnswer, movesOf } from "../../domain/failure-groups.ts";
 import { giveUp } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import type { Connection } from "./connection.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import type { WriteTransaction } from "./writer.ts";
@@ -9,25 +11,40 @@ import type { WriteTransaction } from "./writer.ts";
 export interface WaitingRecord {
   readonly key: number;
   readonly tenantKey: number;
+  readonly eventSeq: number;
+  readonly webhookKey: number;
   readonly replayKey: number | null;
+  readonly failureKey: number | null;
 }
+
+export const waitingColumns = `key, tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey,
+  replay_key as replayKey, failure_key as failureKey`;
 
 export interface WaitingRecords {
   /** A record that waits ends without an attempt. */
   fail(tx: WriteTransaction, record: WaitingRecord, failure: Failure): void;
 }
 
-export function createWaitingRecords({ client, hold }: Connection, ledger: ReplayLedger): WaitingRecords {
+export function createWaitingRecords(
+  { client, hold }: Connection,
+  ledger: ReplayLedger,
+  failures: FailureLedger,
+): WaitingRecords {
   const update = client.prepare(
     `update delivery
      set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6,
-       before = null
+       before = null, failure_key = ?7
      where key = ?1`,
   );
 
   return {
-    fail(tx, { key, tenantKey, replayKey }, failure) {
+    fail(tx, record, failure) {
+      const { key, tenantKey, replayKey } = record;
       const held = hold(tx, tenantKey);
+      // Of a deleted account nothing is counted any more.
+      const failureKey = held.gone
+        ? null
+        : failures.keyOf(tx, tenantKey, kindWithoutAnswer(failure, record.webhookKey));
       const failed = giveUp(failure, tx.orderedNow);
       update.run(
         key,
@@ -36,7 +53,10 @@ export function createWaitingRecords({ client, hold }: Connection, ledger: Repla
         failed.errorReason,
         failed.errorCode,
         failed.statusCode,
+        failureKey,
       );
+      const moves = held.gone ? [] : movesOf({ ...record, state: "PENDING" }, { state: failed.state, failureKey });
+      failures.count(tx, record, moves, failed.finishedAt);
       held.counters = moveState(held.counters, "PENDING", failed.state);
       if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
     },

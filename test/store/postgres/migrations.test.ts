@@ -69,6 +69,7 @@ describe("the schema is that of SQLite, but for", () => {
     expect(added.filter((name) => !whole.includes(name.split(".")[0] ?? "")).toSorted()).toEqual([
       "billing_account.leased_by",
       "billing_account.leased_until",
+      "failure_count.slot",
       "lane.incarnation",
       "lane.slot",
       "stat.slot",

@@ -2,6 +2,11 @@ import { beforeEach, expect, test } from "bun:test";
 import { type DeliveryState, deliveryStates } from "../../../src/domain/delivery.ts";
 import { firstSeqAt } from "../../../src/lib/id.ts";
 import { attemptKeysText, ownersText, previewText, recordKeysText } from "../../../src/store/postgres/events.ts";
+import {
+  countedText,
+  eventsText as failedEventsText,
+  placesText as failurePlacesText,
+} from "../../../src/store/postgres/failures.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
@@ -100,6 +105,12 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     }
   });
 
+  test("the events of a group of failures are found one by one", async () => {
+    const plan = await planOf(failedEventsText, 1, `{${seq}}`);
+    expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq = \S+\) AND \(tenant_key = \$1\)\)/);
+    expect(plan).not.toMatch(growing);
+  });
+
   test("the records of a page are found by their places", async () => {
     for (const withPayload of [false, true]) {
       const plan = await planOf(recordsText(withPayload), 65_536, 1, `{${seq}}`, "{1}", null, null);
@@ -122,6 +133,13 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     ["what a delivery would be", previewText, [1, seq], ["event_2026_11_pkey", "pending_by_tenant", byTenant]],
     ["what waits", waitingText, [1], ["Index Only Scan Backward using pending_by_tenant"]],
     ["a chart", minutesText, [1, 0, 9], ["stat_tenant_key_minute_slot_pk"]],
+    ["groups of failures", countedText, [1, 0, 9, null], ["failure_group_tenant", "failure_count_tenant"]],
+    [
+      "where their records lie",
+      failurePlacesText,
+      [1, seq, seq, "{7}"],
+      ["pending_by_failure", "delivery_2026_11_tenant_key_failure"],
+    ],
     ["the webhooks of a filter", webhookKeysText, [1, "wh_1"], ["webhook_by_id", "webhook_by_url"]],
   ] as const)("%s: by index, in the partition that it lies in", async (_, text, values, indexes) => {
     const plan = await planOf(text, ...values);

@@ -7,6 +7,7 @@ import { createCancelledRuns } from "../../../src/store/sqlite/cancelled-runs.ts
 import type { Connection } from "../../../src/store/sqlite/connection.ts";
 import { deliveryVerbs } from "../../../src/store/sqlite/deliveries.ts";
 import { eventVerbs } from "../../../src/store/sqlite/events.ts";
+import { createFailureLedger } from "../../../src/store/sqlite/failure-ledger.ts";
 import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
@@ -37,7 +38,7 @@ describe("query plans", () => {
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
     client.run(
-      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null)",
+      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null, null)",
     );
     return client;
   }
@@ -178,11 +179,12 @@ describe("query plans", () => {
     const plans = plansOf((client) => {
       const connection = connectionTo(client);
       const ledger = createReplayLedger(client);
-      const waiting = createWaitingRecords(connection, ledger);
-      queueVerbs(connection, waiting, createCancelledRuns(connection));
-      deliveryVerbs(connection, ledger, waiting, { mayGrow: () => true });
-      replayVerbs(connection, ledger, { mayGrow: () => true });
-      acceptanceVerbs(connection, { mayGrow: () => true });
+      const failures = createFailureLedger(client);
+      const waiting = createWaitingRecords(connection, ledger, failures);
+      queueVerbs(connection, waiting, createCancelledRuns(connection, failures));
+      deliveryVerbs(connection, ledger, failures, waiting, { mayGrow: () => true });
+      replayVerbs(connection, ledger, failures, { mayGrow: () => true });
+      acceptanceVerbs(connection, failures, { mayGrow: () => true });
       eventVerbs(connection);
       maintenanceVerbs(connection);
       createSandboxBooks(connection);
@@ -209,6 +211,28 @@ describe("query plans", () => {
       /SCAN (event|d|delivery|attempt|replay|idempotency|stat|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);
     expect(plans.filter((plan) => plan.includes("TEMP B-TREE") && !plan.includes("replay_to_queue"))).toEqual([]);
+  });
+
+  test("groups of failures are read by the group, and their events inside an index", () => {
+    const client = openWithOneRecord();
+    client.run("update delivery set failure_key = 7");
+    const plans = plansOf((recording) => {
+      const queries = createQueries(drizzle({ client: recording }));
+      queries.failureGroups({ tenantKey: 1, fromHour: 0, toHour: 9, webhookKeys: [1] });
+      queries.failurePlaces({ tenantKey: 1, fromHour: 0, toHour: 9, failureKeys: [7] });
+      queries.failedEvents([1]);
+    }, client);
+    const inGroup =
+      "SEARCH delivery USING COVERING INDEX delivery_by_failure (tenant_key=? AND failure_key=? AND event_seq>? AND event_seq<?)";
+    expect(plans).toEqual([
+      expect.stringContaining(
+        "SEARCH c USING INDEX sqlite_autoindex_failure_count_1 (tenant_key=? AND failure_key=? AND hour>? AND hour<?)",
+      ),
+      inGroup,
+      inGroup,
+      expect.stringContaining("SEARCH event USING INTEGER PRIMARY KEY (rowid=?)"),
+    ]);
+    expect(plans[0]).toContain("SEARCH failure_group USING INDEX sqlite_autoindex_failure_group_1 (tenant_key=?)");
   });
 
   test("a chart reads the minutes of its tenant and range, and sorts nothing", () => {

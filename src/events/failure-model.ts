@@ -1,0 +1,112 @@
+import * as v from "valibot";
+import { maxFailureGroups } from "../domain/failure-groups.ts";
+import { text } from "../http/validation.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import type { FailureGroup, FailureReport } from "../store/failures.ts";
+import { errorCode } from "./attempt-model.ts";
+import { isInOrder, isoTime } from "./model.ts";
+
+/** What `GET /v1/failures` takes and answers. */
+
+export const failuresQuery = v.pipe(
+  v.object({
+    from: v.optional(isoTime("start")),
+    to: v.optional(isoTime("end")),
+    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
+  }),
+  v.forward(
+    v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
+    ["from"],
+  ),
+);
+
+export type FailuresQuery = v.InferOutput<typeof failuresQuery>;
+
+const count = v.pipe(v.number(), v.integer());
+
+const groupBody = v.object({
+  targetWebhook: v.pipe(v.string(), v.description("Empty if no webhook was registered when the events arrived.")),
+  webhookId: v.nullable(v.string()),
+  errorCode,
+  statusCode: v.nullable(count),
+  answer: v.pipe(
+    v.string(),
+    v.description("First line of the answers, with numbers and ids as `#`; empty if there was none."),
+  ),
+  waiting: v.pipe(count, v.description("Records that wait for a retry.")),
+  failed: v.pipe(count, v.description("Records that have failed.")),
+  ongoing: v.pipe(
+    v.boolean(),
+    v.description(
+      "True while records wait, and until something has been delivered to the webhook since the last failure.",
+    ),
+  ),
+  lastFailedAt: v.string(),
+  firstIngestionTimestamp: v.pipe(v.string(), v.description("Of the oldest event that is counted.")),
+  lastIngestionTimestamp: v.pipe(v.string(), v.description("Of the newest event that is counted.")),
+  eventTypes: v.pipe(v.array(v.string()), v.description("Types of the newest events, ten at most.")),
+  eventIds: v.pipe(v.array(v.string()), v.description("The newest events, three at most.")),
+});
+
+export const failuresBody = v.object({
+  from: v.pipe(v.string(), v.description("Start of the hour that `from` lies in: whole hours are counted.")),
+  to: v.pipe(v.string(), v.description("End of the hour that `to` lies in.")),
+  groups: v.pipe(v.array(groupBody), v.description("The largest first, 100 at most.")),
+  total: v.pipe(count, v.description("Number of groups.")),
+  others: v.pipe(
+    v.object({ waiting: count, failed: count }),
+    v.description(`Records beyond the ${maxFailureGroups} groups of an account; not counted with \`webhook\`.`),
+  ),
+});
+
+export const failuresExample = {
+  from: "2026-03-01T12:00:00.000Z",
+  to: "2026-03-02T12:59:59.999Z",
+  groups: [
+    {
+      targetWebhook: "https://example.com/hooks",
+      webhookId: "wh_01jc8x2m4e7n9q3s5v7y9a1c3e",
+      errorCode: "http_status",
+      statusCode: 503,
+      answer: "Order # is locked",
+      waiting: 12,
+      failed: 3,
+      ongoing: true,
+      lastFailedAt: "2026-03-02T12:34:56.789Z",
+      firstIngestionTimestamp: "2026-03-02T08:41:07.123Z",
+      lastIngestionTimestamp: "2026-03-02T12:34:55.001Z",
+      eventTypes: ["order.created"],
+      eventIds: ["evt_01jc8x2m4e7n9q3s5v7y9a1c3e"],
+    },
+  ],
+  total: 1,
+  others: { waiting: 0, failed: 0 },
+};
+
+/** @param isOngoing as `goesOn` has it */
+export const toGroupBody = (group: FailureGroup, isOngoing: boolean) => ({
+  targetWebhook: group.webhook?.url ?? "",
+  webhookId: group.webhook?.id ?? null,
+  errorCode: group.code,
+  statusCode: group.status,
+  answer: group.line,
+  waiting: group.waiting,
+  failed: group.failed,
+  ongoing: isOngoing,
+  lastFailedAt: formatIso(group.lastFailedAt),
+  firstIngestionTimestamp: formatIso(group.firstEventAt),
+  lastIngestionTimestamp: formatIso(group.lastEventAt),
+  eventTypes: [...group.types],
+  eventIds: [...group.eventIds],
+});
+
+export const toFailuresBody = (
+  { from, to, total, others }: FailureReport,
+  groups: readonly ReturnType<typeof toGroupBody>[],
+) => ({
+  from: formatIso(from),
+  to: formatIso(to),
+  groups: [...groups],
+  total,
+  others: { ...others },
+});

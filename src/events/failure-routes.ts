@@ -1,0 +1,69 @@
+import { invalidField } from "../domain/errors.ts";
+import { goesOn } from "../domain/failure-groups.ts";
+import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
+import { invalidRequest } from "../http/error-models.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { FailureGroup } from "../store/failures.ts";
+import type { Store, WebhookHealth } from "../store/store.ts";
+import { healthLimits } from "../store/webhook-health.ts";
+import * as m from "./failure-model.ts";
+
+export interface FailureRouteDeps {
+  store: Pick<Store, "failures" | "webhookHealth">;
+  clock: Clock;
+}
+
+const dayMs = 24 * 3_600_000;
+
+/** What is counted by the hour is read by the hour. */
+const maxDays = 31;
+
+export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "GET",
+        path: "/v1/failures",
+        tag: "Events",
+        summary: "Count what fails, in groups that fail alike",
+        description: `A group is one webhook, one \`errorCode\` and \`statusCode\`, and the first line of the answer. By default, events of the last 24 hours; at most ${maxDays} days.`,
+        access: "session",
+        query: m.failuresQuery,
+        responses: {
+          200: {
+            description: "Records with a failure, by the hours of their events.",
+            schema: m.failuresBody,
+            example: m.failuresExample,
+          },
+          400: invalidRequest(`from must be at most ${maxDays} days before to.`, "range_too_long"),
+        },
+      },
+      async ({ tenant, query: { webhook, ...given } }) => {
+        const [report, health] = await Promise.all([
+          store.failures({
+            tenantKey: tenant.key,
+            ...rangeOf(given, clock.now()),
+            ...(webhook !== undefined && { webhookId: webhook }),
+          }),
+          store.webhookHealth(tenant.key, healthLimits),
+        ]);
+        const groups = report.groups.map((group) => m.toGroupBody(group, goesOn(group, receiverOf(group, health))));
+        return ok(m.toFailuresBody(report, groups));
+      },
+    ),
+  ];
+}
+
+/** The webhook of a group as it is registered. Without any, there is still none. */
+function receiverOf({ webhook }: FailureGroup, health: readonly WebhookHealth[]) {
+  if (webhook === null) return health.length === 0 ? { lastDeliveredAt: null } : null;
+  return health.find((one) => one.webhook.id === webhook.id) ?? null;
+}
+
+function rangeOf(given: Pick<m.FailuresQuery, "from" | "to">, now: number) {
+  const to = given.to ?? Math.max(now, given.from ?? now);
+  const from = given.from ?? to - dayMs;
+  if (to - from > maxDays * dayMs)
+    throw invalidField("from", `must be at most ${maxDays} days before to`, "range_too_long");
+  return { from, to };
+}

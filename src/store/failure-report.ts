@@ -1,0 +1,121 @@
+import type { FailureCode } from "../domain/failure.ts";
+import { noWebhookKey, noWebhookKind, othersKey } from "../domain/failure-groups.ts";
+import { encodeEventId, ingestedAtMs } from "../lib/id.ts";
+import { hourOf, seqsInHour } from "./failure-key.ts";
+import type { FailureGroup, FailureReport } from "./failures.ts";
+
+/** Groups of a report, the largest first. The others are counted. */
+const shownGroups = 100;
+/** Records of a group, the newest, that are looked at for its types of events. */
+export const newestLooked = 200;
+const shownTypes = 10;
+const shownEvents = 3;
+
+/** A group as it counts the hours that were asked for. */
+export interface CountedGroup {
+  failureKey: number;
+  waiting: number;
+  failed: number;
+  lastFailedAt: number;
+  webhookId: string | null;
+  url: string | null;
+  /** Null: it has a fixed key. */
+  code: FailureCode | null;
+  status: number | null;
+  line: string | null;
+}
+
+/** Where the records of a group lie. */
+export interface GroupPlaces {
+  failureKey: number;
+  firstSeq: number;
+  /** The newest first, `newestLooked` at most. */
+  newest: readonly { eventSeq: number; typeHash: number | null }[];
+}
+
+export interface FoundEvent {
+  seq: number;
+  idTail: Uint8Array;
+  type: string | null;
+}
+
+/** Whole hours, both inclusive. */
+export interface HourRange {
+  readonly fromHour: number;
+  readonly toHour: number;
+}
+
+export const hoursOf = ({ from, to }: { readonly from: number; readonly to: number }): HourRange => ({
+  fromHour: hourOf(from * seqsInMs),
+  toHour: hourOf(to * seqsInMs),
+});
+
+const seqsInMs = seqsInHour / 3_600_000;
+
+export const seqsOf = ({ fromHour, toHour }: HourRange): { fromSeq: number; toSeq: number } => ({
+  fromSeq: fromHour * seqsInHour,
+  toSeq: (toHour + 1) * seqsInHour - 1,
+});
+
+/** What a backend reads, each by its indexes. */
+export interface FailureReads {
+  counted(): Promise<readonly CountedGroup[]>;
+  places(failureKeys: readonly number[]): Promise<readonly GroupPlaces[]>;
+  events(seqs: readonly number[]): Promise<readonly FoundEvent[]>;
+}
+
+/** Work that is bounded by the groups that an account may have and the hours that are asked for, whatever the history holds. */
+export async function reportFailures(reads: FailureReads, hours: HourRange): Promise<FailureReport> {
+  const counted = await reads.counted();
+  const others = counted.find(({ failureKey }) => failureKey === othersKey);
+  const groups = counted
+    .filter(({ failureKey }) => failureKey !== othersKey)
+    .sort((a, b) => b.waiting + b.failed - (a.waiting + a.failed) || b.lastFailedAt - a.lastFailedAt);
+  const shown = groups.slice(0, shownGroups);
+  const places = new Map(
+    (await reads.places(shown.map(({ failureKey }) => failureKey))).map((one) => [one.failureKey, one]),
+  );
+  const wanted = new Set([...places.values()].flatMap((one) => [...samplesOf(one), ...eventsOfTypes(one)]));
+  const events = new Map((await reads.events([...wanted])).map((event) => [event.seq, event]));
+  const { fromSeq, toSeq } = seqsOf(hours);
+  return {
+    from: ingestedAtMs(fromSeq),
+    to: ingestedAtMs(toSeq),
+    groups: shown.flatMap((group) => {
+      const found = places.get(group.failureKey);
+      // It has counted its last record since.
+      return found ? toGroup(group, found, events) : [];
+    }),
+    total: groups.length,
+    others: { waiting: others?.waiting ?? 0, failed: others?.failed ?? 0 },
+  };
+}
+
+const samplesOf = ({ newest }: GroupPlaces): number[] => newest.slice(0, shownEvents).map(({ eventSeq }) => eventSeq);
+
+/** Of each type one event, of which the type can be read. */
+function eventsOfTypes({ newest }: GroupPlaces): number[] {
+  const seqs = new Map<number, number>();
+  for (const { eventSeq, typeHash } of newest) {
+    if (seqs.size === shownTypes) break;
+    if (typeHash !== null && !seqs.has(typeHash)) seqs.set(typeHash, eventSeq);
+  }
+  return [...seqs.values()];
+}
+
+function toGroup(group: CountedGroup, places: GroupPlaces, events: ReadonlyMap<number, FoundEvent>): FailureGroup {
+  const { failureKey, waiting, failed, lastFailedAt, webhookId, url } = group;
+  const kind = failureKey === noWebhookKey ? noWebhookKind : group;
+  const found = (seqs: readonly number[]) => seqs.flatMap((seq) => events.get(seq) ?? []);
+  return {
+    webhook: webhookId === null || url === null ? null : { id: webhookId, url },
+    code: kind.code ?? noWebhookKind.code,
+    status: kind.status,
+    line: kind.line ?? "",
+    ...{ waiting, failed, lastFailedAt },
+    firstEventAt: ingestedAtMs(places.firstSeq),
+    lastEventAt: ingestedAtMs(places.newest[0]?.eventSeq ?? places.firstSeq),
+    eventIds: found(samplesOf(places)).map(({ seq, idTail }) => encodeEventId(seq, idTail)),
+    types: found(eventsOfTypes(places)).flatMap(({ type }) => type ?? []),
+  };
+}

@@ -1,0 +1,122 @@
+// biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
+import { afterAll, beforeAll, expect } from "bun:test";
+import { type Hook, type Hooks, ingestOne, isoPattern, register, settled, startHooks } from "../support/api-server.ts";
+import type { TestAccount, TestApp } from "../support/test-app.ts";
+import { scenarios, useServer } from "./scenario.ts";
+
+interface World {
+  server: TestApp;
+  /** Three events: one webhook acknowledges, one refuses with what it does not like about each. */
+  tenant: TestAccount;
+  good: Hook;
+  bad: Hook;
+  eventIds: string[];
+  /** It has no webhook, and one event. */
+  alone: TestAccount;
+  aloneId: string;
+}
+
+let world: World;
+let hooks: Hooks;
+afterAll(() => hooks.stop());
+const server = useServer();
+
+beforeAll(async () => {
+  hooks = await startHooks();
+  const [tenant, alone] = await Promise.all([server().account(), server().account()]);
+  await tenant.setTier("enterprise");
+  const good = hooks.hook();
+  let refused = 0;
+  const bad = hooks.hook((response) => void response.writeHead(422).end(`Order ${++refused} has no customer\nsecond`));
+  await register(tenant, good.url, bad.url);
+  const eventIds: string[] = [];
+  for (let n = 0; n < 3; n++)
+    eventIds.push(await ingestOne(tenant, { type: n === 1 ? "order.paid" : "order.created" }));
+  for (const id of eventIds) await settled(tenant, id);
+  const aloneId = await ingestOne(alone, { n: 1 });
+  world = { server: server(), tenant, good, bad, eventIds, alone, aloneId };
+});
+
+const others = { waiting: 0, failed: 0 };
+
+scenarios("GET /v1/failures", () => world, {
+  "one group for all that fails alike, with what is known of it": {
+    section: "rules 15",
+    request: ({ tenant }) => tenant.get("/v1/failures"),
+    status: 200,
+    never: ({ alone, aloneId, good }) => [alone.id, aloneId, good.url],
+    async then({ tenant, bad, eventIds }, { body }) {
+      const { body: webhooks } = await tenant.get("/v1/tenants/webhooks");
+      const { id } = webhooks.find(({ url }: { url: string }) => url === bad.url);
+      const time = expect.stringMatching(isoPattern);
+      expect(body).toEqual({
+        from: expect.stringMatching(/:00:00\.000Z$/),
+        to: expect.stringMatching(/:59:59\.999Z$/),
+        groups: [
+          {
+            targetWebhook: bad.url,
+            webhookId: id,
+            errorCode: "http_status",
+            statusCode: 422,
+            answer: "Order # has no customer",
+            waiting: 0,
+            failed: 3,
+            ongoing: true,
+            lastFailedAt: time,
+            firstIngestionTimestamp: time,
+            lastIngestionTimestamp: time,
+            eventTypes: ["order.created", "order.paid"],
+            eventIds: eventIds.toReversed(),
+          },
+        ],
+        total: 1,
+        others,
+      });
+      const { body: list } = await tenant.get("/v1/events?code=http_status&status=422&size=1");
+      expect(list.total).toBe(body.groups[0].failed);
+    },
+  },
+  "of one webhook, by its URL": {
+    section: "rules 15",
+    request: ({ tenant, good }) => tenant.get(`/v1/failures?webhook=${encodeURIComponent(good.url)}`),
+    status: 200,
+    then: (_, { body }) => expect(body).toMatchObject({ groups: [], total: 0, others }),
+  },
+  "of the hours that are asked for": {
+    section: "rules 15",
+    request: ({ tenant }) => tenant.get("/v1/failures?from=2020-01-01T10:20Z&to=2020-01-02T00:00Z"),
+    status: 200,
+    exact: true,
+    body: { from: "2020-01-01T10:00:00.000Z", to: "2020-01-02T00:59:59.999Z", groups: [], total: 0, others },
+  },
+  "what found no webhook goes on while there is none": {
+    section: "rules 15",
+    request: ({ alone }) => alone.get("/v1/failures"),
+    status: 200,
+    async then({ alone, aloneId, good }, { body }) {
+      const group = { targetWebhook: "", webhookId: null, errorCode: "no_webhook", statusCode: null, answer: "" };
+      expect(body.groups).toMatchObject([{ ...group, failed: 1, ongoing: true, eventTypes: [], eventIds: [aloneId] }]);
+      await register(alone, good.url);
+      expect((await alone.get("/v1/failures")).body.groups).toMatchObject([{ ...group, ongoing: false }]);
+    },
+  },
+  "more than 31 days are refused": {
+    section: "rules 15",
+    request: ({ tenant }) => tenant.get("/v1/failures?from=2026-01-01&to=2026-02-01"),
+    status: 400,
+    exact: true,
+    body: { message: "from must be at most 31 days before to.", code: "range_too_long" },
+  },
+  "an end before its start": {
+    section: "rules 15",
+    request: ({ tenant }) => tenant.get("/v1/failures?from=2026-01-02&to=2026-01-01"),
+    status: 400,
+    body: { message: "from must not be after to.", code: "invalid_request" },
+  },
+  "an API key": {
+    section: "spec: Authentication",
+    request: ({ server: { request }, tenant }) => request("GET", "/v1/failures", { token: tenant.apiKey }),
+    status: 401,
+    never: ({ bad }) => [bad.url],
+  },
+});

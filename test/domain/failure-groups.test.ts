@@ -1,0 +1,109 @@
+import { describe, expect, test } from "bun:test";
+import { goesOn, kindOf, lineOf, movesOf } from "../../src/domain/failure-groups.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe("the line of an answer", () => {
+  test.each([
+    ["", ""],
+    ["not found", "not found"],
+    ["\r\n \n  first \t that says anything \nsecond", "first that says anything"],
+    ["Order 1042 not found", "Order # not found"],
+    ["order 1,042.50 of 2026-11-23T08:41:00Z", "order # of #-#-#T#Z"],
+    ["id 5F3C9A10-1b2c-4d5e-8f90-a1b2c3d4e5f6 is taken", "id # is taken"],
+    ["evt_01jc8x2m4e7n9q3s5v7y9a1c3e: no such user", "#: no such user"],
+    ["ORA-00942: table or view does not exist", "ORA-#: table or view does not exist"],
+    ['{"error":"quota","id":17}', '{"error":"quota","id":#}'],
+    ["HTTP/1.1 said", "HTTP/# said"],
+    ["nul\u0000 and \u001b[31mred", "nul and [#mred"],
+    [`${"ä".repeat(199)}😀`, `${"ä".repeat(199)}\ufffd`],
+  ])("of %j is %j", (answer, line) => {
+    expect(lineOf(bytes(answer))).toBe(line);
+  });
+
+  test("of an answer that is no text, or long, is short and well-formed", () => {
+    for (const answer of [
+      Uint8Array.from({ length: 4096 }, (_, i) => i),
+      bytes("a1".repeat(2000)),
+      bytes("1 ".repeat(2000)),
+    ]) {
+      const line = lineOf(answer);
+      expect(line.length).toBeLessThanOrEqual(200);
+      expect(line.isWellFormed()).toBe(true);
+    }
+    expect(lineOf(null)).toBe("");
+  });
+});
+
+test("a failure without an answer has no line, and a success is no failure", () => {
+  const answer = bytes("busy 7");
+  expect(kindOf({ errorCode: "http_status", statusCode: 503 }, 5, answer)).toEqual({
+    ...{ webhookKey: 5, code: "http_status", status: 503, line: "busy #" },
+  });
+  expect(kindOf({ errorCode: "timeout", statusCode: null }, 5, answer)).toEqual({
+    ...{ webhookKey: 5, code: "timeout", status: null, line: "" },
+  });
+  expect(kindOf({ errorCode: null, statusCode: null }, 5, answer)).toBeNull();
+});
+
+describe("groups count", () => {
+  const one = { failureKey: 7 };
+  test.each([
+    [
+      "nothing of a delivery that succeeds at once",
+      { state: "PENDING", failureKey: null },
+      { state: "DELIVERED", failureKey: null },
+      [],
+    ],
+    ["a first failure, which waits", { state: "PENDING", failureKey: null }, { state: "PENDING", ...one }, [[7, 1, 0]]],
+    [
+      "the end of its run",
+      { state: "PENDING", ...one },
+      { state: "FAILED", ...one },
+      [
+        [7, -1, 0],
+        [7, 0, 1],
+      ],
+    ],
+    [
+      "another failure elsewhere",
+      { state: "PENDING", ...one },
+      { state: "FAILED", failureKey: 8 },
+      [
+        [7, -1, 0],
+        [8, 0, 1],
+      ],
+    ],
+    [
+      "a success after it no more",
+      { state: "PENDING", ...one },
+      { state: "DELIVERED", failureKey: null },
+      [[7, -1, 0]],
+    ],
+    [
+      "a replay as waiting",
+      { state: "FAILED", ...one },
+      { state: "PENDING", ...one },
+      [
+        [7, 0, -1],
+        [7, 1, 0],
+      ],
+    ],
+    ["a record that is new", null, { state: "FAILED", ...one }, [[7, 0, 1]]],
+    ["a record that is removed no more", { state: "FAILED", ...one }, null, [[7, 0, -1]]],
+  ] as const)("%s", (_, before, after, moves) => {
+    expect(movesOf(before, after).map(({ failureKey, waiting, failed }) => [failureKey, waiting, failed])).toEqual(
+      moves.map((move) => [...move]),
+    );
+  });
+});
+
+test.each([
+  ["something waits", { waiting: 1, lastFailedAt: 5 }, { lastDeliveredAt: 9 }, true],
+  ["nothing was delivered since", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: 4 }, true],
+  ["nothing was ever delivered", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: null }, true],
+  ["something was delivered since", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: 6 }, false],
+  ["the webhook was removed", { waiting: 0, lastFailedAt: 5 }, null, false],
+] as const)("whether failures go on when %s", (_, signs, webhook, isGoingOn) => {
+  expect(goesOn(signs, webhook)).toBe(isGoingOn);
+});
