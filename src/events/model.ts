@@ -111,6 +111,8 @@ export const attemptsQuery = v.object({
   size: v.optional(queryInteger(1, 1000), "100"),
 });
 
+const maxSearchLength = 200;
+
 export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
 /** Of a range of times, as `v.check` asks it. */
@@ -123,6 +125,15 @@ export const listQuery = v.pipe(
     size: v.optional(pageSize, "20"),
     webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
     type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
+    q: v.optional(
+      v.pipe(
+        text(maxSearchLength),
+        v.check((given) => given.isWellFormed(), "must be well-formed text"),
+        v.description(
+          "Text in the payload, as it stands there, or a part of the event's id. Looks through the newest 200,000 events, or for 500 ms, and no further than for one record beyond the page; `searchedTo` says how far.",
+        ),
+      ),
+    ),
     code: v.optional(
       v.pipe(
         v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),
@@ -273,6 +284,14 @@ export const pageBody = v.object({
       v.boolean(),
       v.description(
         "Only with `webhook`, `type`, `code`, `status`, `from` or `to`: false if more than 10,000 records match.",
+      ),
+    ),
+  ),
+  searchedTo: v.optional(
+    v.pipe(
+      v.nullable(time),
+      v.description(
+        "Only with `q`: the ingestion time of the newest event that was not looked at, null if all were. `total` counts what was found so far; `to` goes on from there.",
       ),
     ),
   ),

@@ -44,11 +44,13 @@ export const recordList = (entries: Cursor<EventRecord>, tenantId: string): Json
 
 /** @param isFiltered whether a filter was given: only then may `total` be less than exact, and the page says whether it is */
 export function pageList(
-  { records, total, totalIsExact, totalEvents }: RecordPage,
+  { records, total, totalIsExact, totalEvents, searchedTo }: RecordPage,
   tenantId: string,
   { isFiltered }: { isFiltered: boolean },
 ): JsonList<EventRecord> {
   const exactness = isFiltered ? `,"totalIsExact":${totalIsExact}` : "";
   const events = totalEvents === undefined ? "" : `,"totalEvents":${totalEvents}`;
-  return { ...recordList(records, tenantId), before: '{"events":[', after: `],"total":${total}${exactness}${events}}` };
+  const searched = searchedTo === undefined ? "" : `,"searchedTo":${JSON.stringify(formatIsoOrNull(searchedTo))}`;
+  const after = `],"total":${total}${exactness}${searched}${events}}`;
+  return { ...recordList(records, tenantId), before: '{"events":[', after };
 }

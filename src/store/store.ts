@@ -232,6 +232,8 @@ export interface PageQuery extends RecordFilters {
   readonly tenantKey: number;
   readonly page: number;
   readonly size: number;
+  /** In the payload, or a part of the event's id. The list is then searched, off the event loop and within bounds. */
+  readonly text?: string;
   /** False: the records come without their payloads, which are not read. @default true */
   readonly withPayload?: boolean;
 }
@@ -239,8 +241,10 @@ export interface PageQuery extends RecordFilters {
 export interface RecordPage {
   readonly records: Cursor<EventRecord>;
   readonly total: number;
-  /** False when a filtered count stopped at 10,000. */
+  /** False when a filtered count stopped at 10,000, and when a search did not look at everything. */
   readonly totalIsExact: boolean;
+  /** Of a search: the ingestion time down to which all was looked at; null: all was. */
+  readonly searchedTo?: number | null;
   /** Events of the account, of which each may have several records; only of the list of all of them. */
   readonly totalEvents?: number;
 }

@@ -68,6 +68,8 @@ const states = ["DELIVERED", "FAILED", "PENDING"];
 
 const badQueries = ["size=0", "size=1001", "size=-1", "size=1.5", "size=ten", "size=", "page=-1", "page=0.5", "page=x"];
 const badRanges = [
+  "q=",
+  `q=${"x".repeat(201)}`,
   "type=",
   `type=${"x".repeat(201)}`,
   "status=99",
@@ -249,6 +251,21 @@ describe("the list", () => {
         ]) {
           expect([query, await found(query)]).toEqual([query, none]);
         }
+      },
+    },
+    "only events with a text in the payload, or in the id": {
+      section: "rules 15",
+      request: ({ tenant }) => tenant.get(`/v1/events?q=${encodeURIComponent('"n":3')}`),
+      status: 200,
+      never: neverOfOthers,
+      async then({ tenant, eventIds, bad }, { body }) {
+        expect(outcomes(body.events)).toEqual(states.map((state) => [3, state]));
+        expect(body).toMatchObject({ total: 3, totalIsExact: true, searchedTo: null });
+        expect((await tenant.get(`/v1/events?q=${eventIds[3]}`)).body).toEqual(body);
+        const webhook = encodeURIComponent(bad.url);
+        const { body: both } = await tenant.get(`/v1/events?q=payload-of&status=404&webhook=${webhook}&size=2`);
+        expect(outcomes(both.events)).toEqual([4, 3].map((n) => [n, "FAILED"]));
+        expect((await tenant.get("/v1/events?q=nowhere")).body).toMatchObject({ events: [], total: 0 });
       },
     },
     "a code that does not exist": {

@@ -1,8 +1,10 @@
 import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
+import { searchRecords } from "../search.ts";
 import type { EventVerbs, PageQuery, PreviewedDelivery, RecordPage } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -12,6 +14,7 @@ import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
 import type { Transaction } from "./pool.ts";
 import { attemptsAt, recordsAt } from "./record-rows.ts";
 import { countUpTo, pagePlaces, type RecordFilter, type RecordPlace, webhookKeys } from "./record-walks.ts";
+import { searchSlice } from "./search-slice.ts";
 
 /** Rows that a page may be from the newest one, to be found in a few ms. */
 const shallowRows = 2_000;
@@ -65,7 +68,7 @@ interface PreviewRow
 }
 
 /** Events as they are read; `acceptance.ts` takes them in. */
-export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents"> {
+export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "acceptEvents"> {
   const pages = createFairQueue({ slots: pagesAtATime, maxWaiting: mostWaiting });
 
   /** The keys of what belongs to an event; null when the tenant has no such event. */
@@ -78,8 +81,8 @@ export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents
   }
 
   async function findPage(query: PageQuery): Promise<FoundPage> {
-    const find = () => pool.snapshot((tx) => pageIn(tx, query));
-    if (!isFiltered(query) && (query.page + 1) * query.size <= shallowRows) return find();
+    const find = () => pool.snapshot((tx) => pageIn(tx, query, clock));
+    if (!isFiltered(query) && query.text === undefined && (query.page + 1) * query.size <= shallowRows) return find();
     try {
       return await pages.run([String(query.tenantKey)], find);
     } catch (error) {
@@ -145,11 +148,11 @@ export function eventVerbs({ pool }: Connection): Omit<EventVerbs, "acceptEvents
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
 /** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
-async function pageIn(tx: Transaction, query: PageQuery): Promise<FoundPage> {
-  const { tenantKey, state, webhookId, type, from, to, size: limit } = query;
+async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "monotonicMs">): Promise<FoundPage> {
+  const { tenantKey, state, webhookId, type, from, to, text, size: limit } = query;
   const offset = query.page * limit;
   const failure = selectFailures(query);
-  if (failure === null) return { places: [], ...totalOf(0) };
+  if (failure === null) return { places: [], ...totalOf(0), ...(text !== undefined && { searchedTo: null }) };
   const filter: RecordFilter = {
     tenantKey,
     state,
@@ -159,6 +162,12 @@ async function pageIn(tx: Transaction, query: PageQuery): Promise<FoundPage> {
     fromSeq: from === undefined ? undefined : firstSeqAt(from),
     toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
   };
+  if (text !== undefined) {
+    return searchRecords({
+      ...{ text, offset, limit, range: filter, clock },
+      look: (needle, range) => searchSlice(tx, filter, needle, range),
+    });
+  }
   if (isFiltered(query)) {
     const counts = totalOf(await countUpTo(tx, filter, filteredCountLimit + 1));
     return { places: await pagePlaces(tx, filter, { offset, limit }), ...counts };

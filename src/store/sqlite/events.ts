@@ -1,15 +1,19 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
 import type { Attempt } from "../../domain/delivery.ts";
+import { unavailable } from "../../domain/errors.ts";
 import { type EventRecord, filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
 import type { Cursor } from "../cursor.ts";
 import { type FailureReads, hoursOf, reportFailures } from "../failure-report.ts";
 import type { FailureVerbs } from "../failures.ts";
 import { walkedRows } from "../page-span.ts";
+import { type SearchOptions, type SearchResult, type SeqRange, searchRecords } from "../search.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -24,11 +28,29 @@ import { cursorOver, type StepList } from "./step-cursor.ts";
 /** So far from either end a page takes under 3 ms on the event loop; further ones go to the reader. */
 const shallowRows = 2_000;
 
+/** Searches that wait for each other; beyond, the ones who asked for most are refused. */
+const mostWaiting = 100;
+
 const utf8 = new TextDecoder();
 
 /** Events as they are read; `acceptance.ts` takes them in. */
-export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEvents"> & FailureVerbs {
+export function eventVerbs(
+  connection: Connection,
+  clock: Pick<Clock, "monotonicMs">,
+): Omit<EventVerbs, "acceptEvents"> & FailureVerbs {
   const { db, queries, reader, reportDamage } = connection;
+
+  const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });
+
+  /** One at a time: between its slices the reader does what others ask for. */
+  async function search(tenantKey: number, options: SearchOptions<RecordPlace>): Promise<SearchResult<RecordPlace>> {
+    try {
+      return await searches.run([String(tenantKey)], () => searchRecords(options));
+    } catch (error) {
+      if (error instanceof QueueFull) throw tooManySearches();
+      throw error;
+    }
+  }
 
   /** The event with this id, whosever it is. Its payload is left where it is. */
   function findEvent(eventId: string): { seq: number; tenantKey: number } | null {
@@ -90,7 +112,17 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
             toRecord,
           );
         };
-        if (filter === null) return { records: listOf([], true), ...totalOf(0) };
+        if (filter === null) {
+          return { records: listOf([], true), ...totalOf(0), ...(query.text !== undefined && { searchedTo: null }) };
+        }
+        const { text } = query;
+        if (text !== undefined) {
+          const { places, ...searched } = await search(tenantKey, {
+            ...{ text, offset, limit: query.size, range: filter, clock },
+            look: (needle, range) => reader.run("searchSlice", { filter: within(filter, range), needle }),
+          });
+          return { records: listOf([...places], false), ...searched };
+        }
         const paged = { filter, offset, limit: query.size };
         if (isFiltered(query)) {
           const [places, counted] = await Promise.all([
@@ -229,6 +261,13 @@ export function eventVerbs(connection: Connection): Omit<EventVerbs, "acceptEven
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
     return found ?? { events: 0, pending: 0, delivered: 0, failed: 0 };
   }
+}
+
+const tooManySearches = () => unavailable("Too many searches are waiting; retry the request.", "storage_unavailable");
+
+/** The filter, of other events. */
+function within({ fromSeq: _, toSeq: __, ...filter }: RecordFilter, { fromSeq, toSeq }: SeqRange): RecordFilter {
+  return { ...filter, ...(fromSeq !== undefined && { fromSeq }), ...(toSeq !== undefined && { toSeq }) };
 }
 
 const recordList = (

@@ -144,7 +144,7 @@ export function openSqliteStore({
     ...settlementVerbs(connection),
     ...webhookVerbs(connection),
     ...acceptanceVerbs(connection, failures, { mayGrow }),
-    ...eventVerbs(connection),
+    ...eventVerbs(connection, clock),
     ...queueVerbs(connection, waiting, cancelledRuns),
     ...deliveryVerbs(connection, ledger, failures, waiting, { mayGrow }),
     ...replayVerbs(connection, ledger, failures, { mayGrow }),

@@ -112,6 +112,46 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found({ code: "http_status" })).toEqual([ends]);
       });
 
+      test("finds a text in the payload, or a part of the id, with all other filters, and says that it looked at all", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const payloads = ['{"name":"Ann","n":1}', '{"name":"Bob \\"B\\"","n":2}', '{"name":"Ann","n":3}'].map(bytes);
+        const { eventIds, deliveries } = await world.acceptOwned(tenant, { payloads });
+        const [first = "", second = "", third = ""] = eventIds;
+        if (deliveries[0]) await world.settle(deliveries[0], "failed", { code: "timeout" });
+        await world.accept(await world.tenant({ urls: [c] }), { payloads });
+        const found = async (text: string, given: Parameters<World["page"]>[1] = {}) => {
+          const { records, ...counts } = await world.page(tenant, { text, ...given });
+          expect(counts).toEqual({ total: records.length, totalIsExact: true, searchedTo: null });
+          return records.map(({ eventId, targetWebhook }) => `${eventId} ${targetWebhook}`);
+        };
+        const both = (...ids: string[]) => ids.flatMap((id) => [`${id} ${a}`, `${id} ${b}`]);
+        expect(await found("Ann")).toEqual(both(third, first));
+        expect(await found('"n":2')).toEqual(both(second));
+        expect(await found('Bob "B"')).toEqual(both(second));
+        expect(await found("ann")).toEqual([]);
+        expect(await found("Ann", { webhookId: b })).toEqual([`${third} ${b}`, `${first} ${b}`]);
+        expect(await found("Ann", { code: "timeout", state: "FAILED" })).toEqual([`${first} ${a}`]);
+        expect(await found("Ann", { code: "timeout", status: 503 })).toEqual([]);
+        expect(await found(first)).toEqual(both(first));
+        expect(await found(first.slice(-12).toUpperCase())).toEqual(both(first));
+        expect(await found("evt_")).toHaveLength(6);
+      });
+
+      test("a search goes through slices, and ends when its page is full", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const payloads = Array.from({ length: 900 }, (_, n) => bytes(`{"n":${n},"third":${n % 3 === 0}}`));
+        const { eventIds } = await world.accept(tenant, { payloads });
+        const wanted = eventIds.filter((_, n) => n % 3 === 0).toReversed();
+        const all = await world.page(tenant, { text: '"third":true' });
+        expect(all).toMatchObject({ total: 600, totalIsExact: true, searchedTo: null });
+        expect(all.records.map(({ eventId }) => eventId)).toEqual(wanted.flatMap((id) => [id, id]));
+        const some = await world.page(tenant, { text: '"third":true', page: 1, size: 10 });
+        expect(some.records).toEqual(all.records.slice(10, 20));
+        expect(some).toMatchObject({ totalIsExact: false, searchedTo: expect.any(Number) });
+        expect(some.total).toBeGreaterThan(20);
+        expect((await world.page(tenant, { text: '"n":899,', size: 1 })).records).toHaveLength(1);
+      });
+
       test("leaves out what has another code by the time at which it is read", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);

@@ -11,6 +11,7 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
+import { foundText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, waitingText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
@@ -105,8 +106,11 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     }
   });
 
-  test("the events of a group of failures are found one by one", async () => {
-    const plan = await planOf(failedEventsText, 1, `{${seq}}`);
+  test.each([
+    ["of a group of failures", failedEventsText, [1, `{${seq}}`]],
+    ["of a search", foundText, [1, `{${seq}}`, "\\x00", "\\x00", "false"]],
+  ] as const)("the events %s are found one by one", async (_, text, values) => {
+    const plan = await planOf(text, ...values);
     expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq = \S+\) AND \(tenant_key = \$1\)\)/);
     expect(plan).not.toMatch(growing);
   });

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { needleOf } from "../../../src/store/search.ts";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
 import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
 import { createCancelledRuns } from "../../../src/store/sqlite/cancelled-runs.ts";
@@ -25,6 +26,7 @@ import { statVerbs } from "../../../src/store/sqlite/stats.ts";
 import { createWaitingRecords } from "../../../src/store/sqlite/waiting-records.ts";
 import { webhookVerbs } from "../../../src/store/sqlite/webhooks.ts";
 import type { Writer } from "../../../src/store/sqlite/writer.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { useSqlite } from "../../support/sqlite-store.ts";
 
 const sqlite = useSqlite();
@@ -185,7 +187,7 @@ describe("query plans", () => {
       deliveryVerbs(connection, ledger, failures, waiting, { mayGrow: () => true });
       replayVerbs(connection, ledger, failures, { mayGrow: () => true });
       acceptanceVerbs(connection, failures, { mayGrow: () => true });
-      eventVerbs(connection);
+      eventVerbs(connection, createFakeClock());
       maintenanceVerbs(connection);
       createSandboxBooks(connection);
       inboxVerbs(connection);
@@ -233,6 +235,14 @@ describe("query plans", () => {
       expect.stringContaining("SEARCH event USING INTEGER PRIMARY KEY (rowid=?)"),
     ]);
     expect(plans[0]).toContain("SEARCH failure_group USING INDEX sqlite_autoindex_failure_group_1 (tenant_key=?)");
+  });
+
+  test("a search walks the index of its list, and reads its events one by one", () => {
+    const plans = plansOf((recording) => {
+      const queries = createQueries(drizzle({ client: recording }));
+      queries.searchSlice({ filter: { ...filter, failure: answered503 }, needle: needleOf("x") });
+    }, openWithOneRecord());
+    expect(plans).toEqual([expect.stringContaining(byCode), "SEARCH event USING INTEGER PRIMARY KEY (rowid=?)"]);
   });
 
   test("a chart reads the minutes of its tenant and range, and sorts nothing", () => {

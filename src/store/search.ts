@@ -1,0 +1,110 @@
+import type { Clock } from "../lib/clock.ts";
+import { encodeEventId, ingestedAtMs, parseEventId } from "../lib/id.ts";
+
+/**
+ * Looking for a text in the records of an account, the newest first, in slices: nobody waits for more than one of them, and
+ * the search ends where it has cost enough, whatever the history holds. The answer says how far it came.
+ */
+
+/** Rules, section 15: so many events, or so long. */
+const mostEvents = 200_000;
+const mostMs = 500;
+
+/** Records that are looked at in one go: some milliseconds. */
+export const sliceRecords = 500;
+
+/** What is looked for, as a backend compares it. */
+export interface Needle {
+  /** As it was given, and as it stands in a JSON string where that is different. Payloads are compared byte for byte. */
+  readonly texts: readonly Uint8Array[];
+  /** As it may stand in an id; null: in none. */
+  readonly idPart: string | null;
+}
+
+const utf8 = new TextEncoder();
+
+export function needleOf(text: string): Needle {
+  const inJson = JSON.stringify(text).slice(1, -1);
+  const lower = text.toLowerCase();
+  return {
+    texts: (inJson === text ? [text] : [text, inJson]).map((each) => utf8.encode(each)),
+    idPart: /^[a-z0-9_]+$/.test(lower) ? lower : null,
+  };
+}
+
+export const isInId = ({ idPart }: Needle, seq: number, idTail: Uint8Array): boolean =>
+  idPart !== null && encodeEventId(seq, idTail).includes(idPart);
+
+/** Numbers of events, both inclusive. */
+export interface SeqRange {
+  readonly fromSeq?: number | undefined;
+  readonly toSeq?: number | undefined;
+}
+
+export interface Slice<Place> {
+  /** Records of events that have the text, the newest first. */
+  readonly found: readonly Place[];
+  /** How many events were looked at. */
+  readonly events: number;
+  /** The newest event that was not looked at; null: there is none. */
+  readonly nextSeq: number | null;
+}
+
+export interface SearchOptions<Place> {
+  readonly text: string;
+  readonly range: SeqRange;
+  readonly offset: number;
+  readonly limit: number;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** Looks at the newest records of a range. */
+  look(needle: Needle, range: SeqRange): Promise<Slice<Place>>;
+}
+
+export interface SearchResult<Place> {
+  readonly places: readonly Place[];
+  /** Found so far. */
+  readonly total: number;
+  readonly totalIsExact: boolean;
+  /** Ingestion time down to which all was looked at; null: all was. */
+  readonly searchedTo: number | null;
+}
+
+/** Ends as soon as the page is full and one record more is found: whoever wants the next page goes on. */
+export async function searchRecords<Place>(options: SearchOptions<Place>): Promise<SearchResult<Place>> {
+  const { text, range, offset, limit, clock, look } = options;
+  const needle = needleOf(text);
+  const page = (found: readonly Place[], nextSeq: number | null): SearchResult<Place> => ({
+    places: found.slice(offset, offset + limit),
+    total: found.length,
+    totalIsExact: nextSeq === null,
+    searchedTo: nextSeq === null ? null : ingestedAtMs(nextSeq),
+  });
+
+  // A whole id is found wherever it lies.
+  const seq = parseEventId(needle.idPart ?? "")?.seq;
+  if (seq !== undefined && seq >= (range.fromSeq ?? 0) && seq <= (range.toSeq ?? seq)) {
+    const { found } = await look(needle, { fromSeq: seq, toSeq: seq });
+    if (found.length > 0) return page(found, null);
+  }
+
+  const deadline = clock.monotonicMs() + mostMs;
+  const found: Place[] = [];
+  let toSeq = range.toSeq;
+  for (let events = 0; ; ) {
+    const slice = await look(needle, { fromSeq: range.fromSeq, toSeq });
+    found.push(...slice.found);
+    events += slice.events;
+    const isEnough = found.length > offset + limit || events >= mostEvents || clock.monotonicMs() >= deadline;
+    if (slice.nextSeq === null || isEnough) return page(found, slice.nextSeq);
+    toSeq = slice.nextSeq;
+  }
+}
+
+/** A slice ends with a whole event: the last one of a full slice is left for the next. */
+export function wholeEvents<Place extends { readonly eventSeq: number }>(
+  places: readonly Place[],
+): { whole: readonly Place[]; nextSeq: number | null } {
+  const last = places.at(-1);
+  if (places.length < sliceRecords || last === undefined) return { whole: places, nextSeq: null };
+  return { whole: places.filter(({ eventSeq }) => eventSeq !== last.eventSeq), nextSeq: last.eventSeq };
+}
