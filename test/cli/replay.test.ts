@@ -215,6 +215,10 @@ describe("filters", () => {
     ["failed --webhook {id}", ["paid", "other"], []],
     ["failed --webhook {url} --type order.made --from 1h", ["other"], []],
     ["failed --to 1h", [], []],
+    ["failed --code http_status --status 404", ["paid", "other"], ["paid", "other"]],
+    ["failed --status 404 --webhook {url} --type order.paid", ["paid"], []],
+    ["failed --code timeout", [], []],
+    ["failed --status 500", [], []],
     ["all --type order.paid --from 1h --to 2999-01-01", ["paid"], ["paid"]],
     ["all --webhook {id} --type order.paid", ["paid"], []],
     ["event {paid} --webhook {id}", ["paid"], []],
@@ -305,6 +309,30 @@ describe("while a replay runs", () => {
   });
 });
 
+test("replay cancel takes back what waits for a retry, and the replay says how many", async () => {
+  const { account, hook } = await failing(2);
+  hook.answer = 503;
+  const { out: id } = await run(account, "replay failed --detach");
+  await hook.whenReceived(2);
+  await until(
+    () => run(account, `replay show ${id} --json`),
+    ({ out }) => JSON.parse(out).queued === 2,
+  );
+  await until(
+    () => account.get("/v1/events"),
+    ({ body }) => body.events.every(({ attempts }: { attempts: number }) => attempts === 2),
+  );
+  expect(await run(account, `replay cancel ${id}`)).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^rpl_\w+ cancelled: 2 events; /),
+  });
+  const { out } = await until(
+    () => run(account, `replay show ${id}`),
+    ({ out }) => out.includes("taken back"),
+  );
+  expect(out).toContain("deliveries  0 delivered, 2 taken back\n");
+});
+
 describe("replay list and show", () => {
   test("say what became of replays", async () => {
     const { account, hook, ids } = await failing(2);
@@ -347,6 +375,8 @@ describe("what cannot be done is one line with a remedy", () => {
       1,
       "webhook is no id or URL of a registered webhook of the account. Try: --webhook",
     ],
+    ["replay failed --status 5xx", 1, "status must be a whole number. Try: postrider help replay"],
+    ["replay failed --code htp", 1, "code must be one of http_status"],
     ["replay event evt_1 --type x", 2, '"postrider replay event" has no flag --type.'],
     ["replay show rpl_1", 1, "The account has no replay with this id. Try: postrider replay list"],
     ["replay show rpl_1 --follow", 1, "The account has no replay with this id. Try: postrider replay list"],

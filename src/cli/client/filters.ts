@@ -13,7 +13,7 @@ export interface Filter {
   /** What it means for a replay; null: replays are not narrowed by it. */
   readonly docOfReplays: string | null;
   /** What the API takes for what was typed; without it, the very text. @throws UsageError */
-  read?(text: string, flag: string, now: number): string;
+  read?(text: string, flag: string, now: number): string | number;
 }
 
 export const filters: readonly Filter[] = [
@@ -34,13 +34,14 @@ export const filters: readonly Filter[] = [
     value: "CODE",
     choices: Object.keys(failureCodes),
     doc: "Deliveries that failed so, or wait after such a failure: timeout, http_status, connection_refused, …",
-    docOfReplays: null,
+    docOfReplays: "What failed so (timeout, http_status, connection_refused, …), for the webhooks of which it did.",
   },
   {
     field: "status",
     value: "N",
     doc: "Deliveries whose latest attempt failed with this status, such as 503.",
-    docOfReplays: null,
+    docOfReplays: "What failed with this status, such as 503, for the webhooks of which it did.",
+    read: wholeNumberOr,
   },
   {
     field: "from",
@@ -58,6 +59,9 @@ export const filters: readonly Filter[] = [
   },
 ];
 
+/** Filters that are given, by their names in the API. */
+export type Filtering = Readonly<Record<string, string | number>>;
+
 export const replayFilters: readonly Filter[] = filters.flatMap((filter) =>
   filter.docOfReplays === null ? [] : [{ ...filter, doc: filter.docOfReplays }],
 );
@@ -69,12 +73,8 @@ export const flagOf = ({ field, value, choices, doc }: Filter): Flag => ({
   doc,
 });
 
-/** The filters that are given, by their names in the API. @throws UsageError */
-export function readFilters(
-  flags: ReadonlyMap<string, string>,
-  from: readonly Filter[],
-  now: number,
-): Readonly<Record<string, string>> {
+/** @throws UsageError */
+export function readFilters(flags: ReadonlyMap<string, string>, from: readonly Filter[], now: number): Filtering {
   return Object.fromEntries(
     from.flatMap((filter) => {
       const { name } = flagOf(filter);
@@ -82,6 +82,11 @@ export function readFilters(
       return text === undefined ? [] : [[filter.field, filter.read?.(text, name, now) ?? text]];
     }),
   );
+}
+
+/** What is none is for the server to refuse. */
+function wholeNumberOr(text: string): string | number {
+  return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
 function readMoment(text: string, role: "start" | "end", flag: string, now: number): string {

@@ -58,7 +58,8 @@ ${signInDetails}`,
 };
 
 function readPath(given: ReadonlyMap<string, string>, withPayload: boolean, now: number): string {
-  const query = new URLSearchParams({ ...readFilters(given, filters, now), payload: String(withPayload) });
+  const query = new URLSearchParams({ payload: String(withPayload) });
+  for (const [name, value] of Object.entries(readFilters(given, filters, now))) query.set(name, String(value));
   for (const { name } of pageFlags) {
     const text = given.get(name);
     if (text !== undefined) query.set(name.slice(2), text);

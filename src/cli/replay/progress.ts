@@ -17,6 +17,8 @@ export interface ReplayRow {
   readonly failed: number;
   readonly superseded: number;
   readonly skipped: number;
+  /** Cancelled before they were sent; absent when none was. */
+  readonly returned?: number;
   readonly createdAt: string;
   readonly completedAt: string | null;
 }
@@ -29,12 +31,14 @@ export const hasSucceeded = ({ status, failed, skipped }: ReplayRow): boolean =>
   status === "completed" && failed === 0 && skipped === 0;
 
 /** `97 delivered, 3 failed, 32 waiting`: records that are queued, by what became of them. */
-export function outcomeWords({ queued, delivered, failed, superseded, skipped }: ReplayRow, style: Style): string {
-  const waiting = queued - delivered - failed - superseded;
+export function outcomeWords(replay: ReplayRow, style: Style): string {
+  const { queued, delivered, failed, superseded, skipped, returned = 0 } = replay;
+  const waiting = queued - delivered - failed - superseded - returned;
   return [
     delivered > 0 ? style.good(`${count(delivered)} delivered`) : "0 delivered",
     ...(failed > 0 ? [style.bad(`${count(failed)} failed`)] : []),
     ...(waiting > 0 ? [`${count(waiting)} waiting`] : []),
+    ...(returned > 0 ? [`${count(returned)} taken back`] : []),
     ...(superseded > 0 ? [`${count(superseded)} overtaken by a later replay`] : []),
     ...(skipped > 0 ? [`${count(skipped)} skipped, as no webhook is left for them`] : []),
   ].join(", ");

@@ -4,7 +4,7 @@ import { formatIso } from "../../lib/iso-time.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Account } from "../client/account.ts";
 import { refusalOf, textIn } from "../client/answer.ts";
-import { flagOf, readFilters, replayFilters } from "../client/filters.ts";
+import { type Filtering, flagOf, readFilters, replayFilters } from "../client/filters.ts";
 import { Interrupted } from "../client/interrupted.ts";
 import type { Reply } from "../client/server.ts";
 import { jsonFlag } from "../command.ts";
@@ -16,7 +16,7 @@ import { followReplay, readReplay } from "./follow.ts";
 /** What is to be replayed: the kind of the API, and the fields that go with it, filters among them. */
 export interface Selection {
   readonly kind: "single" | "failed" | "all";
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: Filtering;
 }
 
 export interface StartOptions {
@@ -117,7 +117,7 @@ async function countSelected(
 /** @throws StartupError when there is nobody to ask */
 async function isConfirmed(selected: number, { kind, fields }: Selection, io: Io): Promise<boolean> {
   const all = kind === "failed" ? "to the webhooks that have not acknowledged them" : "to every webhook";
-  const receivers = fields.webhook === undefined ? all : `to ${plainText(fields.webhook)} alone`;
+  const receivers = fields.webhook === undefined ? all : `to ${plainText(String(fields.webhook))} alone`;
   const answer = await io.ask(`This delivers ${counted(selected, "event")} again, ${receivers}. Continue? [y/N] `);
   if (answer !== null) return /^y(es)?$/i.test(answer.trim());
   throw new StartupError(
