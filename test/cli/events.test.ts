@@ -10,6 +10,7 @@ import {
   settled,
   startHooks,
 } from "../support/api-server.ts";
+import { startReceiver } from "../support/receiver.ts";
 import type { Script } from "../support/scripted-io.ts";
 import { startTestApp, type TestAccount, type TestApp } from "../support/test-app.ts";
 import { type } from "../support/typed.ts";
@@ -72,12 +73,19 @@ describe("events list", () => {
     [" --code timeout", []],
     [" --status 404 --code http_status --from 1h", [second]],
     [" --status 500", []],
+    [" --q order.paid", [first]],
+    [" --q order.paid --state failed", []],
+    [" --q 1234567890123 --code http_status", [second]],
+    [" --q {part}", [third]],
     [" --webhook {url}", [third, second, first]],
     [" --webhook {id} --state failed --from 1h --to 2999-01-01T00:00Z", [second]],
     [" --webhook wh_none", []],
   ])("events list%s", async (words, expected) => {
     const [webhook] = (await account.get("/v1/tenants/webhooks")).body;
-    const line = `events list${words}`.replace("{url}", url).replace("{id}", webhook.id);
+    const line = `events list${words}`
+      .replace("{url}", url)
+      .replace("{id}", webhook.id)
+      .replace("{part}", ids[2]?.slice(-8) ?? "");
     const { code, out, err } = await run(line);
     expect({ code, ids: idsIn(out), err }).toEqual({ code: 0, ids: expected.map((n) => ids[n] ?? ""), err: [] });
     if (expected.length === 0) expect(out).toBe("No records match.");
@@ -93,6 +101,18 @@ describe("events list", () => {
     expect((await run("events list --size 2 --page 1")).out).toEndWith("\n1 record of 3.");
     expect((await run("events list --type order.paid")).out).toContain(`  ${ids[0]}  order.paid  ${url}\n`);
     expect((await run("events list --page 9")).out).toBe("Page 9 is behind the last one.");
+  });
+
+  test("of a search that has not looked at everything says how to go on", async () => {
+    const searchedTo = "2026-03-01T12:00:00.000Z";
+    const server = startReceiver({
+      answer: ({ path }) =>
+        Response.json(path === "/v1/tenants/me" ? { tenant_id: "t1" } : { events: [], total: 0, searchedTo }),
+    });
+    const { ended, out } = type(server.url, account, ["events", "list", "--q", "sought"]);
+    expect(await ended).toBe(0);
+    expect(out).toEqual([`No records match. Searched back to ${searchedTo}; further: --to ${searchedTo}`]);
+    await server.stop();
   });
 
   test("names no page behind the last one", async () => {

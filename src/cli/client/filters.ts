@@ -30,6 +30,12 @@ export const filters: readonly Filter[] = [
     docOfReplays: "Events of this type, exactly, such as order.paid.",
   },
   {
+    field: "q",
+    value: "TEXT",
+    doc: "Text in the payload, or a part of the event's id. Looks through the newest events, and says how far.",
+    docOfReplays: null,
+  },
+  {
     field: "code",
     value: "CODE",
     choices: Object.keys(failureCodes),

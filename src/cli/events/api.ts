@@ -24,6 +24,8 @@ export interface EventPage {
   readonly total: number;
   /** Only with filters. */
   readonly totalIsExact?: boolean;
+  /** Only with `q`: the newest event that was not looked at was accepted then; null when all were. */
+  readonly searchedTo?: string | null;
 }
 
 export interface AttemptRow {

@@ -80,10 +80,14 @@ function readState(text: string | undefined): string | null {
 const columns = ["accepted", "state", "failure", "attempts", "event", "type", "webhook"];
 const stateColumn = columns.indexOf("state");
 
-function forPeople({ events, total, totalIsExact = true }: EventPage, given: ReadonlyMap<string, string>, io: Io) {
+function forPeople(found: EventPage, given: ReadonlyMap<string, string>, io: Io): string {
+  const { events, total, totalIsExact = true, searchedTo = null } = found;
   const style = createStyle(io);
   const page = Number(given.get("--page") ?? 0);
-  if (events.length === 0) return total === 0 ? "No records match." : `Page ${page} is behind the last one.`;
+  const further = searchedTo === null ? "" : ` Searched back to ${searchedTo}; further: --to ${searchedTo}`;
+  if (events.length === 0) {
+    return total === 0 ? `No records match.${further}` : `Page ${page} is behind the last one.${further}`;
+  }
   const rows = events.map((record) => [
     record.ingestionTimestamp,
     record.state,
@@ -100,5 +104,5 @@ function forPeople({ events, total, totalIsExact = true }: EventPage, given: Rea
   const hasMore = (page + 1) * size < total || !totalIsExact;
   const of = totalIsExact ? count(total) : `more than ${count(total)}`;
   const more = hasMore ? ` More: --page ${page + 1}` : "";
-  return `${table}\n${style.faint(`${counted(events.length, "record")} of ${of}.${more}`)}`;
+  return `${table}\n${style.faint(`${counted(events.length, "record")} of ${of}.${more}${further}`)}`;
 }
