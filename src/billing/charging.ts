@@ -79,13 +79,14 @@ export function createCharging(deps: ChargingDeps): Charging {
     const state = charge.sentAt === null ? await processor.lookUp(charge.reference) : null;
     if (state?.kind === "unknown") return wait(charge, { ...state, underWay: false });
     if (state && state.kind !== "not_found") return apply(books, charge, judgePayment(charge, state, processor));
+    const now = clock.now();
+    const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
+    // First of all: another server may be sending it at this moment, and what it sends may be paid.
+    if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
     if (!card || card.key !== charge.cardKey || card.processor !== charge.processor) {
       return fail(books, charge, "No card is saved; verify one", null);
     }
     if (card.refused) return fail(books, charge, "The card was declined permanently; verify another one", null);
-    const now = clock.now();
-    const times = { lookUpAt: now + minuteMs, resendAt: now + resendPauseMs };
-    if (!(await store.markSent(charge.reference, times, now))) return settle(books, charge);
     const { token, email } = cards.open(card, account.id);
     const { reference, amountKobo } = charge;
     const answer = await processor.chargeSavedCard({ reference, token, email, amountKobo, returnUrl: returnUrl() });
@@ -239,7 +240,7 @@ export function createCharging(deps: ChargingDeps): Charging {
     }
   }
 
-  /** Fails a charge that the processor was never asked for. */
+  /** Fails a charge for which no request can be under way, and which nobody else may send meanwhile. */
   async function fail(books: Books, charge: Charge, reason: string, lookUpAt: number | null): Promise<Outcome> {
     await failAs(books, charge, { reason, lookUpAt });
     return { kind: "failed", reason, cardRefused: false };

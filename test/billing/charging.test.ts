@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { createCardVault } from "../../src/billing/card-vault.ts";
+import { createCharging } from "../../src/billing/charging.ts";
+import type { ChargeState, PaymentProcessor } from "../../src/billing/processor.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createVault } from "../../src/lib/vault.ts";
+import { monthEnd, newCard, payingIn } from "../contract/billing/paying.ts";
+import { sqliteBackend } from "../support/sqlite-backend.ts";
+import { createWorld, type World } from "../support/store-factory.ts";
+
+const minuteMs = 60_000;
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld(sqliteBackend);
+});
+afterEach(() => world.end());
+
+/** A server that asks a processor which answers look-ups with `state`, and must not be asked for money. */
+function serverThatHears(state: () => ChargeState) {
+  const processor: Pick<PaymentProcessor, "name" | "mode" | "lookUp" | "chargeSavedCard"> = {
+    name: "sandbox",
+    mode: "test",
+    lookUp: async () => state(),
+    chargeSavedCard: () => Promise.reject(new Error("It was asked for money a second time")),
+  };
+  return createCharging({
+    store: world.store,
+    clock: world.clock,
+    log: createLog({ level: "error", format: "json", now: world.clock.now, out() {} }),
+    processor: processor as PaymentProcessor,
+    cards: createCardVault(createVault(new Uint8Array(32))),
+    calendar: { nextMonthEnd: () => monthEnd } as never,
+    returnUrl: () => "",
+    announce() {},
+  });
+}
+
+test("a charge that another server is sending is not failed, whatever card it was for: it may be paid", async () => {
+  const { now, books, verified, charged, openPage, pay } = payingIn(() => world);
+  const { tenant, accountKey } = await verified();
+  const { charge } = await charged(accountKey);
+  // The other server's request is on its way, and meanwhile the customer has verified another card.
+  await world.store.markSent(charge.reference, { lookUpAt: now() + minuteMs, resendAt: now() + 30 * minuteMs }, now());
+  await world.store.openVerification(tenant.key, { accountId: "", token: "another" }, null, now());
+  await pay(await openPage(accountKey), newCard("OTHER"));
+
+  let state: ChargeState = { kind: "not_found" };
+  const charging = serverThatHears(() => state);
+  await charging.send(await books(accountKey), charge);
+  expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "open", lookUpAt: expect.any(Number) });
+
+  state = {
+    ...{ kind: "succeeded", reference: charge.reference, amountKobo: charge.amountKobo, requestedKobo: null },
+    ...{ currency: "NGN", mode: "test", transactionId: "7", card: null },
+  };
+  const [open] = (await books(accountKey)).charges.filter(({ reference }) => reference === charge.reference);
+  await charging.settle(await books(accountKey), open ?? charge);
+  expect(await world.store.findCharge(charge.reference)).toMatchObject({ state: "succeeded", refund: null });
+});
