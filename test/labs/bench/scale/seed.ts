@@ -6,6 +6,7 @@ import { utcMonth } from "../../../../src/domain/tenant-state.ts";
 import type { Webhook } from "../../../../src/domain/webhook.ts";
 import { systemClock } from "../../../../src/lib/clock.ts";
 import { createVault } from "../../../../src/lib/vault.ts";
+import { failureKeyOf, hourOf } from "../../../../src/store/failure-key.ts";
 import { addCount, type Histogram, latencyBucket, writeHistogram } from "../../../../src/store/latency.ts";
 import { openStore } from "../../../../src/store/open.ts";
 import { databaseFile } from "../../../../src/store/sqlite/open.ts";
@@ -131,7 +132,7 @@ function writeRows(client: Database, history: History, owners: readonly Owner[])
       event.durationMs,
       statusCode,
       reason,
-      reason && "http_status",
+      reason && failedAs,
     );
     const minute = minuteOf(owner, attempt.endedAt);
     minute.attempts += 1;
@@ -139,13 +140,16 @@ function writeRows(client: Database, history: History, owners: readonly Owner[])
     if (attempt.isLast) minute[reason === null ? "delivered" : "failed"] += 1;
   }
 
+  const failures = createFailures(client);
   client.run("begin");
   for (const event of history.walk()) {
     const owner = owners[event.tenant] as Owner;
     const seq = history.seqOf(written);
     insert.event.run(seq, owner.key, history.tailOf(written), payloadOf(written));
     const attempts = attemptsOf(event);
-    insert.delivery.run(...deliveryRow(owner, event, attempts.at(-1), attempts.length, seq, written + 1));
+    const last = attempts.at(-1);
+    if (last && event.fate === "failed") failures.add(owner, last, seq);
+    insert.delivery.run(...deliveryRow(owner, event, last, attempts.length, seq, written + 1));
     attempts.forEach((attempt, i) => {
       writeAttempt(owner, event, attempt, seq, i + 1);
     });
@@ -163,6 +167,7 @@ function writeRows(client: Database, history: History, owners: readonly Owner[])
     }
   }
   writeMinutes(Number.POSITIVE_INFINITY);
+  failures.write();
   client.run("commit");
 }
 
@@ -175,7 +180,7 @@ function prepareInserts(client: Database): Record<"event" | "delivery" | "attemp
     delivery: into(
       "delivery",
       `key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, last_attempt_at,
-       finished_at, error_reason, error_code, status_code`,
+       finished_at, error_reason, error_code, status_code, failure_key`,
     ),
     attempt: into(
       "attempt",
@@ -200,11 +205,16 @@ function deliveryRow(
 ): (number | string | null)[] {
   const { webhook } = owner;
   const row = [key, owner.key, seq, webhook.key, stateOf[fate], 1, attempts, attempts];
-  if (!last) return [...row, at, null, null, null, null, null];
+  if (!last) return [...row, at, null, null, null, null, null, null];
   const reason = reasonOf(owner, last);
-  const why = reason === null ? [null, null, null] : [reason, "http_status", last.statusCode];
+  const why = reason === null ? [null, null, null, null] : [reason, failedAs, last.statusCode, groupOf(owner, last)];
   return [...row, null, last.startedAt, last.endedAt, ...why];
 }
+
+const failedAs = "http_status";
+
+const groupOf = ({ webhook }: Owner, { statusCode: status }: PastAttempt): number =>
+  failureKeyOf({ webhookKey: webhook.key, code: failedAs, status, line: "" });
 
 function count(owner: Owner, { at, fate }: PastEvent): void {
   const month = utcMonth(at);
@@ -212,6 +222,42 @@ function count(owner: Owner, { at, fate }: PastEvent): void {
   owner.month = month;
   owner.events += 1;
   owner[fate === "retried" ? "delivered" : fate] += 1;
+}
+
+interface FailedSum {
+  readonly owner: Owner;
+  readonly status: number;
+  readonly key: number;
+  readonly hour: number;
+  failed: number;
+  lastFailedAt: number;
+}
+
+/** What has failed for good, in the groups that the store counts. */
+function createFailures(client: Database) {
+  const sums = new Map<string, FailedSum>();
+  return {
+    add(owner: Owner, attempt: PastAttempt, seq: number): void {
+      const [key, hour] = [groupOf(owner, attempt), hourOf(seq)];
+      const id = `${owner.key} ${key} ${hour}`;
+      const sum = sums.get(id) ?? { owner, status: attempt.statusCode, key, hour, failed: 0, lastFailedAt: 0 };
+      sum.failed += 1;
+      sum.lastFailedAt = Math.max(sum.lastFailedAt, attempt.startedAt);
+      sums.set(id, sum);
+    },
+    write(): void {
+      const insertGroup = client.prepare(
+        "insert or ignore into failure_group (tenant_key, key, webhook_key, code, status, line) values (?1, ?2, ?3, ?4, ?5, '')",
+      );
+      const insertCount = client.prepare(
+        "insert into failure_count (tenant_key, failure_key, hour, waiting, failed, last_failed_at) values (?1, ?2, ?3, 0, ?4, ?5)",
+      );
+      for (const { owner, status, key, hour, failed, lastFailedAt } of sums.values()) {
+        insertGroup.run(owner.key, key, owner.webhook.key, failedAs, status);
+        insertCount.run(owner.key, key, hour, failed, lastFailedAt);
+      }
+    },
+  };
 }
 
 function writeCounters(client: Database, history: History, owners: readonly Owner[]): void {
