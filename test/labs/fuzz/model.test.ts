@@ -26,7 +26,6 @@ beforeAll(async () => {
       const key = `${path} ${headers.get("service-event-id")}`;
       const nth = (tries.get(key) ?? 0) + 1;
       tries.set(key, nth);
-      // Every run to the flaky one takes two attempts, so its first one is always odd.
       return new Response(null, { status: path.endsWith("/flaky") && nth % 2 === 1 ? 503 : 204 });
     },
   });

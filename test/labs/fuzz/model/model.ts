@@ -40,7 +40,7 @@ export interface ModelRecord {
   attempts: number;
   label: string | null;
   /** Of one that was on its way as its replay was cancelled: what only the server can know, until its next run. */
-  learned?: Pick<SeenRecord, "errorCode" | "statusCode">;
+  learned?: Pick<SeenRecord, "errorCode" | "statusCode" | "lastAttemptAt">;
 }
 
 /** A record as the server shows it. */
@@ -51,6 +51,7 @@ export interface SeenRecord {
   readonly replayGroupId: string | null;
   readonly errorCode: string | null;
   readonly statusCode: number | null;
+  readonly lastAttemptAt: string | null;
 }
 
 export interface ModelReplay {
@@ -71,11 +72,14 @@ export type ReplayKind = "single" | "timeline" | "all" | "failed";
 /** Specification, "Limits". */
 export const webhookLimits = { free: 1, pro: 1, business: 2, enterprise: 3 } as const;
 
-/** What the receivers of the test do, by the end of their path: how many attempts a run takes, and how it ends. */
+/**
+ * What the receivers of the test do, by the end of their path: how many attempts a run takes after so many of the event before,
+ * and how it ends. The flaky one takes every other: a run that was cancelled halfway leaves it with the one that it takes.
+ */
 export const receivers = {
-  ok: { attempts: 1, state: "DELIVERED" },
-  flaky: { attempts: 2, state: "DELIVERED" },
-  gone: { attempts: 1, state: "FAILED" },
+  ok: { attempts: () => 1, state: "DELIVERED" },
+  flaky: { attempts: (before: number) => (before % 2 === 0 ? 2 : 1), state: "DELIVERED" },
+  gone: { attempts: () => 1, state: "FAILED" },
 } as const;
 
 const behaviourOf = (url: string) => receivers[url.slice(url.lastIndexOf("/") + 1) as keyof typeof receivers];
@@ -84,8 +88,10 @@ const behaviourOf = (url: string) => receivers[url.slice(url.lastIndexOf("/") + 
 function run(event: ModelEvent, record: ModelRecord, label: string | null): void {
   if (record.webhook === null) return;
   const { url } = record.webhook;
-  const { attempts, state } = behaviourOf(url);
-  event.attempts.set(url, (event.attempts.get(url) ?? 0) + attempts);
+  const { attempts: attemptsAfter, state } = behaviourOf(url);
+  const before = event.attempts.get(url) ?? 0;
+  const attempts = attemptsAfter(before);
+  event.attempts.set(url, before + attempts);
   record.attempts += attempts;
   record.state = state;
   record.label = label;
@@ -143,16 +149,20 @@ export function cancelHalfway(
 ): void {
   const known = event.records.splice(0);
   for (const [url, count] of attempts) event.attempts.set(url, count);
-  for (const { targetWebhook: url, state, attempts, replayGroupId: label, errorCode, statusCode } of records) {
+  for (const { targetWebhook: url, state, attempts, replayGroupId: label, ...rest } of records) {
     const was = known.find(({ webhook }) => (webhook?.url ?? "") === url);
     if (was) known.splice(known.indexOf(was), 1);
     if (was?.attempts === attempts && (was.state !== state || was.label !== label)) {
       throw new Error(`A record of ${event.id} was ${was.state}, and is ${state}`);
     }
     const webhook = was?.webhook ?? webhooks.find((candidate) => candidate.url === url) ?? null;
-    event.records.push({ webhook, state, attempts, label, learned: { errorCode, statusCode } });
+    event.records.push({ webhook, state, attempts, label, learned: pickLearned(rest) });
   }
 }
+
+const pickLearned = ({ errorCode, statusCode, lastAttemptAt }: NonNullable<ModelRecord["learned"]>) => ({
+  ...{ errorCode, statusCode, lastAttemptAt },
+});
 
 /** Rules, section 10. */
 export function replay(tenant: ModelTenant, { events, ...order }: ReplayOrder, status: ModelReplay["status"]): void {
