@@ -143,7 +143,7 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     expectThat(sent.code === 0 && sent.out.startsWith("evt_") && sent.err === "", "it sends an event", sent);
     const forwarded = await received.promise;
     expectThat(forwarded === sent.out.trim(), "it forwards the event", { forwarded, sent });
-    await whenSaid(listening.stdout, `${forwarded}  204`);
+    await whenSaid(listening.stdout, `/events/${forwarded}`);
     listening.kill("SIGINT");
     const code = await listening.exited;
     expectThat(code === 0, "Ctrl+C ends it with 0", { code });
