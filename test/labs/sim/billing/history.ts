@@ -195,7 +195,7 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
       await lock?.lose().catch(onFailure);
       underWay -= 1;
     }
-    programs[node] = createIncarnation({
+    const program = createIncarnation({
       store: own.over(nodes[node] ?? nodes[0]),
       lockOf(life) {
         lock = simulated.lock({ life, clock: { ...clock, after: later }, onFailure });
@@ -228,6 +228,8 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
         },
       }),
     });
+    // It may have died of its very first call, and then is to be started again already.
+    programs[node] = program.isDead ? null : program;
   }
 
   // ---------------------------------------------------------------- the customer
