@@ -88,8 +88,9 @@ describe(`requests of every kind (again: ${again})`, () => {
       clock.travel(16 * 60_000);
       const statuses = new Map<number, number>();
       allStatuses.push(statuses);
-      await fc.assert(
-        fc.asyncProperty(requestsOf(document, path, operation, world.known), async (request) => {
+      const isAnsweredRightly = fc.asyncProperty(
+        requestsOf(document, path, operation, world.known),
+        async (request) => {
           const answer = await send(method, name, takesApiKey, request);
           statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
           expect(answer.status === 503 ? "declared" : answer.status).not.toBeWithin(500, 600);
@@ -97,12 +98,15 @@ describe(`requests of every kind (again: ${again})`, () => {
           checkAnswer(document, method, route, answer);
           checkVerdict(document, operation, request, { method, path: route, status: answer.status });
           if (answer.status >= 400) checkError(answer);
-        }),
-        { numRuns: times, seed },
+        },
       );
-      // The world has to be right often enough to come behind the first checks.
-      const successes = [...statuses].filter(([status]) => status < 300).reduce((sum, [, count]) => sum + count, 0);
-      expect(successes).toBeGreaterThan(0);
+      const hasSucceeded = () => [...statuses.keys()].some((status) => status < 300);
+      // A request has to be right in everything to come behind the first checks. All of one hundred may be wrong in
+      // something by chance; ten times as many are not.
+      for (let round = 0; round === 0 || (round < 10 && !hasSucceeded()); round++) {
+        await fc.assert(isAnsweredRightly, { numRuns: times, seed: seed + round });
+      }
+      expect(hasSucceeded()).toBe(true);
     },
     86_400_000,
   );
