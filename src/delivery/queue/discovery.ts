@@ -1,3 +1,4 @@
+import { DomainError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { DueLane, DueRange } from "../../store/deliveries.ts";
@@ -5,7 +6,10 @@ import type { Store } from "../../store/store.ts";
 
 /** Finds the webhooks of which something waits in the table and is nobody's. */
 export interface Discovery {
-  /** Looks for all of them; then, where others write as well, for what they leave, until it is stopped. */
+  /**
+   * Looks for all of them, later if the table cannot be asked at the moment; then, where others write as well, for what they
+   * leave, until it is stopped.
+   */
   start(): Promise<void>;
   /** Looks for all of them now, or as soon as the table can be asked. */
   look(): void;
@@ -48,10 +52,12 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
   }
 
   function look(): void {
-    find().catch((error: unknown) => {
-      logFailure(error);
-      clock.after(retryMs, look);
-    });
+    find().catch(lookLater);
+  }
+
+  function lookLater(error: unknown): void {
+    logFailure(error);
+    clock.after(retryMs, look);
   }
 
   async function poll(): Promise<void> {
@@ -74,7 +80,10 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
     async start() {
       seenUntil = clock.now();
       lookedAt = clock.monotonicMs();
-      await find();
+      await find().catch((error: unknown) => {
+        if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+        lookLater(error);
+      });
       if (store.isShared) pollLater();
     },
     look,

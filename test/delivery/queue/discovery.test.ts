@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { createDiscovery } from "../../../src/delivery/queue/discovery.ts";
+import { unavailable } from "../../../src/domain/errors.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { DueLane, DueRange } from "../../../src/store/deliveries.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 
 const rest = () => new Promise<void>((resolve) => setImmediate(resolve));
+const away = unavailable("the storage is away", "storage_unavailable", 5);
 const lane: DueLane = { tenantKey: 1, webhookKey: 7, firstDueAt: 5 };
 
 /** A store that others may write to; what it is asked for is noted, by time since the start. */
@@ -13,12 +15,12 @@ function setUp({ isShared }: { isShared: boolean }) {
   const start = clock.now();
   const asked: (readonly [number, number] | "all")[] = [];
   const found: DueLane[] = [];
-  const table = { isDown: false };
+  const table: { fault: Error | null } = { fault: null };
   const discovery = createDiscovery({
     store: {
       isShared,
       async discover(range?: DueRange) {
-        if (table.isDown) throw new Error("the storage is away");
+        if (table.fault) throw table.fault;
         asked.push(range ? [range.after - start, range.until - start] : "all");
         return [lane];
       },
@@ -47,6 +49,23 @@ describe("discovery", () => {
     expect(asked).toEqual(["all"]);
   });
 
+  test("starts though the table cannot be asked at the moment, and looks as soon as it can", async () => {
+    const { asked, found, table, discovery, pass } = setUp({ isShared: false });
+    table.fault = away;
+    await discovery.start();
+    await pass(2);
+    expect(asked).toEqual([]);
+    table.fault = null;
+    await pass(1);
+    expect([asked, found]).toEqual([["all"], [lane]]);
+  });
+
+  test("does not start when the failure is none of those that pass", async () => {
+    const { table, discovery } = setUp({ isShared: false });
+    table.fault = new Error("no such table");
+    await expect(discovery.start()).rejects.toThrow("no such table");
+  });
+
   test("asks each second what fell due since, some way back, where others write", async () => {
     const { asked, discovery, pass } = setUp({ isShared: true });
     await discovery.start();
@@ -65,9 +84,9 @@ describe("discovery", () => {
     const { asked, table, discovery, pass } = setUp({ isShared: true });
     await discovery.start();
     await pass(1);
-    table.isDown = true;
+    table.fault = away;
     await pass(20);
-    table.isDown = false;
+    table.fault = null;
     await pass(1);
     expect(asked.slice(1)).toEqual([
       [-15_000, 1_000],
@@ -85,12 +104,12 @@ describe("discovery", () => {
 
   test("looks for everything when it is asked to, and again until the table answers", async () => {
     const { asked, table, discovery, pass } = setUp({ isShared: false });
-    table.isDown = true;
+    table.fault = away;
     discovery.look();
     await rest();
     await pass(2);
     expect(asked).toEqual([]);
-    table.isDown = false;
+    table.fault = null;
     await pass(1);
     expect(asked).toEqual(["all"]);
   });
