@@ -4,10 +4,9 @@ import { StartupError } from "../../../domain/errors.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
-import { logIn, outage } from "../rig/account.ts";
+import { logIn } from "../rig/account.ts";
 import { countEnded } from "../rig/audit.ts";
 import type { Trial } from "../rig/conduct.ts";
-import { type Message, statusIn } from "../rig/http-message.ts";
 import { createFaults, createLedger, noteFault } from "../rig/ledger.ts";
 import { startSwitchboard } from "../rig/switchboard.ts";
 import { addRound, createNodesFigures, type NodesFigures } from "./figures.ts";
@@ -19,9 +18,6 @@ import { watchRemoval } from "./removal.ts";
 import { auditRound, cast, openRound, type Round, type Settled } from "./round.ts";
 import { type CrashProgress, crashSettings } from "./run.ts";
 import type { SharedDatabase } from "./shared-database.ts";
-
-/** What is answered when the connection to the database was lost while that had the statement. */
-const unknownOutcome = 500;
 
 /** What is done to nodes; the report prints it beside the figures. */
 export const nodesSettings = {
@@ -102,11 +98,8 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
     const { window } = nodesSettings;
     const first = pick();
     const { operatorToken } = nodes;
-    const beginning = { api: apiOf(first), port: first.port ?? 0, operatorToken, ledger, switchboard, random, window };
-    // Whether it was stored is judged at the end.
-    const isOutage = (answer: Message) =>
-      statusIn(answer) === outage || (statusIn(answer) === unknownOutcome && outages.isNoticed());
-    return openRound({ ...beginning, isOutage });
+    const place = { api: apiOf(first), port: first.port ?? 0, operatorToken };
+    return openRound({ ...place, ledger, switchboard, outages, random, window });
   }
 
   /** Each cycle is a mishap; they overlap. The last one is a death that is timed. */
@@ -126,14 +119,14 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
       graceMs,
       tell: (text) => appendFileSync(join(folder, journalFile), `${formatIso(clock.now())} ${text}\n`),
     });
-    const race = runQuotaRace(nodes, { ledger, random: fork(random), clock });
+    const race = runQuotaRace(nodes, { ledger, outages, random: fork(random), clock });
     const removals: Promise<boolean>[] = [];
     let looking: Promise<void> = Promise.resolve();
     for (let n = 0; n < some; n++) {
       isBusy = true;
       await sleep(clock, random.between(nodesSettings.shortestLifeMs, nodesSettings.longestLifeMs));
       if (random.chance(nodesSettings.removalShare)) {
-        removals.push(watchRemoval(nodes, { ledger, switchboard, random: fork(random), clock }));
+        removals.push(watchRemoval(nodes, { ledger, switchboard, outages, random: fork(random), clock }));
       }
       await (n < some - 1 ? mishaps.happen() : mishaps.die());
       isBusy = false;

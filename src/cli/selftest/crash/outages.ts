@@ -1,4 +1,5 @@
 import type { Clock } from "../../../lib/clock.ts";
+import { WrongAnswer } from "../rig/account.ts";
 
 /** The times in which a server may say that it did not reach its database. */
 export interface Outages {
@@ -6,9 +7,15 @@ export interface Outages {
   begin(): () => void;
   /** Whether one is under way, or may be noticed only now. */
   isNoticed(): boolean;
+  /** Whether an answer with this status only leaves open whether its request was carried out. */
+  excuses(status: number): boolean;
   /** Whether a line of the log that tells of an error is no fault. */
   isExpected(line: string): boolean;
 }
+
+/** Statuses of a server that has lost its database, and of one that was cut off while the database answered. */
+const outage = 503;
+const unknownOutcome = 500;
 
 /** A connection that was cut may be noticed at the next request, and a request fails at its deadline at the latest. */
 const noticedByMs = 30_000;
@@ -20,6 +27,10 @@ const reasons: ReadonlySet<unknown> = new Set([
   "The database does not answer at the moment; retry later.",
   lostOutcome,
 ]);
+
+/** Whether a request that failed says nothing against the server: there was no answer, or one that is excused. */
+export const isExcused = (error: unknown, { excuses }: Pick<Outages, "excuses">): boolean =>
+  !(error instanceof WrongAnswer) || excuses(error.status);
 
 export function createOutages(clock: Clock): Outages {
   let underWay = 0;
@@ -34,6 +45,7 @@ export function createOutages(clock: Clock): Outages {
         lastEndedAt = clock.monotonicMs();
       };
     },
+    excuses: (status) => status === outage || (status === unknownOutcome && isNoticed()),
     isExpected(line) {
       if (!isNoticed()) return false;
       const { event, error } = JSON.parse(line) as Record<string, unknown>;

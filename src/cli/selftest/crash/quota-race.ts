@@ -1,11 +1,12 @@
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import type { Random } from "../../../lib/random.ts";
-import { type Account, type Api, openAccount, outage, WrongAnswer } from "../rig/account.ts";
+import { type Account, type Api, openAccount } from "../rig/account.ts";
 import { connect } from "../rig/connection.ts";
 import { statusIn } from "../rig/http-message.ts";
 import type { Ledger } from "../rig/ledger.ts";
 import { writeIngestRequest } from "../rig/traffic.ts";
 import { apiOf, type Nodes, type TestNode } from "./nodes.ts";
+import { isExcused, type Outages } from "./outages.ts";
 
 /** Events of an account by way of all nodes at once, more than its plan has. */
 export interface QuotaRace {
@@ -27,10 +28,14 @@ const refused = 429;
 const stored = 202;
 const payload = Buffer.from("{}");
 
-export function runQuotaRace(
-  nodes: Nodes,
-  { ledger, random, clock }: { ledger: Ledger; random: Random; clock: Clock },
-): QuotaRace {
+export interface QuotaRaceOptions {
+  ledger: Ledger;
+  outages: Pick<Outages, "excuses">;
+  random: Random;
+  clock: Clock;
+}
+
+export function runQuotaRace(nodes: Nodes, { ledger, outages, random, clock }: QuotaRaceOptions): QuotaRace {
   const pick = () => random.pick(nodes.listening() as [TestNode, ...TestNode[]]);
   let accepted = 0;
   /** Events of requests that had no answer, or one that says nothing: stored or not. */
@@ -44,7 +49,7 @@ export function runQuotaRace(
       try {
         return await openAccount(apiOf(pick()), wish);
       } catch (error) {
-        if (error instanceof WrongAnswer && error.status !== outage) throw error;
+        if (!isExcused(error, outages)) throw error;
         await sleep(clock, pauseMs);
       }
     }

@@ -1,12 +1,13 @@
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import type { Random } from "../../../lib/random.ts";
-import { openAccount, outage, WrongAnswer } from "../rig/account.ts";
+import { openAccount } from "../rig/account.ts";
 import { connect } from "../rig/connection.ts";
 import type { Ledger } from "../rig/ledger.ts";
 import { createPayload } from "../rig/payload.ts";
 import type { Switchboard } from "../rig/switchboard.ts";
 import { writeIngestRequest } from "../rig/traffic.ts";
 import { apiOf, type Nodes, type TestNode } from "./nodes.ts";
+import { isExcused, type Outages } from "./outages.ts";
 
 /** An attempt that had begun before the answer is read by then. */
 const readByMs = 500;
@@ -15,6 +16,14 @@ const mostBatches = 50;
 const betweenBatchesMs = 50;
 const longestBeforeMs = 2_000;
 
+export interface RemovalOptions {
+  ledger: Ledger;
+  switchboard: Switchboard;
+  outages: Pick<Outages, "excuses">;
+  random: Random;
+  clock: Clock;
+}
+
 /**
  * Sends events of an account to all nodes, and removes its webhook by one of them meanwhile: once that is answered, nothing
  * may come any more.
@@ -22,7 +31,7 @@ const longestBeforeMs = 2_000;
  */
 export async function watchRemoval(
   nodes: Nodes,
-  { ledger, switchboard, random, clock }: { ledger: Ledger; switchboard: Switchboard; random: Random; clock: Clock },
+  { ledger, switchboard, outages, random, clock }: RemovalOptions,
 ): Promise<boolean> {
   const pick = () => random.pick(nodes.listening() as [TestNode, ...TestNode[]]);
   let isOver = false;
@@ -54,7 +63,7 @@ export async function watchRemoval(
       await sending;
     }
   } catch (error) {
-    if (error instanceof WrongAnswer && error.status !== outage) ledger.fault(error.message);
+    if (!isExcused(error, outages)) ledger.fault(String(error));
     return false;
   }
 }

@@ -1,8 +1,9 @@
 import { ingestedAtMs, parseEventId } from "../../../lib/id.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import type { Random } from "../../../lib/random.ts";
-import { type Account, type Api, outage, WrongAnswer } from "../rig/account.ts";
+import type { Account, Api } from "../rig/account.ts";
 import { type Ledger, tallyKey } from "../rig/ledger.ts";
+import { isExcused, type Outages } from "./outages.ts";
 
 /** Bulk replays of one account that run while the server is killed, one after another. */
 export interface ReplayDriver {
@@ -61,7 +62,10 @@ interface ReplayBody {
 const unfinishedAtOnce = 2;
 const fewestEvents = 20;
 
-export function createReplayDriver(account: Account, ledger: Ledger, random: Random): ReplayDriver {
+export function createReplayDriver(
+  account: Account,
+  { ledger, random, outages }: { ledger: Ledger; random: Random; outages: Pick<Outages, "excuses"> },
+): ReplayDriver {
   const figures = createReplayFigures();
   const asked = new Map<string, Asked>();
   const interrupted = new Set<string>();
@@ -142,8 +146,8 @@ export function createReplayDriver(account: Account, ledger: Ledger, random: Ran
         figures.interruptedQueueing = interruptedQueueing.size;
         for (let n = unfinished.length; n < unfinishedAtOnce; n++) await ask(api);
       } catch (error) {
-        // Anything but an answer means that the server was killed meanwhile.
-        if (error instanceof WrongAnswer && error.status !== outage) ledger.fault(error.message);
+        // Without an answer the server was killed meanwhile.
+        if (!isExcused(error, outages)) ledger.fault(String(error));
       }
     },
     unfinished: async (api) => (await list(api)).filter(isUnfinished).length,

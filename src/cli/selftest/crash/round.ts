@@ -8,6 +8,7 @@ import type { Ledger, SentRequest } from "../rig/ledger.ts";
 import { createPayload } from "../rig/payload.ts";
 import type { Switchboard } from "../rig/switchboard.ts";
 import { createTraffic, eventIdsIn, type Traffic, writeIngestRequest } from "../rig/traffic.ts";
+import type { Outages } from "./outages.ts";
 import { createReplayDriver, type ReplayDriver } from "./replays.ts";
 
 /** Accounts that live for some cycles, until all has ended and the books are compared. */
@@ -55,12 +56,11 @@ export interface Beginning {
   readonly random: Random;
   /** Acknowledged deliveries of an account that may be on their way before its clients wait. */
   readonly window: number;
-  /** Whether an answer other than 202 only leaves the fate of a request open. */
-  isOutage(answer: Message): boolean;
+  readonly outages: Pick<Outages, "excuses">;
 }
 
 export async function openRound(beginning: Beginning): Promise<Round> {
-  const { api, port, operatorToken, ledger, switchboard, random, window, isOutage } = beginning;
+  const { api, port, operatorToken, ledger, switchboard, random, window, outages } = beginning;
   const accounts: Account[] = [];
   for (const { manners } of roles) {
     const hooks = switchboard.newHooks(manners);
@@ -74,11 +74,12 @@ export async function openRound(beginning: Beginning): Promise<Round> {
     return Array.from({ length: count }, () => ({ account, batches }));
   });
   const onRefusal = ({ account }: SentRequest, answer: Message) => {
-    if (isOutage(answer)) return;
+    // Whether it was stored is judged at the end.
+    if (outages.excuses(statusIn(answer))) return;
     ledger.fault(`an event of ${account.id} was refused with ${answer.startLine}: ${answer.body}`);
   };
   const traffic = createTraffic({ ledger, clients, random: fork(random), window, onRefusal });
-  const replays = createReplayDriver(accounts.at(-1) as Account, ledger, fork(random));
+  const replays = createReplayDriver(accounts.at(-1) as Account, { ledger, random: fork(random), outages });
   return { accounts, ledger, traffic, replays };
 }
 

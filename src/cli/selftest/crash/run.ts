@@ -94,8 +94,16 @@ export function createCrashRun({ cycles, seed, dataDir, clock, onProgress }: Cra
     const { api, port, server: first } = await start(ledger);
     const operatorToken = readFileSync(join(dataDir, operatorTokenFile), "utf8").trim();
     const { window } = crashSettings;
-    const isOutage = () => false;
-    const round = await openRound({ api, port, operatorToken, ledger, switchboard, random, window, isOutage });
+    const round = await openRound({
+      api,
+      port,
+      operatorToken,
+      ledger,
+      switchboard,
+      random,
+      window,
+      outages: { excuses: () => false },
+    });
     await crash(first);
     return round;
   }

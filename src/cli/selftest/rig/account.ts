@@ -39,9 +39,6 @@ export interface Api {
   read(path: string, token: string): Promise<string>;
 }
 
-/** Status of a server that has lost its database. */
-export const outage = 503;
-
 export class WrongAnswer extends Error {
   override readonly name = "WrongAnswer";
   readonly status: number;
