@@ -58,6 +58,11 @@ export interface Shared {
   closed: boolean;
 }
 
+/** So late no timer fires of a process that runs. */
+const standstillMs = 500;
+/** After a standstill, for the answers that have come meanwhile, and those to what could only be sent after it. */
+const graceMs = 1_000;
+
 /** Each may be as long as a head: without a limit they would be a body without one. */
 const maxInformationalResponses = 100;
 
@@ -97,11 +102,21 @@ export class Exchange {
       this.fail(target.refusal.noResponse, target.refusal.detail);
       return;
     }
-    this.cancelTimer = shared.clock.after(shared.timeoutMs, () => this.stop("timeout"));
+    this.cancelTimer = shared.clock.after(shared.timeoutMs, () => this.onTime());
     signal?.addEventListener("abort", this);
     const learning = target.literal?.learn();
     if (learning === undefined) this.dial(target, false);
     else void learning.then(() => this.settled || this.dial(target, false));
+  }
+
+  /**
+   * A timer that fires late says that this process stood still (stopped, suspended with its machine, or starved), and that is
+   * no silence of the receiver's: its answer may have come long since, and only has to be read.
+   */
+  private onTime(): void {
+    const isLate = this.elapsedMs() - this.shared.timeoutMs >= standstillMs;
+    if (isLate && !this.settled) this.cancelTimer = this.shared.clock.after(graceMs, () => this.stop("timeout"));
+    else this.stop("timeout");
   }
 
   /** The abort listener is the exchange itself. */

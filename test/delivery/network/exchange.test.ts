@@ -200,6 +200,41 @@ describe("ending an attempt", () => {
     receiver.close();
   });
 
+  describe("after this process stood still", () => {
+    async function stoodStill() {
+      let peer: net.Socket | undefined;
+      const { receiver, asked, url } = await startWaiting((asking) => {
+        peer = asking;
+      });
+      const { clock, advance } = createManualClock();
+      const transport = createTransport({ policy, clock });
+      const outcome = transport.send(requestTo(url));
+      await asked;
+      advance(12_000);
+      const end = () => {
+        transport.close();
+        receiver.close();
+      };
+      return { outcome, advance, answer: () => peer && answerOk(peer, 1), end };
+    }
+
+    test("takes the answer that came meanwhile", async () => {
+      const { outcome, answer, end } = await stoodStill();
+      answer();
+      expect(await outcome).toMatchObject({ kind: "responded", status: 200 });
+      end();
+    });
+
+    test("comes a second later without one", async () => {
+      const { outcome, advance, end } = await stoodStill();
+      advance(999);
+      expect(Bun.peek.status(outcome)).toBe("pending");
+      advance(1);
+      expect(await outcome).toEqual({ kind: "no-response", cause: "timeout", durationMs: 13_000 });
+      end();
+    });
+  });
+
   test("by closing the transport is an abort, for those in flight and those to come", async () => {
     const { receiver, asked, url } = await startWaiting();
     const transport = newTransport();
