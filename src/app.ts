@@ -5,7 +5,7 @@ import { createAccounts } from "./accounts/accounts.ts";
 import { createApiKeyAuthentication, createApiKeys, createKeyUse } from "./accounts/api-keys.ts";
 import { credentialRoutes } from "./accounts/credential-routes.ts";
 import { createLogin } from "./accounts/login.ts";
-import { createPasswords } from "./accounts/password.ts";
+import { createPasswords, type PasswordCost } from "./accounts/password.ts";
 import { accountRoutes } from "./accounts/routes.ts";
 import { sessionRoutes } from "./accounts/session-routes.ts";
 import { createSigningKeys } from "./accounts/signing-keys.ts";
@@ -96,6 +96,8 @@ export interface AppDeps {
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
   maxPageCount?: number;
+  /** Of the hashes of passwords; tests have nothing to guard. @default OWASP's minimum */
+  passwordCost?: PasswordCost;
   /** `waived`: a database server may lose what it has answered; those of tests do. @default "required" */
   durability?: "required" | "waived";
   /** Stands between the program and its store; tests make faults with it. */
@@ -222,7 +224,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
-  const passwords = createPasswords();
+  const passwords = createPasswords(deps.passwordCost && { cost: deps.passwordCost });
   const onFailure = () => metrics.loginFailed("account");
   const login = createLogin({ store, limits, clock, passwords, log, localMode: config.localMode, onFailure });
   const billing = createBilling({

@@ -4,6 +4,7 @@ import { DomainError, invalidField, notFound, rateLimited } from "../domain/erro
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
+import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newTenantId } from "../lib/id.ts";
@@ -11,7 +12,7 @@ import type { Log } from "../lib/log.ts";
 import type { Vault } from "../lib/vault.ts";
 import type { NewVerification } from "../store/billing.ts";
 import type { Limit, Limits } from "../store/limits.ts";
-import type { NewWebhook, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
 import { makeApiKey } from "./api-keys.ts";
@@ -111,7 +112,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   const loginEmails = createLoginEmails({ store, clock, log });
 
   /** Validates the whole request before anything is stored. */
-  async function check(request: OperatorCreateRequest): Promise<NewWebhook[]> {
+  async function check(request: OperatorCreateRequest): Promise<ListedWebhook[]> {
     const { tier, name, email, password, webhooks } = request;
     if (tier !== "free") {
       if (name === undefined) throw requiredOnPaidTiers("name");
@@ -126,7 +127,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
-    webhooks: readonly NewWebhook[],
+    webhooks: readonly ListedWebhook[],
     { address, isVerifiedFirst = false }: { address?: string; isVerifiedFirst?: boolean } = {},
   ): Promise<CreatedAccount> {
     const { tier } = request;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
+import { putEmptyDatabase } from "./empty-database.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
 /** Tables of the backend itself; each of the others is a kind of thing. */
@@ -13,6 +14,7 @@ export const sqliteBackend: StoreBackend = {
   name: "SQLite",
   async open(options) {
     const dataDir = mkdtempSync(join(tmpdir(), "postrider-store-"));
+    await putEmptyDatabase(dataDir);
     const openAgain = async () => openSqliteStore({ dataDir, ...options });
     return {
       ...(await openAgain()),

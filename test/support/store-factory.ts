@@ -1,14 +1,15 @@
-import type { DeliveryState, DueDelivery } from "../../src/domain/delivery.ts";
+import { type DeliveryState, type DueDelivery, deliveryStates } from "../../src/domain/delivery.ts";
 import { DomainError } from "../../src/domain/errors.ts";
 import type { JsonText } from "../../src/domain/event.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
 import type { InboxDelivery } from "../../src/domain/inbox.ts";
 import type { Replay, ReplayKind } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
+import type { ListedWebhook } from "../../src/domain/webhook-list.ts";
 import { newId, newTenantId } from "../../src/lib/id.ts";
 import type { Settlement } from "../../src/store/deliveries.ts";
 import type { InboxRange } from "../../src/store/inbox.ts";
-import type { AcceptRequest, NewEvent, NewReplay, NewTenant, NewWebhook, Store } from "../../src/store/store.ts";
+import type { AcceptRequest, NewEvent, NewReplay, NewTenant, Store } from "../../src/store/store.ts";
 import { createFakeClock } from "./fake-clock.ts";
 import { readAll } from "./read-all.ts";
 import type { StoreBackend } from "./store-backend.ts";
@@ -27,7 +28,9 @@ const randomBytes = (length: number) => crypto.getRandomValues(new Uint8Array(le
 
 export const newApiKeyRow = (hash = randomBytes(32)) => ({ id: newId("key"), hash, sealed: randomBytes(60) });
 export const newSigningKeyRow = () => ({ id: newId("sk"), publicKey: randomBytes(32), sealedSeed: randomBytes(60) });
-export const newWebhooks = (...urls: string[]): NewWebhook[] => urls.map((url) => ({ id: newId("wh"), url, name: "" }));
+/** Each by its URL alone, or with settings. */
+export const newWebhooks = (...wanted: (string | Partial<ListedWebhook>)[]): ListedWebhook[] =>
+  wanted.map((one) => ({ id: newId("wh"), url: "", name: "", ...(typeof one === "string" ? { url: one } : one) }));
 
 /** A tenant in which only the interesting fields are given; `urls` are its webhooks. */
 export function newTenant({ urls = [], ...given }: Partial<NewTenant> & { urls?: string[] } = {}): NewTenant {
@@ -162,8 +165,8 @@ export async function createWorld(backend: StoreBackend) {
       firstKeys.set(tenant.key, made.apiKey.id);
       return tenant;
     },
-    setUrls: (tenant: Tenant, ...urls: string[]) =>
-      store.replaceWebhooks(tenant.key, newWebhooks(...urls), 10, clock.now()),
+    setUrls: (tenant: Tenant, ...webhooks: (string | Partial<ListedWebhook>)[]) =>
+      store.replaceWebhooks(tenant.key, newWebhooks(...webhooks), 10, clock.now()),
     /** Accepts events and owns their deliveries. */
     acceptOwned: (tenant: Tenant, given: Given = {}) =>
       world.accept(tenant, { roomFor: () => Number.POSITIVE_INFINITY, ...given }),
@@ -237,17 +240,20 @@ export async function createWorld(backend: StoreBackend) {
       const records = (await world.recordsOf(tenant.key, eventId)) ?? [];
       return records.map(({ state, targetWebhook }) => `${state} ${targetWebhook}`.trim());
     },
-    /** The totals as the store counts them, after a look that a recount (of up to 1,000 records) says the same. */
-    async totals(tenant: Tenant): Promise<Record<DeliveryState, number>> {
+    /**
+     * The totals as the store counts them, of SKIPPED only when there are any, after a look that a recount (of up to 1,000
+     * records) says the same.
+     */
+    async totals(tenant: Tenant): Promise<Partial<Record<DeliveryState, number>>> {
       const { records, total } = await world.page(tenant);
-      const states = ["PENDING", "DELIVERED", "FAILED"] as const;
+      const states = deliveryStates;
       const counted = await Promise.all(states.map(async (state) => (await world.page(tenant, { state })).total));
       const recounted = states.map((state) => records.filter((record) => record.state === state).length);
       if (counted.join() !== recounted.join() || total !== records.length) {
         throw new Error(`The counters say ${counted} of ${total}, the records are ${recounted} of ${records.length}`);
       }
-      const [PENDING = 0, DELIVERED = 0, FAILED = 0] = counted;
-      return { PENDING, DELIVERED, FAILED };
+      const [PENDING = 0, DELIVERED = 0, FAILED = 0, SKIPPED = 0] = counted;
+      return { PENDING, DELIVERED, FAILED, ...(SKIPPED > 0 && { SKIPPED }) };
     },
 
     startReplay: (tenant: Tenant, kind: ReplayKind, given: Partial<NewReplay> = {}) =>

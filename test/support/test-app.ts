@@ -1,12 +1,14 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { PasswordCost } from "../../src/accounts/password.ts";
 import { type App, type AppDeps, createApp } from "../../src/app.ts";
 import { loadConfig } from "../../src/config.ts";
 import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
-import { dataOf, removeData } from "./server-data.ts";
+import { putEmptyDatabase } from "./empty-database.ts";
+import { dataOf, isOnPostgres, removeData } from "./server-data.ts";
 
 /** A whole server on a free port and a temporary folder, with real HTTP and a real database (see `server-data.ts`). */
 export interface TestApp {
@@ -62,6 +64,9 @@ export interface TestAppOptions extends Partial<AppDeps> {
   dataDir?: string;
 }
 
+/** The least there is: an account that is no test of passwords waits for two hashes. */
+const passwordCost: PasswordCost = { memoryCost: 8, timeCost: 1 };
+
 /** What `createApp` takes of a data directory. */
 export function enterFolder(folder: string, warn?: (message: string) => void) {
   const home = openDataDir(folder, warn);
@@ -92,7 +97,8 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
     new Map(),
   );
   const entered = enterFolder(folder, (message) => log.write("warn", "storage.warning", { message }));
-  const given = { senderThread: clock === systemClock, ...entered, ...data.deps, ...deps };
+  if (dataDir === undefined && !isOnPostgres) await putEmptyDatabase(folder);
+  const given = { senderThread: clock === systemClock, passwordCost, ...entered, ...data.deps, ...deps };
   const app = await createApp(config, { ...given, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;
