@@ -148,22 +148,28 @@ describe.each(history)("%s that is damaged", (_name, table, type, byte) => {
         path === `/${smallEvents}` && (json() as { payload: { n: number } }).payload.n === smallEvents - 1,
     );
     const account = await app.signIn(own.id, own.password);
+    const named = () =>
+      app.log.filter((line) => /"The (event|delivery) .* cannot be read: its page in the database/.test(line)).length;
+    const cannotBeRead = ({ unreadable }: Listed) => unreadable === true;
+    const isPending = ({ state }: Listed) => state === "PENDING";
     // Not when it is idle: a look at what is due that met the damage is made again a little later.
     const records = await until(
       () => readRecords(account),
-      (all) => all.every(({ unreadable, state }) => (unreadable && table !== "event") || state !== "PENDING"),
+      (all) => {
+        const [setAside, failed] = table === "event" ? [0, all.filter(cannotBeRead).length] : [named(), 0];
+        return all.filter(isPending).length === setAside && named() === setAside + failed && setAside < all.length;
+      },
     );
-    for (const { unreadable, state, errorReason, errorCode } of records) {
-      if (!unreadable) expect(state).toBe("DELIVERED");
-      else if (table === "event")
-        expect([state, errorCode, errorReason]).toEqual(["FAILED", "unreadable", expect.stringMatching(/damaged/)]);
-      else expect(state).toBe("PENDING");
+    const lost = records.filter(cannotBeRead);
+    expect(lost.length).toBeGreaterThan(0);
+    for (const { state, errorReason, errorCode } of lost) {
+      if (table !== "event") expect(state).toBe("PENDING");
+      else expect([state, errorCode, errorReason]).toEqual(["FAILED", "unreadable", expect.stringMatching(/damaged/)]);
     }
-    expect(records.filter(({ unreadable }) => unreadable).length).toBeGreaterThan(0);
-    const named = app.log.filter((line) =>
-      /"The (event|delivery) .* cannot be read: its page in the database/.test(line),
-    );
-    expect(named.length).toBe(records.filter(({ unreadable }) => unreadable).length);
+    const undone = records.filter(({ unreadable, state }) => !unreadable && state !== "DELIVERED");
+    // To split the page beside a damaged one SQLite reads that, so some of its records cannot be written either.
+    expect(undone.length).toBeLessThanOrEqual(table === "event" ? 0 : lost.length);
+    for (const { state } of undone) expect(state).toBe("PENDING");
     const others = await readRecords(await app.signIn(neighbour.id, neighbour.password));
     expect(others.map(({ state }) => state)).toEqual(["DELIVERED"]);
   });
