@@ -15,6 +15,7 @@ function reads(ms: number): Reads {
     deepPage: each,
     middlePage: each,
     oneEvent: each,
+    failures: each,
   };
 }
 
@@ -101,7 +102,7 @@ describe("how cost grows", () => {
   test("is a plot with a flat line for what costs the same, and leaves out what was not measured", () => {
     const svg = plotGrowth([small, { ...large, reads: reads(0.1) }], "machine <1>");
     const whole = linesOf(svg).filter((points) => points.length === 2);
-    expect(whole.length).toBe(5);
+    expect(whole.length).toBe(6);
     for (const [[, from] = [], [, to] = []] of whole) expect(to).toBe(from);
     expect(svg).toContain("machine &lt;1>");
     expect(svg).not.toContain("NaN");

@@ -20,9 +20,12 @@ export const series: readonly Series[] = [
   { name: "page at half of all, p50", unit: "ms", read: ({ reads }) => reads?.deepPage.p50Ms },
   { name: "page in the middle, p50", unit: "ms", read: ({ reads }) => reads?.middlePage.p50Ms },
   { name: "one event, p99", unit: "ms", read: ({ reads }) => reads?.oneEvent.p99Ms },
+  { name: "failure groups of a day, p99", unit: "ms", read: ({ reads }) => reads?.failures.p99Ms },
+  { name: "search, p99", unit: "ms", read: ({ search }) => search?.list.p99Ms },
   { name: "restart, slowest", unit: "ms", read: ({ restart }) => max(restart?.firstDeliveryMs) },
   { name: "ingestion alone, p99", unit: "ms", read: ({ alone }) => alone?.ingestionP99Ms },
   { name: "… beside deep pages", unit: "ms", read: ({ pages }) => pages?.window.ingestionP99Ms },
+  { name: "… beside searches", unit: "ms", read: ({ search }) => search?.window.ingestionP99Ms },
   { name: "… beside the replay", unit: "ms", read: ({ replay }) => p99Of(replay?.window) },
   { name: "… beside the deletion", unit: "ms", read: ({ erase }) => p99Of(erase?.window) },
   { name: "replayed", unit: "events/s", read: ({ replay }) => replay && replay.delivered / replay.window.seconds },
@@ -31,8 +34,10 @@ export const series: readonly Series[] = [
   { name: "database", unit: "MB", read: ({ databaseBytes }) => databaseBytes / 1e6 },
 ];
 
-function highestMemory({ restart, alone, pages, replay, erase }: SizeResult): number | undefined {
-  const windows = [alone, pages?.window, replay?.window, erase?.window].flatMap((window) => window?.peakBytes ?? []);
+function highestMemory({ restart, alone, pages, search, replay, erase }: SizeResult): number | undefined {
+  const windows = [alone, pages?.window, search?.window, replay?.window, erase?.window].flatMap(
+    (window) => window?.peakBytes ?? [],
+  );
   const peaks = restart ? [restart.peakBytes, ...windows] : windows;
   return peaks.length === 0 ? undefined : Math.max(...peaks) / 1e6;
 }

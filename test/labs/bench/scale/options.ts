@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { sharedOptions } from "../command.ts";
 import { positive } from "../options.ts";
 
-export const parts = ["reads", "restart", "rescue", "pages", "replay", "erase"] as const;
+export const parts = ["reads", "restart", "rescue", "pages", "search", "replay", "erase"] as const;
 export type Part = (typeof parts)[number];
 
 /** One server has nobody who could rescue it; how room comes back is the database's own affair in PostgreSQL. */
@@ -32,14 +32,14 @@ export interface Options {
 const help = `Usage: bun run bench:scale [options]
 
 What a long history costs: seeds a database of each size and measures lists, single events, a restart with a tenth of the
-events pending, deep pages, the replay of a tenth, and the deletion of the largest tenant, with ingestion beside it.
+events pending, deep pages, searches, the replay of a tenth, and the deletion of the largest tenant, with ingestion beside it.
 
   --sizes LIST       sizes in events, smallest first; default: 10k,100k,1M,10M (10M takes 6 GB of disk, with its copy 12)
   --events N         one size
   --parts LIST       what to measure; default: ${partsOf(false).join(",")}; rescue needs, and erase lacks, --postgres
   --postgres         move the seeded database to a PostgreSQL of its own, with fsync on, and measure there
   --rate 1000        events ingested a second beside what is measured
-  --seconds 30       measured seconds of ingestion alone, and of deep pages beside it
+  --seconds 30       measured seconds of ingestion alone, and of deep pages and searches beside it
   --warmup 5         seconds of ingestion before, not measured
   --restarts 5       times that the server is killed and started again
   --at-most S        watch the replay and the deletion no longer than this; default: until they have ended

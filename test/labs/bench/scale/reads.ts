@@ -31,6 +31,8 @@ export interface Reads {
   /** 1,000 records in the middle of the largest account. */
   middlePage: ReadResult;
   oneEvent: ReadResult;
+  /** The failure groups of the largest account, of the last day of the history. */
+  failures: ReadResult;
 }
 
 export const longPage = 1_000;
@@ -38,6 +40,7 @@ const shortPage = 20;
 const manyCalls = 2_000;
 const someCalls = 300;
 const fewCalls = 40;
+const dayMs = 24 * 60 * 60 * 1000;
 
 /** Page number, from 0, of the deep page. */
 export const deepPageOf = ({ events }: History): number => Math.floor(events / 2 / longPage);
@@ -88,6 +91,10 @@ export const measureReads = (place: Place, history: History): Promise<Reads> =>
     const { total } = await store.page({ tenantKey: largestKey, page: 0, size: 1 });
     const middle = Math.floor(total / 2 / longPage);
     const owners = ownersOf(history);
+    const to = history.timeOf(history.events - 1);
+    const lastDay = { tenantKey: largestKey, from: to - dayMs, to };
+    const { groups } = await store.failures(lastDay);
+    if (groups.length === 0) throw new Error("Nothing has failed on the last day.");
 
     return {
       firstPage: await time("first page", manyCalls, () => list({ tenantKey: anyTenant(), page: 0, size: shortPage })),
@@ -102,6 +109,9 @@ export const measureReads = (place: Place, history: History): Promise<Reads> =>
         const list = await store.records(keyOf(owners[event] ?? 0), history.idOf(event));
         const records = list ? await readAll(list) : [];
         if (records.length !== 1) throw new Error(`Event ${event} has ${records.length} records, not one.`);
+      }),
+      failures: await time("failure groups of a day", someCalls, async () => {
+        await store.failures(lastDay);
       }),
     };
   });

@@ -2,7 +2,7 @@ import type { Bar } from "../report.ts";
 import type { Window } from "./load.ts";
 import type { RescueResult } from "./postgres.ts";
 import type { ReadResult, Reads } from "./reads.ts";
-import type { EraseResult, PagesResult, ReplayResult, RestartResult } from "./server-runs.ts";
+import type { EraseResult, ListsResult, ReplayResult, RestartResult } from "./server-runs.ts";
 
 /** Everything about one size; what was not asked for is missing. */
 export interface SizeResult {
@@ -12,7 +12,8 @@ export interface SizeResult {
   restart?: RestartResult;
   rescue?: RescueResult;
   alone?: Window;
-  pages?: PagesResult;
+  pages?: ListsResult;
+  search?: ListsResult;
   /** Ingestion alone, again: just before the replay and before the deletion. */
   aloneBeforeReplay?: Window;
   replay?: ReplayResult;
@@ -24,6 +25,8 @@ const maxFirstPageMs = 3;
 const maxDeepPageMs = 150;
 const maxEventMs = 2;
 const maxIngestionBesidePagesMs = 50;
+const maxFailuresMs = 50;
+const maxSearchMs = 600;
 const maxFirstDeliveryMs = 1_000;
 /** "At most doubled". */
 const maxSlowdown = 2;
@@ -34,7 +37,9 @@ const maxGrowthBytes = 20e6;
 export function judge({
   reads,
   restart,
+  alone,
   pages,
+  search,
   aloneBeforeReplay,
   replay,
   aloneBeforeErase,
@@ -51,12 +56,17 @@ export function judge({
     // The farthest from both ends.
     add("page of 1,000 in the middle at the store, p50", reads.middlePage.p50Ms, maxDeepPageMs, ms);
     add("one event at the store, p99", reads.oneEvent.p99Ms, maxEventMs, ms);
+    add("failure groups of a day at the store, p99", reads.failures.p99Ms, maxFailuresMs, ms);
   }
   if (restart) {
     add("restart to first delivery, slowest", Math.max(...restart.firstDeliveryMs), maxFirstDeliveryMs, ms);
   }
   if (pages) {
     add("p99 of ingestion beside deep pages", pages.window.ingestionP99Ms, maxIngestionBesidePagesMs, ms);
+  }
+  if (search && alone) {
+    add("search over HTTP, p99", search.list.p99Ms, maxSearchMs, ms);
+    add("p99 of ingestion beside searches", search.window.ingestionP99Ms, alone.ingestionP99Ms * maxSlowdown, ms);
   }
   const judgeWindow = (what: string, window: Window, alone: Window) => {
     add(`p99 of ingestion beside ${what}`, window.ingestionP99Ms, alone.ingestionP99Ms * maxSlowdown, ms);
@@ -93,8 +103,8 @@ export function windowLine(label: string, window: Window): string {
   );
 }
 
-export const pagesLine = ({ page, window }: PagesResult) =>
-  `${readLine(page)}\n${windowLine("beside deep pages", window)}`;
+export const listsLine = (label: string, { list, window }: ListsResult) =>
+  `${readLine(list)}\n${windowLine(label, window)}`;
 
 const indent = " ".repeat(27);
 const progress = (done: number, all: number) => (done === all ? count(all) : `${count(done)} of ${count(all)}`);

@@ -18,7 +18,7 @@ import {
   count,
   eraseLine,
   judge,
-  pagesLine,
+  listsLine,
   readLines,
   replayLine,
   rescueLine,
@@ -26,13 +26,22 @@ import {
   type SizeResult,
   windowLine,
 } from "./report.ts";
-import { measureErase, measurePages, measureReplay, measureRestart, type Site, start, wait } from "./server-runs.ts";
+import {
+  measureErase,
+  measurePages,
+  measureReplay,
+  measureRestart,
+  measureSearches,
+  type Site,
+  start,
+  wait,
+} from "./server-runs.ts";
 
 /**
  * `bun run bench:scale`: what a long history costs.
  *
  *   seeded database ──copy──▶ reads at the store ─▶ restarts with a backlog ─▶ the backlog waits for a later try
- *                              ─▶ one server: ingestion alone, beside deep pages, beside a replay, beside a deletion
+ *                              ─▶ one server: ingestion alone, beside deep pages, beside searches, beside a replay, beside a deletion
  */
 const monthMs = 30 * 24 * 60 * 60 * 1000;
 
@@ -124,11 +133,16 @@ async function measureBesideIngestion(
   say(windowLine("ingestion alone", result.alone));
   if (isAsked("pages")) {
     result.pages = await measurePages(server, load, site.history, options.seconds);
-    say(pagesLine(result.pages));
+    say(listsLine("beside deep pages", result.pages));
+  }
+  if (isAsked("search")) {
+    result.search = await measureSearches(server, load, options.seconds);
+    say(listsLine("beside searches", result.search));
   }
   if (isAsked("replay")) {
-    result.aloneBeforeReplay = isAsked("pages") ? await alone() : result.alone;
-    if (isAsked("pages")) say(windowLine("ingestion alone", result.aloneBeforeReplay));
+    const isFirst = !isAsked("pages") && !isAsked("search");
+    result.aloneBeforeReplay = isFirst ? result.alone : await alone();
+    if (!isFirst) say(windowLine("ingestion alone", result.aloneBeforeReplay));
     result.replay = await measureReplay(server, load, site.history, options.atMostSeconds);
     say(replayLine(result.replay));
   }

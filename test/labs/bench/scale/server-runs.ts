@@ -69,21 +69,29 @@ async function logIn(api: Api): Promise<string> {
   return (await api<{ token: string }>("POST", "/v1/tenants/auth/login", undefined, login)).token;
 }
 
-export interface PagesResult {
-  page: ReadResult;
+export interface ListsResult {
+  list: ReadResult;
   window: Window;
 }
 
 /** One client that reads the deep page again and again over HTTP, with ingestion beside it. */
-export async function measurePages(
+export const measurePages = (server: Server, load: Load, history: History, seconds: number): Promise<ListsResult> =>
+  measureLists(server, load, { name: "deep page", query: `page=${deepPageOf(history)}&size=${longPage}`, seconds });
+
+/** And one that searches the largest account for what is nowhere, so that each search goes to its bounds. */
+export const measureSearches = (server: Server, load: Load, seconds: number): Promise<ListsResult> =>
+  measureLists(server, load, { name: "search", query: `q=${absentText}`, seconds });
+
+const absentText = "nowhere-in-any-payload";
+
+async function measureLists(
   server: Server,
   load: Load,
-  history: History,
-  seconds: number,
-): Promise<PagesResult> {
+  { name, query, seconds }: { name: string; query: string; seconds: number },
+): Promise<ListsResult> {
   const api = createApi(server.port);
   const headers = { Authorization: `Bearer ${await logIn(api)}` };
-  const url = `${api.base}/v1/events?page=${deepPageOf(history)}&size=${longPage}`;
+  const url = `${api.base}/v1/events?${query}`;
   const histogram = createHistogram();
 
   async function read(): Promise<void> {
@@ -97,8 +105,8 @@ export async function measurePages(
       histogram.record((performance.now() - startMs) * 1000);
     }
   }
-  const { window } = await load.during("deep pages", read());
-  return { page: summed("deep page over HTTP", histogram), window };
+  const { window } = await load.during(name, read());
+  return { list: summed(`${name} over HTTP`, histogram), window };
 }
 
 export interface ReplayResult {
