@@ -1,6 +1,7 @@
 import { type ApiKey, isActive } from "./credentials.ts";
 import type { DueDelivery } from "./delivery.ts";
 import { DomainError, rateLimited, unavailable } from "./errors.ts";
+import { takes } from "./event-types.ts";
 import { type Failure, noWebhook } from "./failure.ts";
 import type { Moment } from "./moment.ts";
 import { plans } from "./plans.ts";
@@ -13,7 +14,8 @@ export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
 
 /** Events that somebody wants to have accepted, all or none. */
 export interface Submission {
-  readonly events: number;
+  /** Of each event; null: it has none. */
+  readonly types: readonly (string | null)[];
   /** The one that it came with, as it is now; null: the account has no such key any more. */
   readonly apiKey: Pick<ApiKey, "expiresAt"> | null;
   /** Of the request, when it has an idempotency key. */
@@ -36,16 +38,21 @@ export interface EarlierAnswer {
  *      ├──its idempotency key, used within 24 hours──▶ repeated, or refused if it was another request
  *      ├──account, quota or disk say no──▶ refused
  *      └──▶ accepted, and of each event
- *              ├──webhooks are registered──▶ a PENDING record for each of them
- *              └──none is──▶ one record, FAILED for want of a webhook
+ *              ├──webhooks take its type──▶ a PENDING record for each of them
+ *              ├──none of those that are registered does──▶ one record, SKIPPED
+ *              └──none is registered──▶ one record, FAILED for want of a webhook
  */
 export type Acceptance =
-  | { readonly kind: "accepted"; readonly records: readonly NewRecord[] }
+  | {
+      readonly kind: "accepted";
+      /** Of each event. */
+      readonly records: readonly (readonly NewRecord[])[];
+    }
   | { readonly kind: "repeated"; readonly eventIds: readonly string[] }
   | { readonly kind: "refused"; readonly error: DomainError };
 
 /** A record of an event that had none for its webhook. Its run is the first. */
-export type NewRecord = WaitingRecord | UndeliverableRecord;
+export type NewRecord = WaitingRecord | UndeliverableRecord | SkippedRecord;
 
 export interface WaitingRecord {
   readonly state: "PENDING";
@@ -58,6 +65,12 @@ export interface UndeliverableRecord {
   readonly webhook: null;
   readonly finishedAt: number;
   readonly failure: Failure;
+}
+
+export interface SkippedRecord {
+  readonly state: "SKIPPED";
+  readonly webhook: null;
+  readonly finishedAt: number;
 }
 
 /** Whether events are accepted, and which records each of them gets (rules, sections 3, 4, 6 and 7, in that order). */
@@ -73,12 +86,34 @@ export function accept(state: TenantState, submission: Submission, moment: Momen
   }
   const error =
     refusalOfIngestion(state.tenant) ??
-    refusalOfQuota(state, submission.events, moment) ??
+    refusalOfQuota(state, submission.types.length, moment) ??
     (submission.mayGrow ? null : noRoom());
   if (error) return { kind: "refused", error };
-  if (state.webhooks.length > 0) return { kind: "accepted", records: fanOut(state.webhooks, moment) };
+  return { kind: "accepted", records: recordsOfEach(submission.types, state.webhooks, moment) };
+}
+
+/** Events of one type have the same records, so a batch asks once for each type. */
+function recordsOfEach(
+  types: readonly (string | null)[],
+  webhooks: readonly RegisteredWebhook[],
+  moment: Moment,
+): readonly (readonly NewRecord[])[] {
+  const known = new Map<string | null, readonly NewRecord[]>();
+  return types.map((type) => {
+    let records = known.get(type);
+    if (!records) {
+      records = recordsOf(type, webhooks, moment);
+      known.set(type, records);
+    }
+    return records;
+  });
+}
+
+function recordsOf(type: string | null, webhooks: readonly RegisteredWebhook[], moment: Moment): readonly NewRecord[] {
   const finishedAt = moment.orderedNow;
-  return { kind: "accepted", records: [{ state: "FAILED", webhook: null, finishedAt, failure: noWebhook }] };
+  if (webhooks.length === 0) return [{ state: "FAILED", webhook: null, finishedAt, failure: noWebhook }];
+  const takers = webhooks.filter(({ eventTypes }) => takes(eventTypes, type));
+  return takers.length > 0 ? fanOut(takers, moment) : [{ state: "SKIPPED", webhook: null, finishedAt }];
 }
 
 /** The records of an event for webhooks that have none of it. */

@@ -12,10 +12,13 @@ import type { WebhookRef } from "./webhook.ts";
  *     │  └───────────────┤ replay: the next run
  *     └────────▶ FAILED ─┘
  *      permanent, schedule used up, webhook removed
+ *
+ * SKIPPED is the one record of an event that no webhook takes. A replay puts others in its place once one does.
  */
-export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED";
+export type DeliveryState = "PENDING" | "DELIVERED" | "FAILED" | "SKIPPED";
 
-export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
+/** In the order of the numbers that stores keep them as. */
+export const deliveryStates: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED", "SKIPPED"];
 
 /** What a delivery is found by: its key alone does not say where it is kept. */
 export interface DeliveryRef extends WebhookRef {

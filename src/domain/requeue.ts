@@ -1,6 +1,7 @@
 import { fanOut, type WaitingRecord } from "./acceptance.ts";
 import { beforeRun, type RecordBefore, type RecordNow } from "./cancelled-run.ts";
 import type { FailureSelection } from "./event.ts";
+import { takes } from "./event-types.ts";
 import { type FailureMove, movesOf } from "./failure-groups.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
@@ -9,7 +10,7 @@ import { type Counters, enterState, leaveState, moveState, type TenantState } fr
 /** A record of an event that is replayed. */
 export interface ReplayedRecord extends RecordNow {
   readonly key: number;
-  /** Null: the event found no webhook. */
+  /** Null: the event found no webhook, or none that takes it. */
   readonly webhookKey: number | null;
   readonly attempts: number;
 }
@@ -19,8 +20,14 @@ export interface Returnable {
   readonly returnsTo: RecordBefore;
 }
 
+/** An event that is replayed. */
+export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
+  readonly type: string | null;
+  readonly records: readonly Found[];
+}
+
 /**
- * What a replay of one event changes. For each registered webhook that it is for:
+ * What a replay of one event changes. For each registered webhook that it is for and that takes the type:
  *
  *   no record of the event ──▶ added: PENDING, its first run
  *   DELIVERED, FAILED ──▶ restarted: PENDING, the next run (the replay of what has failed leaves DELIVERED alone)
@@ -28,8 +35,10 @@ export interface Returnable {
  *
  * A record of a webhook that is gone, or of none, if the replay is for that:
  *
- *   FAILED ──a record is added──▶ replaced: it makes room
- *      └──none is──▶ skipped
+ *   FAILED, SKIPPED ──a record is added──▶ replaced: it makes room
+ *      └──none is──▶ left as it is
+ *
+ * A FAILED record of a webhook that does not take the type any more is left as it is.
  */
 export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   readonly added: readonly (WaitingRecord & Returnable)[];
@@ -39,7 +48,7 @@ export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   /** For each waiting run that began with a replay and ends here: that replay. */
   readonly superseded: readonly number[];
   readonly replaced: readonly Found[];
-  /** How many records are left as they are although nothing delivers them. */
+  /** How many FAILED records are left as they are, for nothing delivers them. */
   readonly skipped: number;
   /** Where the event goes again, in the order of the webhooks. */
   readonly webhookKeys: readonly number[];
@@ -62,7 +71,7 @@ const hasFailedSo = ({ errorCode, statusCode }: ReplayedRecord, { code, status }
 /** What a replay starts anew of one event (rules, section 10). */
 export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
-  records: readonly Found[],
+  { type, records }: ReplayedEvent<Found>,
   { kind, webhookKeys, failure }: Replaying,
   moment: Moment,
 ): Requeueing<Found> {
@@ -72,9 +81,10 @@ export function requeue<Found extends ReplayedRecord>(
     webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
   const isMeant = (record: Found) => isFor(record.webhookKey) && (failure === null || hasFailedSo(record, failure));
 
+  const takers = webhooks.filter(({ eventTypes }) => takes(eventTypes, type));
   const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
   const mayAdd = failure === null || stranded.length > 0;
-  const receivers = webhooks.filter(({ key }) => {
+  const receivers = takers.filter(({ key }) => {
     const record = recordOf(key);
     return record ? isMeant(record) && !(kind === "failed" && record.state === "DELIVERED") : mayAdd && isFor(key);
   });
@@ -84,10 +94,15 @@ export function requeue<Found extends ReplayedRecord>(
     return record ? [{ ...record, returnsTo: beforeRun(record) }] : [];
   });
   const superseded = restarted.flatMap(({ state, replayKey }) => (state === "PENDING" ? (replayKey ?? []) : []));
-  const replaced = newcomers.length > 0 ? stranded : [];
-  // Whoever takes the place of a failed record is one in its stead, also when the replay is cancelled: no event is without.
-  const [failed] = replaced;
-  const returnsTo: RecordBefore = failed ? inPlaceOf(failed) : { state: "NONE" };
+  const isRestarted = ({ key }: ReplayedRecord) => restarted.some((record) => record.key === key);
+  const passedOver = records.filter((record) => record.state === "SKIPPED" && !isRestarted(record));
+  const replaced = newcomers.length > 0 ? [...stranded, ...passedOver] : [];
+  const left = records.filter(
+    (record) => record.state === "FAILED" && isMeant(record) && !isRestarted(record) && !replaced.includes(record),
+  );
+  // Whoever takes the place of a record is one in its stead, also when the replay is cancelled: no event is without.
+  const [earlier] = replaced;
+  const returnsTo: RecordBefore = earlier ? inPlaceOf(earlier) : { state: "NONE" };
   const added = fanOut(newcomers, moment).map((record) => ({ ...record, returnsTo }));
 
   let counted = counters;
@@ -101,7 +116,7 @@ export function requeue<Found extends ReplayedRecord>(
     nextAttemptAt: moment.now,
     superseded,
     replaced,
-    skipped: stranded.length - replaced.length,
+    skipped: left.length,
     webhookKeys: receivers.map(({ key }) => key),
     counters: counted,
     failures: [
@@ -113,7 +128,7 @@ export function requeue<Found extends ReplayedRecord>(
   };
 }
 
-/** It fails as that one did, and is in a group of its own webhook. */
+/** It has ended as that one did, and is in a group of its own webhook. */
 function inPlaceOf(record: ReplayedRecord): RecordBefore {
   const before = beforeRun(record);
   return before.state === "NONE" ? before : { ...before, failureKey: null };

@@ -21,7 +21,7 @@ export interface RegisteredWebhook extends Webhook {
  * The events of an account and the states of its records. Values: each change is a new one, so that whoever has written
  * the last one sees by identity whether there is anything to write.
  *
- *   accepted: events + 1, eventsInMonth + 1, and each record enters PENDING (or FAILED, when there is no webhook)
+ *   accepted: events + 1, eventsInMonth + 1, and each record enters PENDING (or FAILED, when there is no webhook, or SKIPPED)
  *   pending ◀──▶ delivered, pending ◀──▶ failed, failed ──▶ delivered: a record moves, as `DeliveryState` says
  */
 export interface Counters {
@@ -32,10 +32,19 @@ export interface Counters {
   readonly pending: number;
   readonly delivered: number;
   readonly failed: number;
+  readonly skipped: number;
 }
 
 /** Of an account that has had none. */
-export const noEvents: Counters = { month: 0, eventsInMonth: 0, events: 0, pending: 0, delivered: 0, failed: 0 };
+export const noEvents: Counters = {
+  month: 0,
+  eventsInMonth: 0,
+  events: 0,
+  pending: 0,
+  delivered: 0,
+  failed: 0,
+  skipped: 0,
+};
 
 /** A UTC calendar month as a number, 202611 (rules, section 2: months of quotas are UTC). */
 export function utcMonth(at: number): number {
@@ -89,19 +98,25 @@ export function moveState(counters: Counters, from: DeliveryState, to: DeliveryS
 export const recordsIn = (
   counters: Omit<Counters, "month" | "eventsInMonth" | "events">,
   state?: DeliveryState,
-): number => (state === undefined ? counters.pending + counters.delivered + counters.failed : counters[countOf[state]]);
+): number =>
+  state === undefined
+    ? counters.pending + counters.delivered + counters.failed + counters.skipped
+    : counters[countOf[state]];
 
-const countOf = { PENDING: "pending", DELIVERED: "delivered", FAILED: "failed" } as const satisfies Record<
-  DeliveryState,
-  keyof Counters
->;
+const countOf = {
+  PENDING: "pending",
+  DELIVERED: "delivered",
+  FAILED: "failed",
+  SKIPPED: "skipped",
+} as const satisfies Record<DeliveryState, keyof Counters>;
 
 /** Field by field: at every event and every attempt, copies made with `...` cost 2 % more of accepting and settling it. */
-const copyOf = ({ month, eventsInMonth, events, pending, delivered, failed }: Counters) => ({
+const copyOf = ({ month, eventsInMonth, events, pending, delivered, failed, skipped }: Counters) => ({
   month,
   eventsInMonth,
   events,
   pending,
   delivered,
   failed,
+  skipped,
 });

@@ -1,16 +1,20 @@
 import { type DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
-import type { Webhook } from "./webhook.ts";
+import { usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
 
-/** An entry of a list that replaces the one before. */
-export type ListedWebhook = Omit<Webhook, "key">;
+/** An entry of a list that replaces the one before: of the settings those that it says anything of. */
+// The id is for a URL that is new: one that stays keeps its own.
+export type ListedWebhook = Pick<Webhook, "id" | "url" | "name"> & Partial<WebhookSettings>;
+
+/** A webhook that has no key yet. */
+export type AddedWebhook = Omit<Webhook, "key">;
 
 /**
  * What a new list does to each webhook:
  *
- *   its URL was registered ──▶ stays, with key, id and records; takes place, name and whatever else the new entry has
- *   its URL is new ──▶ added
+ *   its URL was registered ──▶ stays, with key, id and records; takes place, name and the settings that the new entry has
+ *   its URL is new ──▶ added, with the usual settings where the entry says nothing
  *   registered, and not in the list
  *      ├──records may name it──▶ removed: its row stays for them
  *      └──it never had one──▶ removed and forgotten: lists that go to and fro would leave a row each time
@@ -19,7 +23,7 @@ export type WebhookListChange =
   | {
       readonly kind: "replaced";
       /** In their new order; one that is added has no key yet. */
-      readonly list: readonly (RegisteredWebhook | ListedWebhook)[];
+      readonly list: readonly (RegisteredWebhook | AddedWebhook)[];
       /** All that cease. */
       readonly removed: readonly number[];
       /** Of those, the ones whose rows go. */
@@ -43,7 +47,7 @@ export function replaceWebhooks(
     list: wanted.map((entry) => {
       const { id: _, ...wishes } = entry;
       const stays = registered.get(entry.url);
-      return stays ? { ...stays, ...wishes } : entry;
+      return stays ? { ...stays, ...wishes } : { ...usualSettings, ...entry };
     }),
     removed: leaving.map(({ key }) => key),
     forgotten: leaving.filter(({ used }) => used === false).map(({ key }) => key),

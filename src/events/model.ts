@@ -164,7 +164,9 @@ export const listQuery = v.pipe(
 
 export type ListQuery = v.InferOutput<typeof listQuery>;
 
-export const statePath = v.object({ state: v.picklist(deliveryStates, "must be DELIVERED, FAILED or PENDING") });
+export const statePath = v.object({
+  state: v.picklist(deliveryStates, "must be DELIVERED, FAILED, PENDING or SKIPPED"),
+});
 
 export const eventPath = v.object({ id: v.string() });
 

@@ -8,6 +8,7 @@ import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
+import type { ListedWebhook } from "../domain/webhook-list.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { DeliveryVerbs } from "./deliveries.ts";
@@ -57,7 +58,7 @@ export interface NewTenant {
   readonly apiKey: NewApiKey;
   readonly signingKey: NewSigningKey;
   readonly sealedSigningSecret: Uint8Array;
-  readonly webhooks: readonly NewWebhook[];
+  readonly webhooks: readonly ListedWebhook[];
   /** Present: its card has to be verified first. */
   readonly verification?: NewVerification;
 }
@@ -152,13 +153,6 @@ export interface CredentialVerbs {
 
 // ---------------------------------------------------------------- webhooks
 
-export interface NewWebhook {
-  /** Used when the URL is new; a URL that stays keeps its id. */
-  readonly id: string;
-  readonly url: string;
-  readonly name: string;
-}
-
 /** How the latest deliveries to a webhook went. Times are those at which attempts began. */
 export interface WebhookHealth {
   readonly webhook: Webhook;
@@ -185,7 +179,12 @@ export interface WebhookVerbs {
    */
   webhookHealth(tenantKey: number, limits: { records: number; walked: number }): Promise<WebhookHealth[]>;
   /** Replaces the whole list. @returns the new one @throws invalid `too_many_webhooks` */
-  replaceWebhooks(tenantKey: number, webhooks: readonly NewWebhook[], limit: number, now: number): Promise<Webhook[]>;
+  replaceWebhooks(
+    tenantKey: number,
+    webhooks: readonly ListedWebhook[],
+    limit: number,
+    now: number,
+  ): Promise<Webhook[]>;
 }
 
 // ---------------------------------------------------------------- events

@@ -1,9 +1,18 @@
 import * as v from "valibot";
+import { maxEventTypePatterns } from "../domain/event-types.ts";
 import type { Webhook } from "../domain/webhook.ts";
 import { errorCode } from "../events/attempt-model.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
+
+/** Rules, section 14. The patterns themselves are judged by `checkWebhooks`. */
+const eventTypes = v.pipe(
+  v.nullable(v.array(v.string("must be a string"), "must be an array of patterns, or null")),
+  v.description(
+    `Types of the events that it takes, at most ${maxEventTypePatterns}: \`order.paid\`, or \`order.*\` for all that begin with \`order.\`. Null, as by default: every event. Absent, a URL that stays keeps its own.`,
+  ),
+);
 
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
 const webhookEntry = jsonObject({
@@ -12,6 +21,7 @@ const webhookEntry = jsonObject({
     v.description("An absolute https URL with a public host, at most 2,048 characters."),
   ),
   name: v.optional(v.pipe(v.string("must be a string"), v.maxLength(200, "must have at most 200 characters")), ""),
+  event_types: v.optional(eventTypes),
 });
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -22,11 +32,29 @@ export const webhookEntriesExample = [{ webhook_url: "https://example.com/hooks"
 
 export const savedWebhooks = v.array(v.object({ webhook_url: v.string(), name: v.string() }));
 
-export const webhookList = v.array(v.object({ id: v.string(), url: v.string(), name: v.string() }));
+/** The last ones with `expand=true`. */
+export const webhookList = v.array(
+  v.object({
+    id: v.string(),
+    url: v.string(),
+    name: v.string(),
+    state: v.optional(v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["active"] }))),
+    event_types: v.optional(v.nullable(v.array(v.string()))),
+  }),
+);
 
 export const webhookListExample = [
   { id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
 ];
+
+export const listQuery = v.object({
+  expand: v.optional(
+    v.pipe(
+      v.picklist(["true", "false"], 'must be "true" or "false"'),
+      v.description("With `true`, all settings of each webhook."),
+    ),
+  ),
+});
 
 export const webhookPath = v.object({ id: v.string() });
 
@@ -73,6 +101,12 @@ export const webhookHealthExample = [
 export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, name });
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
+
+export const toWebhookSettings = ({ id, url, name, eventTypes }: Webhook) => ({
+  ...{ id, url, name },
+  state: "active",
+  event_types: eventTypes,
+});
 
 export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({
   id: webhook.id,

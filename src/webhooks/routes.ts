@@ -53,15 +53,19 @@ export function webhookRoutes({
         tag,
         summary: "List the registered webhooks",
         access: "session",
+        query: m.listQuery,
         responses: {
           200: {
-            description: "The webhooks, in the order in which they were set.",
+            description: "The webhooks, in the order in which they were set; with `expand=true`, all their settings.",
             schema: m.webhookList,
             example: m.webhookListExample,
           },
         },
       },
-      async ({ tenant }) => ok((await store.webhooks(tenant.key)).map(m.toWebhookListEntry)),
+      async ({ tenant, query: { expand } }) => {
+        const webhooks = await store.webhooks(tenant.key);
+        return ok(webhooks.map(expand === "true" ? m.toWebhookSettings : m.toWebhookListEntry));
+      },
     ),
 
     endpoint(
@@ -91,6 +95,7 @@ export function webhookRoutes({
         summary: "Replace all webhooks",
         description:
           "A URL that is left out is removed, an empty array removes all, and a URL that stays keeps its id. " +
+          "A setting that an entry does not name keeps its value for a URL that stays; null resets it. " +
           "If any entry is invalid, nothing changes. The account's inbox (`GET /v1/inbox`) can be registered like any URL. " +
           `At most ${changes.most} changes a minute.`,
         access: "session",

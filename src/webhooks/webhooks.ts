@@ -1,7 +1,8 @@
 import { type AddressPolicy, literalInUrl } from "../delivery/network/address.ts";
 import { invalidField } from "../domain/errors.ts";
+import { checkPatterns } from "../domain/event-types.ts";
+import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { newId } from "../lib/id.ts";
-import type { NewWebhook } from "../store/store.ts";
 import type { WebhookEntry } from "./model.ts";
 
 /** What an account may register: its own inbox too, exactly as that one whole string (rules, section 9). */
@@ -18,14 +19,14 @@ export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
  *
  * @param field the name of the list in the request; empty when the body is the list
  * @param limit webhooks that the plan allows
- * @throws invalid for a bad URL, `duplicate_webhook`, `too_many_webhooks`
+ * @throws invalid for a bad URL or pattern, `duplicate_webhook`, `too_many_webhooks`
  */
 export async function checkWebhooks(
   policy: UrlPolicy,
   entries: readonly WebhookEntry[],
   field: "webhooks" | "",
   limit: number,
-): Promise<NewWebhook[]> {
+): Promise<ListedWebhook[]> {
   // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
   if (entries.length > limit) throw tooManyEntries(field, limit);
   await policy.learn(entries.flatMap(({ webhook_url }) => literalInUrl(webhook_url) ?? []));
@@ -41,7 +42,13 @@ export async function checkWebhooks(
     }
     indexOf.set(verdict.url.href, index);
   });
-  return entries.map(({ webhook_url, name }) => ({ id: newId("wh"), url: webhook_url, name }));
+  entries.forEach(({ event_types }, index) => {
+    if (event_types) checkPatterns(event_types, `${field}[${index}].event_types`);
+  });
+  return entries.map(({ webhook_url, name, event_types }) => ({
+    ...{ id: newId("wh"), url: webhook_url, name },
+    ...(event_types !== undefined && { eventTypes: event_types }),
+  }));
 }
 
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>

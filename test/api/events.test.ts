@@ -274,6 +274,22 @@ describe("the list", () => {
       status: 400,
       body: { message: expect.stringMatching(/^code must be one of http_status, timeout, /), code: "invalid_request" },
     },
+    "an event that no webhook takes": {
+      section: "rules 14",
+      async given({ server: app, busy, good }) {
+        const entry = { webhook_url: good.url, event_types: ["order.*"] };
+        expect((await busy.put("/v1/tenants/webhooks", [entry])).status).toBe(200);
+        await ingestRaw(app, busy.apiKey, '{"event_type":"login","payload":{}}');
+        await ingestRaw(app, busy.apiKey, '{"event_type":"order.new","payload":{"n":9}}');
+      },
+      request: ({ busy }) => busy.get("/v1/events/state/SKIPPED"),
+      status: 200,
+      async then({ busy, good }, { body }) {
+        const skipped = { state: "SKIPPED", targetWebhook: "", eventType: "login", attempts: 0, nextAttemptAt: null };
+        expect(body).toMatchObject({ events: [{ ...skipped, errorReason: null, errorCode: null }], total: 1 });
+        expect((await busy.get("/v1/events?type=order.new")).body.events).toMatchObject([{ targetWebhook: good.url }]);
+      },
+    },
     "another account's webhook has no records": {
       section: "spec: Authentication",
       request: ({ other, bad }) => other.get(`/v1/events?webhook=${encodeURIComponent(bad.url)}`),
@@ -350,7 +366,7 @@ describe("the list by state", () => {
           request: ({ tenant }) => tenant.get(`/v1/events/state/${state}`),
           status: 400,
           exact: true,
-          body: { message: "state must be DELIVERED, FAILED or PENDING.", code: "invalid_request" },
+          body: { message: "state must be DELIVERED, FAILED, PENDING or SKIPPED.", code: "invalid_request" },
         },
       ]),
     ),

@@ -29,6 +29,8 @@ export const expectedSections: readonly string[] = [
   // Rules: modes, identifiers, requests, accounts, keys, ingestion, records, delivery, webhooks, replays, stream,
   // payments, operator
   ...Array.from({ length: 13 }, (_, i) => `rules ${i + 1}`),
+  // What a webhook may be told
+  "rules 14",
   // Answers that are bounded
   "rules 15",
   // The operator in a browser

@@ -87,6 +87,11 @@ function refusal(body: unknown, code: string, message: RegExp, section = "rules 
 }
 
 scenarios<World>("GET /v1/tenants/webhooks", world, {
+  "expand that is neither true nor false": {
+    section: "rules 14",
+    request: ({ ada }) => ada.get("/v1/tenants/webhooks?expand=yes"),
+    status: 400,
+  },
   "a new account has none": {
     section: "spec: Webhooks",
     request: ({ ada }) => ada.get("/v1/tenants/webhooks"),
@@ -357,4 +362,53 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       expect((await testOf(eve, "wh_0")).status).toBe(404);
     },
   },
+});
+
+const orders = { ...a, event_types: ["order.*", "refund"] };
+const settings = async ({ ada }: World) => (await ada.get("/v1/tenants/webhooks?expand=true")).body;
+const patterns = async (current: World) =>
+  (await settings(current)).map(({ event_types }: { event_types: unknown }) => event_types);
+const withTypes = (event_types: unknown) => [{ ...b, event_types }];
+const rules14 = "rules 14";
+
+scenarios<World>("PUT /v1/tenants/webhooks", world, {
+  "patterns of event types, which the answer leaves out": {
+    ...saved([a, b], rules14),
+    request: ({ ada }) => put(ada, [orders, b]),
+    then: async (current) =>
+      expect(await settings(current)).toEqual([
+        { id: any(String), url: a.webhook_url, name: "A", state: "active", event_types: orders.event_types },
+        { id: any(String), url: b.webhook_url, name: "B", state: "active", event_types: null },
+      ]),
+  },
+  "patterns that are not named stay with their URL": {
+    ...saved([b, a], rules14),
+    then: async (current) => expect(await patterns(current)).toEqual([null, orders.event_types]),
+  },
+  "null takes every event again": {
+    ...saved([a], rules14),
+    request: ({ ada }) => put(ada, [{ ...a, event_types: null }]),
+    then: async (current) => expect(await patterns(current)).toEqual([null]),
+  },
+  "no patterns at all": refusal(withTypes([]), "event_types_empty", /^\[0\]\.event_types must not be empty/, rules14),
+  "51 patterns": refusal(withTypes(Array(51).fill("a")), "too_many_event_types", /at most 50/, rules14),
+  "a pattern that is no string": refusal(
+    withTypes([7]),
+    "invalid_request",
+    /^\[0\]\.event_types\[0\] must be/,
+    rules14,
+  ),
+  "patterns that are no array": refusal(
+    withTypes("order.*"),
+    "invalid_request",
+    /^\[0\]\.event_types must be/,
+    rules14,
+  ),
+  ...Object.fromEntries(
+    ["", "*", "order.", ".order", "order*", "order.*.paid", "a b", "café", `${"x".repeat(201)}`].map((pattern) => [
+      `the pattern ${JSON.stringify(pattern.slice(0, 20))}`,
+      refusal(withTypes(["ok", pattern]), "invalid_event_type", /^\[0\]\.event_types\[1\] must be words/, rules14),
+    ]),
+  ),
+  "two of one URL are refused before their patterns": refusal([b, b], "duplicate_webhook", /same URL/),
 });

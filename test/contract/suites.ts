@@ -10,6 +10,7 @@ import { changesContract } from "./store/changes.ts";
 import { credentialsContract } from "./store/credentials.ts";
 import { deliveriesContract } from "./store/deliveries.ts";
 import { erasureContract } from "./store/erasure.ts";
+import { eventTypesContract } from "./store/event-types.ts";
 import { eventsContract } from "./store/events.ts";
 import { failuresContract } from "./store/failures.ts";
 import { inboxContract } from "./store/inbox.ts";
@@ -32,6 +33,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   changesContract,
   acceptanceContract,
   eventsContract,
+  eventTypesContract,
   deliveriesContract,
   ownershipContract,
   replaysContract,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { accept, type EarlierAnswer, fanOut, firstDelivery, type Submission } from "../../src/domain/acceptance.ts";
-import type { TenantState } from "../../src/domain/tenant-state.ts";
+import { noEvents, type TenantState } from "../../src/domain/tenant-state.ts";
 import { registered, tenantState } from "../support/tenant-state.ts";
 
 const hourMs = 60 * 60 * 1000;
@@ -10,13 +10,15 @@ const moment = { now, orderedNow: now + 60_000 };
 const [a, b, c] = [registered(1), registered(2), registered(3)];
 
 const submission = (changes: Partial<Submission> = {}): Submission => ({
-  events: 1,
+  types: [null],
   apiKey: { expiresAt: null },
   fingerprint: null,
   earlier: null,
   mayGrow: true,
   ...changes,
 });
+
+const untyped = (events: number) => Array<null>(events).fill(null);
 
 /** What becomes of it, in a word: the code of a refusal. */
 function outcomeOf(state: TenantState, submitted: Submission, at = moment): string {
@@ -31,7 +33,7 @@ describe("an event that is accepted (rules, section 7)", () => {
   ])("waits for each of %s, in their order, due by the clock", (_, webhooks) => {
     expect(accept(tenantState({ webhooks }), submission(), moment)).toEqual({
       kind: "accepted",
-      records: webhooks.map((webhook) => ({ state: "PENDING", webhook, nextAttemptAt: now })),
+      records: [webhooks.map((webhook) => ({ state: "PENDING", webhook, nextAttemptAt: now }))],
     });
   });
 
@@ -39,13 +41,33 @@ describe("an event that is accepted (rules, section 7)", () => {
     expect(accept(tenantState(), submission(), moment)).toEqual({
       kind: "accepted",
       records: [
-        {
-          state: "FAILED",
-          webhook: null,
-          finishedAt: moment.orderedNow,
-          failure: { code: "no_webhook", reason: "No webhook was registered when the event arrived" },
-        },
+        [
+          {
+            state: "FAILED",
+            webhook: null,
+            finishedAt: moment.orderedNow,
+            failure: { code: "no_webhook", reason: "No webhook was registered when the event arrived" },
+          },
+        ],
       ],
+    });
+  });
+
+  test("waits for those that take its type, each event of a batch by itself", () => {
+    const orders = registered(1, { eventTypes: ["order.*"] });
+    const refunds = registered(2, { eventTypes: ["refund", "order.refunded"] });
+    const types = ["order.paid", "order.refunded", "refund", "order.paid", "login", null];
+    const acceptance = accept(tenantState({ webhooks: [orders, refunds] }), submission({ types }), moment);
+    if (acceptance.kind !== "accepted") throw new Error("It was not accepted");
+    const takers = acceptance.records.map((records) => records.map(({ state, webhook }) => webhook?.key ?? state));
+    expect(takers).toEqual([[1], [1, 2], [2], [1], ["SKIPPED"], ["SKIPPED"]]);
+  });
+
+  test("that no webhook takes has one record, which was skipped and is no failure", () => {
+    const webhooks = [registered(1, { eventTypes: ["order.*"] })];
+    expect(accept(tenantState({ webhooks }), submission({ types: ["order"] }), moment)).toEqual({
+      kind: "accepted",
+      records: [[{ state: "SKIPPED", webhook: null, finishedAt: moment.orderedNow }]],
     });
   });
 
@@ -126,7 +148,7 @@ describe("the API key that an event came with (rules, section 5)", () => {
 
 describe("the quota of a month (rules, section 4)", () => {
   const used = (eventsInMonth: number, month = 202601) => ({
-    counters: { month, eventsInMonth, events: 50_000_000, pending: 0, delivered: 0, failed: 0 },
+    counters: { ...noEvents, month, eventsInMonth, events: 50_000_000 },
   });
 
   test.each([
@@ -140,7 +162,7 @@ describe("the quota of a month (rules, section 4)", () => {
     ["enterprise", 100_000_000, 1, "quota_exceeded"],
   ] as const)("on %s after %i events, %i more: %s", (tier, before, events, outcome) => {
     const state = tenantState({ tenant: { tier, enforcedTier: tier }, ...used(before) });
-    expect(outcomeOf(state, submission({ events }))).toBe(outcome);
+    expect(outcomeOf(state, submission({ types: untyped(events) }))).toBe(outcome);
   });
 
   test("is that of the plan in force, not of the one asked for", () => {
@@ -162,14 +184,14 @@ describe("the quota of a month (rules, section 4)", () => {
   ])("is a whole one for the %i first events of the next month: %s", (events, outcome) => {
     const february = Date.UTC(2026, 1, 1);
     const at = { now: february, orderedNow: february };
-    expect(outcomeOf(tenantState(used(1)), submission({ events }), at)).toBe(outcome);
+    expect(outcomeOf(tenantState(used(1)), submission({ types: untyped(events) }), at)).toBe(outcome);
   });
 
   test.each([
     [10_000, "all are used"],
     [9_997, "all but 3 are used"],
   ])("after %i events says that %s, and when to come back", (before, words) => {
-    const acceptance = accept(tenantState(used(before)), submission({ events: 4 }), { now, orderedNow: now });
+    const acceptance = accept(tenantState(used(before)), submission({ types: untyped(4) }), { now, orderedNow: now });
     if (acceptance.kind !== "refused") throw new Error("It was accepted");
     expect(acceptance.error.message).toContain(words);
     expect(acceptance.error.retryAfterSeconds).toBe((Date.UTC(2026, 1, 1) - now) / 1000);
@@ -177,7 +199,7 @@ describe("the quota of a month (rules, section 4)", () => {
 });
 
 describe("of several refusals the first in the order of judgement is given (rules, section 3):", () => {
-  const full = { month: 202601, eventsInMonth: 10_000, events: 10_000, pending: 0, delivered: 0, failed: 0 };
+  const full = { ...noEvents, month: 202601, eventsInMonth: 10_000, events: 10_000 };
   const suspended = { operatorSuspendedAt: 1, paymentSuspendedAt: 1 };
   const noRoom = submission({ mayGrow: false });
 

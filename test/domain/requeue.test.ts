@@ -11,7 +11,15 @@ const moment = { now: 1_000, orderedNow: 2_000 };
 const [a, b, c] = [registered(1), registered(2), registered(3)];
 /** Was removed. */
 const gone = registered(9);
-const counters: Counters = { month: 202601, eventsInMonth: 9, events: 9, pending: 10, delivered: 10, failed: 10 };
+const counters: Counters = {
+  month: 202601,
+  eventsInMonth: 9,
+  events: 9,
+  pending: 10,
+  delivered: 10,
+  failed: 10,
+  skipped: 10,
+};
 
 /** A record for a webhook; its key says which, and null is that of an event that found none. */
 const recordOf = (
@@ -38,12 +46,15 @@ const replayed = (
   webhooks: (typeof a)[],
   records: ReplayedRecord[],
   kind: ReplayKind = "single",
-  webhookKeys: number[] | null = null,
-  failure: FailureSelection | null = null,
+  {
+    webhookKeys = null,
+    failure = null,
+    type = null,
+  }: { webhookKeys?: number[] | null; failure?: FailureSelection | null; type?: string | null } = {},
 ) => {
   const { added, restarted, replaced, ...rest } = requeue(
     { webhooks, counters },
-    records,
+    { type, records },
     { kind, webhookKeys, failure },
     moment,
   );
@@ -95,12 +106,8 @@ describe("a replay of an event (rules, section 10)", () => {
 
   test("is due at once, by the clock", () => {
     const replaying = { kind: "single", webhookKeys: null, failure: null } as const;
-    const { added, nextAttemptAt } = requeue(
-      { webhooks: [a, b], counters },
-      [recordOf(b, "FAILED")],
-      replaying,
-      moment,
-    );
+    const event = { type: null, records: [recordOf(b, "FAILED")] };
+    const { added, nextAttemptAt } = requeue({ webhooks: [a, b], counters }, event, replaying, moment);
     expect({ added, nextAttemptAt }).toEqual({
       added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now, returnsTo: { state: "NONE" } }],
       nextAttemptAt: moment.now,
@@ -122,14 +129,48 @@ describe("a replay for one webhook alone", () => {
     ["skips its own record, if it is registered no more", [gone.key], { skipped: 1 }],
     ["does nothing, if there is no such webhook", [], {}],
   ])("%s", (_, webhookKeys, expected) => {
-    const { counters: _counters, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "single", webhookKeys);
+    const {
+      counters: _counters,
+      nextAttemptAt: _at,
+      ...change
+    } = replayed([a, b, c], records, "single", { webhookKeys });
     expect(change).toEqual({ ...nothing, ...expected });
   });
 
   test("leaves out what it has acknowledged, if it is one of what has failed", () => {
-    expect(replayed([a, b], [recordOf(a, "DELIVERED"), recordOf(b, "FAILED")], "failed", [a.key])).toMatchObject(
-      nothing,
-    );
+    expect(
+      replayed([a, b], [recordOf(a, "DELIVERED"), recordOf(b, "FAILED")], "failed", { webhookKeys: [a.key] }),
+    ).toMatchObject(nothing);
+  });
+});
+
+describe("the type of the event is asked for anew", () => {
+  const orders = registered(1, { eventTypes: ["order.*"] });
+
+  test("so what no webhook took goes to one that takes it by now, whose record replaces the one before", () => {
+    expect(replayed([orders, b], [recordOf(null, "SKIPPED")], "all", { type: "order.paid" })).toMatchObject({
+      added: [orders.key, b.key],
+      replaced: [0],
+      skipped: 0,
+      counters: { ...counters, pending: 12, skipped: 9 },
+    });
+  });
+
+  test("so what still no webhook takes stays as it is, and is no failure", () => {
+    expect(replayed([orders], [recordOf(null, "SKIPPED")], "all", { type: "refund" })).toMatchObject({
+      ...nothing,
+      counters,
+    });
+  });
+
+  test("so a record of a webhook that does not take it any more is left as it is, a failed one counted as skipped", () => {
+    const records = [recordOf(orders, "FAILED"), recordOf(b, "DELIVERED")];
+    expect(replayed([orders, b], records, "all", { type: "refund" })).toMatchObject({
+      ...nothing,
+      restarted: [200],
+      skipped: 1,
+      webhookKeys: [b.key],
+    });
   });
 });
 
@@ -167,7 +208,7 @@ describe("a replay of one failure alone", () => {
       { added: [a.key, b.key, c.key], replaced: [0], webhookKeys: [a.key, b.key, c.key] },
     ],
   ])("%s", (_, failure, records, expected) => {
-    const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "all", null, failure);
+    const { counters: _c, nextAttemptAt: _at, ...change } = replayed([a, b, c], records, "all", { failure });
     expect(change).toEqual({ ...nothing, ...expected });
   });
 });
@@ -203,7 +244,12 @@ describe("a record of a webhook that is gone", () => {
 
 describe("what a record returns to, if the replay is cancelled while it waits", () => {
   const change = (webhooks: (typeof a)[], ...records: ReplayedRecord[]) =>
-    requeue({ webhooks, counters }, records, { kind: "single", webhookKeys: null, failure: null }, moment);
+    requeue(
+      { webhooks, counters },
+      { type: null, records },
+      { kind: "single", webhookKeys: null, failure: null },
+      moment,
+    );
 
   test.each(["DELIVERED", "FAILED", "PENDING"] as const)("is that it was %s", (state) => {
     const record = recordOf(a, state);
@@ -214,10 +260,13 @@ describe("what a record returns to, if the replay is cancelled while it waits", 
     expect(change([a, b], recordOf(a, "FAILED")).added).toMatchObject([{ returnsTo: { state: "NONE" } }]);
   });
 
-  test("is the failure whose place it takes, so that no event is without a record", () => {
-    const failed = recordOf(null, "FAILED");
-    expect(change([a, b], failed).added).toMatchObject([a, b].map(() => ({ returnsTo: beforeRun(failed) })));
-  });
+  test.each(["FAILED", "SKIPPED"] as const)(
+    "is the one that was %s whose place it takes: no event is without",
+    (state) => {
+      const record = recordOf(null, state);
+      expect(change([a, b], record).added).toMatchObject([a, b].map(() => ({ returnsTo: beforeRun(record) })));
+    },
+  );
 });
 
 describe("the counters", () => {

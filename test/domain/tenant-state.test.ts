@@ -14,7 +14,15 @@ import {
 
 const lastOfJanuary = Date.UTC(2026, 0, 31, 23, 59, 59, 999);
 const firstOfFebruary = lastOfJanuary + 1;
-const counters: Counters = { month: 202601, eventsInMonth: 7, events: 20, pending: 3, delivered: 15, failed: 2 };
+const counters: Counters = {
+  month: 202601,
+  eventsInMonth: 7,
+  events: 20,
+  pending: 3,
+  delivered: 15,
+  failed: 2,
+  skipped: 0,
+};
 
 describe("the month of an event (rules, section 2)", () => {
   test.each([

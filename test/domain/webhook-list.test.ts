@@ -1,18 +1,22 @@
 import { describe, expect, test } from "bun:test";
-import { replaceWebhooks } from "../../src/domain/webhook-list.ts";
+import { type ListedWebhook, replaceWebhooks } from "../../src/domain/webhook-list.ts";
 import { registered } from "../support/tenant-state.ts";
 
 const [a, b] = [registered(1), registered(2)];
+const orders = registered(1, { eventTypes: ["order.*"] });
 /** As a client lists it: under an id that counts only if its URL is new. */
-const entry = (key: number, name = "") => ({ id: `new_${key}`, url: registered(key).url, name });
+const entry = (key: number, name = ""): ListedWebhook => ({ id: `new_${key}`, url: registered(key).url, name });
 
-const replaced = (webhooks: (typeof a)[], wanted: ReturnType<typeof entry>[]) =>
+const replaced = (webhooks: (typeof a)[], wanted: ListedWebhook[]) =>
   replaceWebhooks({ gone: false, webhooks }, wanted, 3);
 
 describe("a list of webhooks that replaces the one before", () => {
-  test.each<[string, (typeof a)[], ReturnType<typeof entry>[], object]>([
+  test.each<[string, (typeof a)[], ListedWebhook[], object]>([
     ["adds what is new", [a], [entry(1), entry(2)], { list: [a, entry(2)], removed: [], forgotten: [] }],
     ["keeps key and id, and takes the name", [a], [entry(1, "Shop")], { list: [{ ...a, name: "Shop" }] }],
+    ["keeps the settings that it does not name", [orders], [entry(1, "Shop")], { list: [{ ...orders, name: "Shop" }] }],
+    ["takes the settings that it names", [orders], [{ ...entry(1), eventTypes: null }], { list: [a] }],
+    ["gives what is new the usual settings", [], [entry(1)], { list: [{ ...entry(1), eventTypes: null }] }],
     ["has its own order", [a, b], [entry(2), entry(1)], { list: [b, a], removed: [], forgotten: [] }],
     ["removes what it leaves out", [a, b], [entry(2)], { list: [b], removed: [1] }],
     ["may be empty", [a, b], [], { list: [], removed: [1, 2], forgotten: [1, 2] }],

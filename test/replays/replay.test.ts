@@ -51,7 +51,7 @@ function setUp() {
       startReplay: async () => replay,
       cancelReplay: async () => replay,
       previewReplay: async () => 1,
-      webhooks: async () => [{ key: 7, id: "wh_7", url: "https://a.example/hook", name: "" }],
+      webhooks: async () => [{ key: 7, id: "wh_7", url: "https://a.example/hook", name: "", eventTypes: null }],
     },
     deliveries: {
       wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`),

@@ -10,6 +10,7 @@ const looks = {
 /** The state of a record. A state that this page does not know yet is shown as it is. */
 export function DeliveryState({ state, isShort = false }: { state: string; isShort?: boolean }) {
   const look = state in looks ? looks[state as keyof typeof looks] : null;
+  if (state === "SKIPPED") return <span class="state soft">Skipped</span>;
   if (!look) return <span class="state">{state}</span>;
   return (
     <span class={`state ${look.tone}`} title={look.word}>

@@ -61,9 +61,9 @@ export function viewOf({ name, columns }: Table): string {
     case "tenant_usage":
       return `select tenant_key, month, (sum(used) filter (where u.used_in = month))::bigint as events_in_month,
           sum(events)::bigint as events, sum(pending)::bigint as pending, sum(delivered)::bigint as delivered,
-          sum(failed)::bigint as failed
+          sum(failed)::bigint as failed, sum(skipped)::bigint as skipped
         from (select tenant_key, max(month) over (partition by tenant_key) as month, month as used_in, used, events, pending,
-          delivered, failed from usage) u group by tenant_key, month`;
+          delivered, failed, skipped from usage) u group by tenant_key, month`;
     case "stat":
       return `select tenant_key, minute, sum(accepted)::int as accepted, sum(delivered)::int as delivered,
           sum(failed)::int as failed, sum(attempts)::int as attempts, string_agg(latency, chr(10)) as latency

@@ -196,17 +196,20 @@ export async function refuseLivingNodes(pool: Pool, place: string): Promise<void
 
 const miscountedText = `
   with by_state as (
-    select tenant_key, sum(pending) as pending, sum(delivered) as delivered, sum(failed) as failed from (
-      select tenant_key, count(*) as pending, 0 as delivered, 0 as failed from pending group by tenant_key
+    select tenant_key, sum(pending) as pending, sum(delivered) as delivered, sum(failed) as failed,
+      sum(skipped) as skipped from (
+      select tenant_key, count(*) as pending, 0 as delivered, 0 as failed, 0 as skipped from pending group by tenant_key
       union all
-      select tenant_key, 0, count(*) filter (where state = 1), count(*) filter (where state = 2)
+      select tenant_key, 0, count(*) filter (where state = 1), count(*) filter (where state = 2),
+          count(*) filter (where state = 3)
         from delivery group by tenant_key) s group by tenant_key),
-  counted as (select tenant_key, sum(pending) as pending, sum(delivered) as delivered, sum(failed) as failed
+  counted as (select tenant_key, sum(pending) as pending, sum(delivered) as delivered, sum(failed) as failed,
+      sum(skipped) as skipped
     from usage group by tenant_key)
   select tenant.id from tenant join counted u on u.tenant_key = tenant.key
     left join by_state c on c.tenant_key = tenant.key
-   where tenant.deleted_at is null and (u.pending, u.delivered, u.failed)
-     is distinct from (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0))`;
+   where tenant.deleted_at is null and (u.pending, u.delivered, u.failed, u.skipped)
+     is distinct from (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0), coalesce(c.skipped, 0))`;
 
 async function hasRows(pool: Pool): Promise<boolean> {
   const tables = new Set(tableNames.flatMap((name) => (name === "tenant_usage" ? ["usage"] : [name])));

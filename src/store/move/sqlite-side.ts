@@ -224,11 +224,11 @@ export const notEmpty = (place: string) =>
 const miscountedText = `
   with counted as (select tenant_key, state, count(*) as n from delivery group by tenant_key, state),
     by_state as (select tenant_key, sum(iif(state = 0, n, 0)) as pending, sum(iif(state = 1, n, 0)) as delivered,
-      sum(iif(state = 2, n, 0)) as failed from counted group by tenant_key)
+      sum(iif(state = 2, n, 0)) as failed, sum(iif(state = 3, n, 0)) as skipped from counted group by tenant_key)
   select tenant.id from tenant join tenant_usage u on u.tenant_key = tenant.key
     left join by_state c on c.tenant_key = tenant.key
-   where tenant.deleted_at is null and (u.pending, u.delivered, u.failed)
-     <> (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0))`;
+   where tenant.deleted_at is null and (u.pending, u.delivered, u.failed, u.skipped)
+     <> (coalesce(c.pending, 0), coalesce(c.delivered, 0), coalesce(c.failed, 0), coalesce(c.skipped, 0))`;
 
 /** Whether SQLite remembers the highest key that the table ever had. */
 const countsKeys = (client: Database, name: string): boolean =>

@@ -1,5 +1,6 @@
-import { accept, type EarlierAnswer } from "../../domain/acceptance.ts";
+import { accept, type EarlierAnswer, type NewRecord } from "../../domain/acceptance.ts";
 import { type DomainError, requestAbandoned } from "../../domain/errors.ts";
+import type { Failure } from "../../domain/failure.ts";
 import { noWebhookKey } from "../../domain/failure-groups.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noEvents, utcMonth } from "../../domain/tenant-state.ts";
@@ -10,7 +11,7 @@ import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import { countFailuresText } from "./failure-counts.ts";
-import type { KeptTenant, KeptTenants } from "./kept-tenants.ts";
+import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
@@ -30,18 +31,19 @@ const typeHashIn = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
 export const acceptText = `with m as (${markText}),
   taken as (
     update usage set used = usage.used + given.events, events = usage.events + given.events,
-      pending = usage.pending + given.pending, failed = usage.failed + given.failed
+      pending = usage.pending + given.pending, failed = usage.failed + given.ended - given.skipped,
+      skipped = usage.skipped + given.skipped
     from m, (
       select *, $1::smallint as slot
       from unnest($4::bigint[], $5::int[], $6::int[], $7::int[], $8::int[], $9::int[], $10::int[], $11::int[], $28::int[],
-          $29::int[])
-        as given (tenant_key, version, events, last_event, pending, last_pending, failed, last_failed, remembered,
-          last_remembered)
+          $29::int[], $41::int[])
+        as given (tenant_key, version, events, last_event, pending, last_pending, ended, last_ended, remembered,
+          last_remembered, skipped)
       offset 0) as given, tenant
     where usage.tenant_key = given.tenant_key and usage.slot = given.slot and usage.month >= $12::int
       and usage.used + given.events <= usage.granted
       and tenant.key = given.tenant_key and tenant.version = given.version and tenant.deleted_at is null
-    returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.failed, last_failed,
+    returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.ended, last_ended,
       remembered, last_remembered),
   stored as (
     insert into event (seq, tenant_key, id_tail, payload, type, trace)
@@ -55,16 +57,19 @@ export const acceptText = `with m as (${markText}),
     select tenant_key, ($18::bigint[])[i], ($19::bigint[])[i], ($20::bigint[])[i], 1, 0, 0,
       case when ($21::int[])[i] = 1 then $2::int end, ($22::bigint[])[i], ${typeHashIn("$37")}
     from taken cross join lateral generate_series(last_pending - pending + 1, last_pending) i),
-  undeliverable as (
+  ending as (
     insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason,
       error_code, type_hash, failure_key)
-    select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ${endedStates.FAILED}, ($25::bigint[])[i],
-      $26::text, $27::text, ${typeHashIn("$38")}, ${noWebhookKey}
-    from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i),
+    select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ($40::smallint[])[i], ($25::bigint[])[i],
+      case when ($40::smallint[])[i] = ${endedStates.FAILED} then $26::text end,
+      case when ($40::smallint[])[i] = ${endedStates.FAILED} then $27::text end, ${typeHashIn("$38")},
+      case when ($40::smallint[])[i] = ${endedStates.FAILED} then ${noWebhookKey} end
+    from taken cross join lateral generate_series(last_ended - ended + 1, last_ended) i),
   failures as (${countFailuresText(
     `select tenant_key, ${noWebhookKey} as failure_key, ($23::bigint[])[i] as event_seq, 0 as waiting, 1 as failed,
       ($25::bigint[])[i] as at
-    from taken cross join lateral generate_series(last_failed - failed + 1, last_failed) i`,
+    from taken cross join lateral generate_series(last_ended - ended + 1, last_ended) i
+    where ($40::smallint[])[i] = ${endedStates.FAILED}`,
     "$1::smallint",
   )}),
   remembering as (
@@ -114,14 +119,14 @@ export function acceptLane({
     if (request.isAbandoned?.()) return { error: requestAbandoned() };
     const { tenantKey, idempotency } = request;
     const known = kept.get(tenantKey);
-    if (!known || !isInUse(known)) return { result: "left" };
+    if (!known) return { result: "left" };
     const name = idempotency && nameOf(tenantKey, idempotency.key);
     const earlier = name === undefined ? undefined : met.get(name);
     // By another request of this batch.
     if (earlier === null) return { result: "met" };
     if (name !== undefined && !earlier) met.set(name, null);
     const submission = {
-      events: request.events.length,
+      types: request.events.map(({ type }) => type),
       apiKey: known.apiKeys.get(request.apiKeyId) ?? null,
       fingerprint: idempotency?.fingerprint ?? null,
       earlier: earlier ?? null,
@@ -130,7 +135,7 @@ export function acceptLane({
     const acceptance = accept({ ...known, gone: false, counters: noEvents }, submission, at);
     if (acceptance.kind === "repeated") return { result: repeatedAnswer(acceptance.eventIds) };
     if (earlier) return { result: "met" };
-    if (acceptance.kind === "refused") return { result: "left" };
+    if (acceptance.kind === "refused" || unusedIn(acceptance.records).size > 0) return { result: "left" };
     return { ...planEvents(numbers, known.tenant, request, acceptance.records), at, idempotency };
   }
 
@@ -186,8 +191,14 @@ const disownedOutcome = (outcome: JobOutcome<LaneAcceptance>): JobOutcome<LaneAc
 
 const nameOf = (tenantKey: number, key: string) => `${tenantKey} ${key}`;
 
-/** No webhook becomes a used one by an event. */
-export const isInUse = ({ webhooks }: KeptTenant): boolean => webhooks.every(({ used }) => used === true);
+/** Webhooks that become used ones by these records. */
+export function unusedIn(recordsOfEach: readonly (readonly NewRecord[])[]): ReadonlySet<number> {
+  const unused = new Set<number>();
+  for (const records of new Set(recordsOfEach)) {
+    for (const { webhook } of records) if (webhook && webhook.used !== true) unused.add(webhook.key);
+  }
+  return unused;
+}
 
 /** Requests tenant by tenant, each with the places of its rows in the arrays of all. */
 function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValues): Value[] {
@@ -199,6 +210,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     else byTenant.set(one.tenantKey, [one]);
   }
   const tenants: number[][] = [[], [], [], [], [], [], [], []];
+  const skipped: number[] = [];
   const remembered: [counts: number[], last: number[]] = [[], []];
   const keys: string[] = [];
   const fingerprints: Uint8Array[] = [];
@@ -210,11 +222,11 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
   const types: (string | null)[] = [];
   const traces: (TraceContext | null)[] = [];
   const pending: number[][] = [[], [], [], [], [], []];
-  const failed: number[][] = [[], [], [], []];
-  let reason: string | null = null;
-  let code: string | null = null;
+  const ended: number[][] = [[], [], [], [], []];
+  let failure: Failure | null = null;
   for (const [tenantKey, those] of byTenant) {
-    const before = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
+    const before = [seqs.length, pending[0]?.length ?? 0, ended[0]?.length ?? 0] as const;
+    let skippedOfTenant = 0;
     const keysBefore = keys.length;
     for (const one of those) {
       for (const { seq, tail, payload, type, trace } of one.events) {
@@ -227,10 +239,11 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
       for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt, typeHash } of one.pending) {
         pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt, typeHash ?? 0]);
       }
-      for (const record of one.failed) {
-        pushEach(failed, [record.eventSeq, record.key, record.finishedAt, record.typeHash ?? 0]);
-        ({ reason, code } = record);
+      for (const { eventSeq, key, finishedAt, typeHash, state, failure: its } of one.ended) {
+        pushEach(ended, [eventSeq, key, finishedAt, typeHash ?? 0, endedStates[state]]);
+        failure = its ?? failure;
       }
+      skippedOfTenant += one.ended.length - one.accepted.failed;
       if (one.idempotency) {
         keys.push(one.idempotency.key);
         fingerprints.push(one.idempotency.fingerprint);
@@ -239,14 +252,15 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
       }
     }
     pushEach(remembered, [keys.length - keysBefore, keys.length]);
-    const after = [seqs.length, pending[0]?.length ?? 0, failed[0]?.length ?? 0] as const;
+    const after = [seqs.length, pending[0]?.length ?? 0, ended[0]?.length ?? 0] as const;
+    skipped.push(skippedOfTenant);
     pushEach(tenants, [
       tenantKey,
       kept.get(tenantKey)?.version ?? 0,
       ...[after[0] - before[0], after[0], after[1] - before[1], after[1], after[2] - before[2], after[2]],
     ]);
   }
-  const [typesOfPending = [], typesOfFailed = []] = [pending.pop(), failed.pop()];
+  const [typesOfPending = [], statesOfEnded = [], typesOfEnded = []] = [pending.pop(), ended.pop(), ended.pop()];
   const packed = packBytes(payloads);
   const packedFingerprints = packBytes(fingerprints);
   return [
@@ -259,9 +273,9 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     packed.starts,
     packed.lengths,
     ...pending.map(arrayText),
-    ...failed.map(arrayText),
-    reason,
-    code,
+    ...ended.map(arrayText),
+    failure?.reason ?? null,
+    failure?.code ?? null,
     ...remembered.map(arrayText),
     arrayText(keys),
     packedFingerprints.bytes,
@@ -271,9 +285,11 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     now,
     arrayText(types),
     arrayText(typesOfPending),
-    arrayText(typesOfFailed),
+    arrayText(typesOfEnded),
     // Nearly always there is none at all.
     traces.some((trace) => trace !== null) ? arrayText(traces) : null,
+    arrayText(statesOfEnded),
+    arrayText(skipped),
   ];
 }
 

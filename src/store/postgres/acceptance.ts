@@ -10,8 +10,9 @@ import { ingestedAtMs } from "../../lib/id.ts";
 import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
-import { isInUse, type LaneAcceptance } from "./accept-lane.ts";
+import { type LaneAcceptance, unusedIn } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
+import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
 import { FailureTally } from "./failure-counts.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
@@ -55,7 +56,7 @@ export function acceptanceVerbs(
     const held = await hold(tx, tenantKey);
     const lanes = await lockQuota(tx, tenantKey);
     const submission: Submission = {
-      events: events.length,
+      types: events.map(({ type }) => type),
       apiKey: await apiKeyOf(tx, tenantKey, apiKeyId),
       fingerprint: idempotency?.fingerprint ?? null,
       earlier: idempotency ? await remembered(tx, tenantKey, idempotency.key) : null,
@@ -75,11 +76,11 @@ export function acceptanceVerbs(
     await insertRecords(tx, planned, owner);
     const quota = plans[tierInForce(tenant)].eventsPerMonth;
     await writeUsage(tx, planned, lanes, owner, quota);
-    const unused = acceptance.records.flatMap(({ webhook }) => (webhook && webhook.used !== true ? [webhook.key] : []));
-    if (unused.length > 0) {
+    const unused = unusedIn(acceptance.records);
+    if (unused.size > 0) {
       await tx.run("update webhook set used = true where tenant_key = $1::bigint and key = any($2::bigint[])", [
         tenantKey,
-        arrayText(unused),
+        arrayText([...unused]),
       ]);
       await overtake(tx, new Set([tenantKey]));
     }
@@ -90,7 +91,7 @@ export function acceptanceVerbs(
   async function byLane(request: AcceptRequest): Promise<LaneAcceptance> {
     const { tenantKey } = request;
     const known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
-    if (!known || !isInUse(known)) return "left";
+    if (!known) return "left";
     try {
       const { accepted, incarnation } = await lanes.accept(request);
       return typeof accepted === "string" ? accepted : owned(accepted, incarnation);
@@ -200,7 +201,7 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
 
 async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Node): Promise<void> {
   const { run } = tx;
-  const { tenantKey, pending, failed } = planned;
+  const { tenantKey, pending, ended } = planned;
   if (pending.length > 0) {
     await run(
       `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
@@ -219,23 +220,26 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
       ],
     );
   }
-  if (failed.length > 0) {
+  if (ended.length > 0) {
     await run(
       `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code,
          type_hash, failure_key)
-       select $1::bigint, event_seq, key, 1, 0, 0, 2, finished_at, reason, code, type_hash, ${noWebhookKey}
-       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
-         as added (event_seq, key, finished_at, reason, code, type_hash)`,
+       select $1::bigint, event_seq, key, 1, 0, 0, state, finished_at, reason, code, type_hash,
+         case when state = ${endedStates.FAILED} then ${noWebhookKey} end
+       from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
+         as added (event_seq, key, state, finished_at, reason, code, type_hash)`,
       [
         tenantKey,
-        arrayText(failed.map(({ eventSeq }) => eventSeq)),
-        arrayText(failed.map(({ key }) => key)),
-        arrayText(failed.map(({ finishedAt }) => finishedAt)),
-        arrayText(failed.map(({ reason }) => reason)),
-        arrayText(failed.map(({ code }) => code)),
-        arrayText(failed.map(({ typeHash }) => typeHash)),
+        arrayText(ended.map(({ eventSeq }) => eventSeq)),
+        arrayText(ended.map(({ key }) => key)),
+        arrayText(ended.map(({ state }) => endedStates[state])),
+        arrayText(ended.map(({ finishedAt }) => finishedAt)),
+        arrayText(ended.map(({ failure }) => failure?.reason ?? null)),
+        arrayText(ended.map(({ failure }) => failure?.code ?? null)),
+        arrayText(ended.map(({ typeHash }) => typeHash)),
       ],
     );
+    const failed = ended.filter(({ state }) => state === "FAILED");
     const tally = new FailureTally();
     for (const { eventSeq } of failed)
       tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey: noWebhookKey }));
@@ -247,7 +251,7 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
 /** Counts the events, in the row of the lane by which this node accepts. */
 async function writeUsage(
   { run }: Transaction,
-  { tenantKey, events, pending, failed }: PlannedEvents,
+  { tenantKey, events, pending, ended, accepted }: PlannedEvents,
   lanes: readonly LaneQuota[],
   node: Node,
   quota: number,
@@ -258,11 +262,11 @@ async function writeUsage(
   for (const lane of spend(lanes, { slot, events: events.length, month, quota })) {
     const isOwn = lane.slot === slot;
     await run(
-      `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
-       values ($1::bigint, $2::smallint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, 0, $8::bigint)
+      `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed, skipped)
+       values ($1::bigint, $2::smallint, $3::int, $4::bigint, $5::bigint, $6::bigint, $7::bigint, 0, $8::bigint, $9::bigint)
        on conflict (tenant_key, slot) do update set month = excluded.month, used = excluded.used,
          granted = excluded.granted, events = u.events + excluded.events, pending = u.pending + excluded.pending,
-         failed = u.failed + excluded.failed`,
+         failed = u.failed + excluded.failed, skipped = u.skipped + excluded.skipped`,
       [
         tenantKey,
         lane.slot,
@@ -271,7 +275,8 @@ async function writeUsage(
         lane.granted,
         isOwn ? events.length : 0,
         isOwn ? pending.length : 0,
-        isOwn ? failed.length : 0,
+        isOwn ? accepted.failed : 0,
+        isOwn ? ended.length - accepted.failed : 0,
       ],
     );
   }

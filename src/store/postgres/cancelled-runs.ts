@@ -58,7 +58,8 @@ export const lockCancelledText = `select record.event_seq::float8 as "eventSeq",
   where record.replay_key = given.replay_key and record.before is not null`;
 
 const waits = 0;
-const goes = 3;
+/** Of no state. */
+const goes = 99;
 const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record<DeliveryState, number>;
 
 /** Of records that are locked; each found as by `placesInQueue`. */
@@ -111,11 +112,12 @@ export function createCancelledRuns(
     const records = await countAgain(tx, tenantKey, returning);
     await tx.run(returnText, [tenantKey, ...listsOf(records.map(({ row }) => row)), ...columnsOf(records)]);
     const inState = (state: DeliveryState) => records.filter(({ record }) => record?.state === state);
-    const [waiting, delivered, failed] = [inState("PENDING"), inState("DELIVERED"), inState("FAILED")];
+    const waiting = inState("PENDING");
     await count(tx, node(), tenantKey, {
       pending: waiting.length - records.length,
-      delivered: delivered.length,
-      failed: failed.length,
+      delivered: inState("DELIVERED").length,
+      failed: inState("FAILED").length,
+      skipped: inState("SKIPPED").length,
     });
     const unnamed = records.flatMap(({ row, record }) => (!record && row.attempts === 0 ? [row.webhookKey] : []));
     await doubtWebhooks(tx, tenantKey, new Set(unnamed));

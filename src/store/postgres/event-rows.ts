@@ -1,5 +1,6 @@
 import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
+import type { Failure } from "../../domain/failure.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
@@ -16,7 +17,7 @@ export interface PlannedEvents {
   readonly tenantKey: number;
   readonly events: readonly PlannedEvent[];
   readonly pending: readonly PlannedPending[];
-  readonly failed: readonly PlannedFailed[];
+  readonly ended: readonly PlannedEnded[];
   readonly accepted: AcceptedEvents;
 }
 
@@ -37,29 +38,38 @@ interface PlannedPending {
   readonly typeHash: number | null;
 }
 
-interface PlannedFailed {
+/** A record that ends as it is made. */
+interface PlannedEnded {
   readonly eventSeq: number;
   readonly key: number;
+  readonly state: "FAILED" | "SKIPPED";
   readonly finishedAt: number;
-  readonly reason: string;
-  readonly code: string;
+  /** Of one that is FAILED. */
+  readonly failure: Failure | null;
   readonly typeHash: number | null;
 }
 
 const noRoomAtAll = () => 0;
 
-/** Gives events of one tenant their numbers, each with these records, and asks for whom there is room. */
+/** Gives events of one tenant their numbers, each with its records, and asks for whom there is room. */
 export function planEvents(
   numbers: Numbers,
   tenant: Tenant,
   { events: given, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
-  records: readonly NewRecord[],
+  recordsOfEach: readonly (readonly NewRecord[])[],
 ): PlannedEvents {
   const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
-  const rooms = records.map(({ webhook }) => (webhook ? roomFor(refOf(webhook.key)) : 0));
+  const takers = new Map<number, { readonly room: number; records: number }>();
+  const takerOf = (webhookKey: number) => {
+    const known = takers.get(webhookKey);
+    if (known) return known;
+    const taker = { room: roomFor(refOf(webhookKey)), records: 0 };
+    takers.set(webhookKey, taker);
+    return taker;
+  };
   const events: PlannedEvent[] = [];
   const pending: PlannedPending[] = [];
-  const failed: PlannedFailed[] = [];
+  const ended: PlannedEnded[] = [];
   const eventIds: string[] = [];
   const deliveries: DueDelivery[] = [];
   for (const [i, { payload, type }] of given.entries()) {
@@ -69,26 +79,27 @@ export function planEvents(
     eventIds.push(eventId);
     events.push({ seq, tail, payload, type, trace });
     const typeHash = type === null ? null : typeHashOf(type);
-    for (const [which, record] of records.entries()) {
+    for (const record of recordsOfEach[i] ?? []) {
       const key = numbers.nextKey();
-      if (record.state === "FAILED") {
-        const { finishedAt, failure } = record;
-        failed.push({ eventSeq: seq, key, finishedAt, reason: failure.reason, code: failure.code, typeHash });
+      if (record.state !== "PENDING") {
+        const failure = record.state === "FAILED" ? record.failure : null;
+        ended.push({ eventSeq: seq, key, state: record.state, finishedAt: record.finishedAt, failure, typeHash });
         continue;
       }
       const { webhook, nextAttemptAt } = record;
-      const isOwned = i < (rooms[which] ?? 0);
+      const taker = takerOf(webhook.key);
+      taker.records += 1;
+      const isOwned = taker.records <= taker.room;
       pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt, typeHash });
       if (isOwned)
         deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload, trace }));
     }
   }
-  const unowned = records.flatMap(({ webhook }, which) =>
-    webhook && (rooms[which] ?? 0) < given.length ? [refOf(webhook.key)] : [],
-  );
+  const unowned = [...takers].flatMap(([key, { room, records }]) => (records > room ? [refOf(key)] : []));
+  const failed = ended.filter(({ state }) => state === "FAILED").length;
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
-  const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed: failed.length };
-  return { tenantKey: tenant.key, events, pending, failed, accepted };
+  const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed };
+  return { tenantKey: tenant.key, events, pending, ended, accepted };
 }
 
 /**

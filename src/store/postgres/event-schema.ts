@@ -81,6 +81,7 @@ export const usage = pgTable(
     pending: whole("pending").notNull(),
     delivered: whole("delivered").notNull(),
     failed: whole("failed").notNull(),
+    skipped: whole("skipped").notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.slot] }),
@@ -180,8 +181,8 @@ export const delivery = pgTable(
     index("delivery_by_failure")
       .on(t.tenantKey, t.failureKey, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.failureKey} is not null`),
-    check("delivery_state", sql`${t.state} in (1, 2)`),
-    check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
+    check("delivery_state", sql`${t.state} in (1, 2, 3)`),
+    check("delivery_without_webhook_has_ended", sql`${t.webhookKey} is not null or ${t.state} in (2, 3)`),
   ],
 );
 

@@ -2,6 +2,7 @@ import { and, asc, eq, isNull } from "drizzle-orm";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type TenantState } from "../../domain/tenant-state.ts";
+import { toWebhook } from "../webhook-rows.ts";
 import { laneSlots } from "./event-schema.ts";
 import type { Node } from "./nodes.ts";
 import type { Transaction } from "./pool.ts";
@@ -21,6 +22,9 @@ export const tenantColumns = {
   paymentSuspendedAt: t.tenant.paymentSuspendedAt,
   pastDueAt: t.tenant.pastDueAt,
 };
+
+const { key, id, url, name, eventTypes } = t.webhook;
+export const webhookColumns = { key, id, url, name, eventTypes };
 
 /** A tenant that a transaction has locked; whoever changes it there replaces it here. */
 export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };
@@ -50,11 +54,12 @@ const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: 
 export async function hold(tx: Transaction, tenantKey: number): Promise<HeldTenant> {
   const tenant = await lockTenant(tx, tenantKey);
   if (!tenant) return { ...gone };
-  const webhooks = await tx.db
-    .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name, used: t.webhook.used })
+  const rows = await tx.db
+    .select({ ...webhookColumns, used: t.webhook.used })
     .from(t.webhook)
     .where(and(eq(t.webhook.tenantKey, tenantKey), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position));
+  const webhooks = rows.map(({ used, ...row }) => ({ ...toWebhook(row), used }));
   return { gone: false, tenant, webhooks, counters: await countersOf(tx, tenantKey) };
 }
 
@@ -82,7 +87,8 @@ export async function countersOf({ run }: Pick<Transaction, "run">, tenantKey: n
     `select coalesce(max(month), 0) as month,
        coalesce(sum(used) filter (where month = latest), 0)::float8 as "eventsInMonth",
        coalesce(sum(events), 0)::float8 as events, coalesce(sum(pending), 0)::float8 as pending,
-       coalesce(sum(delivered), 0)::float8 as delivered, coalesce(sum(failed), 0)::float8 as failed
+       coalesce(sum(delivered), 0)::float8 as delivered, coalesce(sum(failed), 0)::float8 as failed,
+       coalesce(sum(skipped), 0)::float8 as skipped
      from (select *, max(month) over () as latest from usage where tenant_key = $1::bigint) of_tenant`,
     [tenantKey],
   );
@@ -90,20 +96,20 @@ export async function countersOf({ run }: Pick<Transaction, "run">, tenantKey: n
 }
 
 /** How much a verb adds to the counters of a tenant, or takes from them. */
-export type CounterDelta = Partial<Pick<Counters, "events" | "pending" | "delivered" | "failed">>;
+export type CounterDelta = Partial<Pick<Counters, "events" | "pending" | "delivered" | "failed" | "skipped">>;
 
 /** What rare verbs count in: a row of its own, that of a lane which the node does not write by. */
 export const rareLane = laneSlots - 1;
 
 /** Adds to the counters of a tenant, in the row that the rare verbs of this node have to themselves. */
 export async function count(tx: Transaction, node: Node, tenantKey: number, delta: CounterDelta): Promise<void> {
-  const { events = 0, pending = 0, delivered = 0, failed = 0 } = delta;
+  const { events = 0, pending = 0, delivered = 0, failed = 0, skipped = 0 } = delta;
   await tx.run(
-    `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed)
-     values ($1::bigint, $2::smallint, 0, 0, 0, $3::bigint, $4::bigint, $5::bigint, $6::bigint)
+    `insert into usage as u (tenant_key, slot, month, used, granted, events, pending, delivered, failed, skipped)
+     values ($1::bigint, $2::smallint, 0, 0, 0, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::bigint)
      on conflict (tenant_key, slot) do update set events = u.events + excluded.events,
        pending = u.pending + excluded.pending, delivered = u.delivered + excluded.delivered,
-       failed = u.failed + excluded.failed`,
-    [tenantKey, node.slot * laneSlots + rareLane, events, pending, delivered, failed],
+       failed = u.failed + excluded.failed, skipped = u.skipped + excluded.skipped`,
+    [tenantKey, node.slot * laneSlots + rareLane, events, pending, delivered, failed, skipped],
   );
 }

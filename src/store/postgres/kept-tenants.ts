@@ -2,6 +2,7 @@ import type { ApiKey } from "../../domain/credentials.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { createReadCache } from "../../lib/read-cache.ts";
+import { toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import type { Pool } from "./pool.ts";
 
 /** What a node keeps of a living tenant, to ask the rules about its events without reading anything. */
@@ -40,9 +41,9 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
       [tenantKey],
     );
     if (!row) return null;
-    const [webhooks, apiKeys] = await Promise.all([
-      pool.read<RegisteredWebhook>(
-        `select key::float8 as key, id, url, name, used from webhook
+    const [rows, apiKeys] = await Promise.all([
+      pool.read<WebhookRow & Pick<RegisteredWebhook, "used">>(
+        `select key::float8 as key, id, url, name, used, event_types as "eventTypes" from webhook
          where tenant_key = $1::bigint and removed_at is null order by position`,
         [tenantKey],
       ),
@@ -53,6 +54,7 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
       ),
     ]);
     const { version, ...tenant } = row;
+    const webhooks = rows.map(({ used, ...webhook }) => ({ ...toWebhook(webhook), used }));
     return { version, tenant, webhooks, apiKeys: new Map(apiKeys.map(({ id, expiresAt }) => [id, { expiresAt }])) };
   }
 

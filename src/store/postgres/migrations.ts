@@ -5,6 +5,7 @@ import replayFilters from "../../../drizzle/postgres/migrations/0003_replay_filt
 import cancelledRuns from "../../../drizzle/postgres/migrations/0004_cancelled_runs.sql" with { type: "text" };
 import traces from "../../../drizzle/postgres/migrations/0005_traces.sql" with { type: "text" };
 import failureGroups from "../../../drizzle/postgres/migrations/0006_failure_groups.sql" with { type: "text" };
+import eventTypePatterns from "../../../drizzle/postgres/migrations/0007_event_type_patterns.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -24,6 +25,7 @@ export const migrations: readonly Migration[] = [
   { name: "0004_cancelled_runs", sql: cancelledRuns },
   { name: "0005_traces", sql: traces },
   { name: "0006_failure_groups", sql: failureGroups },
+  { name: "0007_event_type_patterns", sql: eventTypePatterns },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

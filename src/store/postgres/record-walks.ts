@@ -57,7 +57,12 @@ function filtersOf({ byWebhook, byType, byCode, byStatus }: Strands): { text: st
 }
 
 /** The condition that a partial index stands for is in the text, or the planner would not see it. */
-const conditionOf = { PENDING: "", DELIVERED: " and state = 1", FAILED: " and state = 2" } as const;
+const conditionOf = {
+  PENDING: "",
+  DELIVERED: " and state = 1",
+  FAILED: " and state = 2",
+  SKIPPED: " and state = 3",
+} as const;
 
 /** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
 function strands(which: Strands, order = ""): string {

@@ -1,5 +1,5 @@
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
-import type { DeliveryRef, DeliveryState } from "../../domain/delivery.ts";
+import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
 import { type ReplayedRecord, type Replaying, type Returnable, requeue } from "../../domain/requeue.ts";
 import type { Connection } from "./connection.ts";
 import { laneSlots } from "./event-schema.ts";
@@ -58,6 +58,7 @@ export async function requeueEvents(
 ): Promise<RequeuedEvents> {
   const tenantKey = held.tenant.key;
   const recordsOf = await lockRecords(tx, tenantKey, seqs);
+  const types = await typesOf(tx, tenantKey, seqs);
   const all: Changes = { added: [], restarted: [], replaced: [] };
   const webhookKeys = new Set<number>();
   const superseded = new Map<number, number>();
@@ -68,7 +69,7 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const change = requeue(held, records, replay, tx);
+    const change = requeue(held, { type: types.get(eventSeq) ?? null, records }, replay, tx);
     for (const { webhook, nextAttemptAt: dueAt, returnsTo } of change.added) {
       // All records of an event have the same one.
       const typeHash = records[0]?.typeHash ?? null;
@@ -100,11 +101,12 @@ export async function requeueEvents(
   for (const [replayKey, runs] of superseded) {
     await countReplay(tx, { tenantKey, replayKey }, own.slot * laneSlots + rareLane, { superseded: runs });
   }
-  const { pending, delivered, failed } = held.counters;
+  const { pending, delivered, failed, skipped: neverSent } = held.counters;
   await count(tx, own, tenantKey, {
     pending: pending - before.pending,
     delivered: delivered - before.delivered,
     failed: failed - before.failed,
+    skipped: neverSent - before.skipped,
   });
   await tally.write(tx, own, tenantKey, 0);
   const overtaken = inQueue.flatMap(({ key, eventSeq, webhookKey, owner }) =>
@@ -113,14 +115,26 @@ export async function requeueEvents(
   return { seqs, queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
 }
 
+async function typesOf(
+  { run }: WriteTransaction,
+  tenantKey: number,
+  seqs: readonly number[],
+): Promise<Map<number, string | null>> {
+  if (seqs.length === 0) return new Map();
+  const rows = await run<{ seq: number; type: string | null }>(
+    `select seq::float8 as seq, type from event
+     where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint`,
+    [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
+  );
+  return new Map(rows.map(({ seq, type }) => [seq, type]));
+}
+
 type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: number; readonly before: string | null };
 
 const recordColumns = `key::float8 as key, event_seq::float8 as "eventSeq", webhook_key::float8 as "webhookKey", attempts,
   replay_key::float8 as "replayKey", type_hash::float8 as "typeHash", attempts_in_run as "attemptsInRun",
   error_reason as "errorReason", error_code as "errorCode", status_code as "statusCode",
   failure_key::float8 as "failureKey"`;
-
-const states: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
 /**
  * The records of events, by event. First those in the queue: whoever settles one at this moment is waited for, and what has
@@ -135,7 +149,9 @@ async function lockRecords(
   const values = [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)];
   const note = (rows: readonly RecordRow[]) => {
     for (const { state, before, ...record } of rows) {
-      byEvent.get(record.eventSeq)?.push({ ...record, state: states[state] ?? "FAILED", before: beforeOf(before) });
+      byEvent
+        .get(record.eventSeq)
+        ?.push({ ...record, state: deliveryStates[state] ?? "FAILED", before: beforeOf(before) });
     }
   };
   if (seqs.length === 0) return byEvent;

@@ -174,6 +174,8 @@ export const webhook = pgTable(
     drained: boolean("drained").notNull().default(false),
     /** Whether it ever had a record; null: to be found out (`webhook-use.ts` of SQLite). */
     used: boolean("used"),
+    /** Patterns as JSON; null: it takes every event. */
+    eventTypes: text("event_types"),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),

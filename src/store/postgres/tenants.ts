@@ -16,6 +16,7 @@ import {
 import { openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
+import { toColumns } from "../webhook-rows.ts";
 import { accountOf, openVerificationOf } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { countersOf, hold, lockTenant, tenantColumns } from "./held-tenants.ts";
@@ -61,7 +62,8 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
         await tx.db.insert(t.signingKey).values({ tenantKey, activatesAt: now, ...signingKey });
         await tx.db.insert(t.signingSecret).values({ tenantKey, sealed: sealedSigningSecret, createdAt: now });
         for (const [position, webhook] of webhooks.entries()) {
-          await tx.db.insert(t.webhook).values({ ...webhook, tenantKey, position, createdAt: now, used: false });
+          const row = { ...toColumns(webhook), tenantKey, position, createdAt: now, used: false };
+          await tx.db.insert(t.webhook).values(row);
         }
         if (verification) {
           const file = await openBooksOf(tx, tenantKey, { tenant: created }, verification.accountId);

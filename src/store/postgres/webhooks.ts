@@ -3,8 +3,9 @@ import { changed } from "../../domain/change.ts";
 import type { Webhook } from "../../domain/webhook.ts";
 import { replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookVerbs } from "../store.ts";
+import { toColumns, toSettingColumns, toWebhook } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
-import { hold } from "./held-tenants.ts";
+import { hold, webhookColumns } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import * as t from "./schema.ts";
 import { webhookHealthVerbs } from "./webhook-health.ts";
@@ -12,13 +13,14 @@ import { overtake } from "./writes.ts";
 
 export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
   const registered = pool.db
-    .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name })
+    .select(webhookColumns)
     .from(t.webhook)
     .where(and(eq(t.webhook.tenantKey, sql.placeholder("tenantKey")), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position))
     .prepare("webhooks_of_tenant");
 
-  const webhooks = (tenantKey: number): Promise<Webhook[]> => registered.execute({ tenantKey });
+  const webhooks = async (tenantKey: number): Promise<Webhook[]> =>
+    (await registered.execute({ tenantKey })).map(toWebhook);
 
   return {
     webhooks,
@@ -45,20 +47,19 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
           ]);
         }
         const list: Webhook[] = [];
-        for (const [position, { id, url, name, ...known }] of change.list.entries()) {
-          const row = { id, tenantKey, url, name, position, createdAt: now, used: false };
-          const [written] = await ("key" in known
-            ? tx.db.update(t.webhook).set({ name, position }).where(keyed(tenantKey, known.key)).returning(keyColumn)
-            : tx.db.insert(t.webhook).values(row).returning(keyColumn));
+        for (const [position, webhook] of change.list.entries()) {
+          const wishes = { name: webhook.name, position, ...toSettingColumns(webhook) };
+          const row = { ...toColumns(webhook), tenantKey, position, createdAt: now, used: false };
+          const [written] = await ("key" in webhook
+            ? tx.db.update(t.webhook).set(wishes).where(keyed(tenantKey, webhook.key)).returning(webhookColumns)
+            : tx.db.insert(t.webhook).values(row).returning(webhookColumns));
           if (!written) throw new Error("A webhook that was written was not returned");
-          list.push({ ...written, id, url, name });
+          list.push(toWebhook(written));
         }
         if (removed.length === 0) await overtake(tx, new Set([tenantKey]));
         return list;
       }),
   };
 }
-
-const keyColumn = { key: t.webhook.key };
 
 const keyed = (tenantKey: number, key: number) => and(eq(t.webhook.tenantKey, tenantKey), eq(t.webhook.key, key));

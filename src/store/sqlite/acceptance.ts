@@ -28,6 +28,14 @@ const noRoomAtAll: RoomFor = () => 0;
 /** What is counted of a record that found no webhook. */
 const undeliverable = movesOf(null, { state: "FAILED", failureKey: noWebhookKey });
 
+/** A webhook that gets something of what is accepted. */
+interface Taker {
+  readonly webhook: RegisteredWebhook;
+  /** For so many records. */
+  readonly room: number;
+  records: number;
+}
+
 /** From so many events on, accepting them is a heavy job of the writer: about 25 µs each. */
 const heavyEvents = 50;
 
@@ -51,27 +59,36 @@ export function acceptanceVerbs(
      values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6, ?7, ${noWebhookKey})`,
   );
 
+  const insertSkipped = client.prepare(
+    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, type_hash)
+     values (?1, ?2, ?3, 3, 1, 0, 0, ?4, ?5)`,
+  );
+
   const apiKeyOf = createApiKeyReader(client);
   const use = createWebhookUse(client);
 
-  /** Writes events, each with these records. */
+  /** Writes events, each with its records. */
   function store(
     tx: WriteTransaction,
     held: HeldTenant,
     { events, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
-    records: readonly NewRecord[],
+    recordsOfEach: readonly (readonly NewRecord[])[],
   ): AcceptedEvents {
     const { tenant } = held;
-    const planned = records.map((record) => ({
-      record,
-      room: record.webhook ? roomFor(refOf(tenant, record.webhook)) : 0,
-    }));
+    const takers = new Map<number, Taker>();
+    const takerOf = (webhook: RegisteredWebhook): Taker => {
+      const known = takers.get(webhook.key);
+      if (known) return known;
+      const taker = { webhook, room: roomFor(refOf(tenant, webhook)), records: 0 };
+      takers.set(webhook.key, taker);
+      return taker;
+    };
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
     let failed = 0;
     let firstSeq: number | null = null;
-    let stored = 0;
-    for (const { payload, type } of events) {
+    for (const [i, { payload, type }] of events.entries()) {
+      const records = recordsOfEach[i] ?? [];
       const eventSeq = tx.nextEventSeq();
       firstSeq ??= eventSeq;
       const tail = randomTail();
@@ -80,8 +97,12 @@ export function acceptanceVerbs(
       insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type, trace);
       const typeHash = type === null ? null : typeHashOf(type);
       held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
-      for (const { record, room } of planned) {
+      for (const record of records) {
         const deliveryKey = rowKeys.nextDelivery();
+        if (record.state === "SKIPPED") {
+          insertSkipped.run(deliveryKey, tenant.key, eventSeq, record.finishedAt, typeHash);
+          continue;
+        }
         if (record.state === "FAILED") {
           const { finishedAt, failure } = record;
           insertUndeliverable.run(
@@ -97,16 +118,18 @@ export function acceptanceVerbs(
           failed += 1;
           continue;
         }
-        insertPending.run(deliveryKey, tenant.key, eventSeq, record.webhook.key, record.nextAttemptAt, typeHash);
-        if (stored >= room) continue;
-        deliveries.push(firstDelivery(tenant, record.webhook, { deliveryKey, eventSeq, eventId, payload, trace }));
+        const { webhook, nextAttemptAt } = record;
+        insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, nextAttemptAt, typeHash);
+        const taker = takerOf(webhook);
+        taker.records += 1;
+        if (taker.records > taker.room) continue;
+        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey, eventSeq, eventId, payload, trace }));
       }
-      stored += 1;
     }
-    for (const { webhook } of records) if (webhook) use.recordAdded(held, webhook);
     const unowned: WebhookRef[] = [];
-    for (const { record, room } of planned) {
-      if (record.webhook && room < stored) unowned.push(refOf(tenant, record.webhook));
+    for (const { webhook, room, records } of takers.values()) {
+      use.recordAdded(held, webhook);
+      if (records > room) unowned.push(refOf(tenant, webhook));
     }
     return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, unowned, failed };
   }
@@ -141,7 +164,7 @@ export function acceptanceVerbs(
         if (isAbandoned?.()) return refuse(requestAbandoned());
         const held = hold(tx, tenantKey);
         const submission = {
-          events: events.length,
+          types: events.map(({ type }) => type),
           apiKey: apiKeyOf(held, apiKeyId),
           fingerprint: idempotency?.fingerprint ?? null,
           earlier: idempotency ? remembered(tenantKey, idempotency.key) : null,

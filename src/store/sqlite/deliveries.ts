@@ -1,4 +1,4 @@
-import type { DueDelivery } from "../../domain/delivery.ts";
+import { type DueDelivery, deliveryStates } from "../../domain/delivery.ts";
 import { webhookRemoved } from "../../domain/failure.ts";
 import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
-import { stateNames, stateNumber } from "./queries.ts";
+import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
 import type { WriteTransaction } from "./writer.ts";
@@ -105,7 +105,7 @@ export function deliveryVerbs(
 
   function find(deliveryKey: number): FoundRecord | null {
     const row = selectRecord.get(deliveryKey);
-    return row && { ...row, state: stateNames[row.state] ?? "FAILED" };
+    return row && { ...row, state: deliveryStates[row.state] ?? "FAILED" };
   }
 
   /** Writes what the attempt does to its record; false when that is not found as it was decided about. */

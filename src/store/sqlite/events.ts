@@ -1,11 +1,11 @@
 import { and, asc, count, desc, eq, sql } from "drizzle-orm";
-import type { Attempt } from "../../domain/delivery.ts";
+import { type Attempt, deliveryStates } from "../../domain/delivery.ts";
 import { unavailable } from "../../domain/errors.ts";
 import { type EventRecord, filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
 import { tierInForce } from "../../domain/tenant.ts";
-import { recordsIn } from "../../domain/tenant-state.ts";
+import { noEvents, recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
@@ -19,7 +19,7 @@ import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
 import { isDamage, isWhole, readOrRefuse, storageDamaged } from "./damage.ts";
 import type { AttemptRow } from "./list-steps.ts";
-import { type RecordFilter, stateNames, stateNumber } from "./queries.ts";
+import { type RecordFilter, stateNumber } from "./queries.ts";
 import type { RecordPlace, RecordRow, RecordStepParams } from "./record-steps.ts";
 import { wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
@@ -259,7 +259,7 @@ export function eventVerbs(
 
   function usageOf(tenantKey: number) {
     const found = db.select().from(t.tenantUsage).where(eq(t.tenantUsage.tenantKey, tenantKey)).get();
-    return found ?? { events: 0, pending: 0, delivered: 0, failed: 0 };
+    return found ?? noEvents;
   }
 }
 
@@ -279,7 +279,7 @@ const recordList = (
 function toRecord(row: RecordRow): EventRecord {
   return {
     eventId: encodeEventId(row.eventSeq, row.idTail),
-    state: stateNames[row.state] ?? "FAILED",
+    state: deliveryStates[row.state] ?? "FAILED",
     ingestedAt: ingestedAtMs(row.eventSeq),
     type: row.type,
     targetWebhook: row.url ?? "",

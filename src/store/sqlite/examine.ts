@@ -48,4 +48,5 @@ const miscounted = `
     usage.events <> (select count(distinct event_seq) from delivery where delivery.tenant_key = tenant.key) or
     usage.pending <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 0) or
     usage.delivered <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 1) or
-    usage.failed <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 2))`;
+    usage.failed <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 2) or
+    usage.skipped <> (select count(*) from delivery where delivery.tenant_key = tenant.key and state = 3))`;

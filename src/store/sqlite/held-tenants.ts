@@ -5,6 +5,7 @@ import type { ApiKey } from "../../domain/credentials.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
+import { toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import * as t from "./schema.ts";
 import type { WriteTransaction } from "./writer.ts";
 
@@ -87,14 +88,16 @@ const keptLimit = 10_000;
 export function createTenantHolder(client: Database): HoldTenant {
   const readTenant = livingTenant(client);
   const readCounters = client.prepare<Counters, [number]>(
-    `select month, events_in_month as eventsInMonth, events, pending, delivered, failed
+    `select month, events_in_month as eventsInMonth, events, pending, delivered, failed, skipped
      from tenant_usage where tenant_key = ?1`,
   );
-  const readWebhooks = client.prepare<Webhook & { used: number | null }, [number]>(
-    "select key, id, url, name, used from webhook where tenant_key = ?1 and removed_at is null order by position",
+  const readWebhooks = client.prepare<WebhookRow & { used: number | null }, [number]>(
+    `select key, id, url, name, used, event_types as eventTypes from webhook
+     where tenant_key = ?1 and removed_at is null order by position`,
   );
   const writeCounters = client.prepare(
-    `update tenant_usage set month = ?2, events_in_month = ?3, events = ?4, pending = ?5, delivered = ?6, failed = ?7
+    `update tenant_usage set month = ?2, events_in_month = ?3, events = ?4, pending = ?5, delivered = ?6, failed = ?7,
+       skipped = ?8
      where tenant_key = ?1`,
   );
 
@@ -113,8 +116,8 @@ export function createTenantHolder(client: Database): HoldTenant {
         const isSame = held.tenant === tenant && held.webhooks === webhooks && held.apiKeys === apiKeys;
         if (held.gone || !isSame) kept.delete(tenantKey);
         if (held.counters === asRead) continue;
-        const { month, eventsInMonth, events, pending, delivered, failed } = held.counters;
-        writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed);
+        const { month, eventsInMonth, events, pending, delivered, failed, skipped } = held.counters;
+        writeCounters.run(tenantKey, month, eventsInMonth, events, pending, delivered, failed, skipped);
       }
     });
     return opened;
@@ -147,17 +150,19 @@ export function createTenantHolder(client: Database): HoldTenant {
   };
 }
 
-const toRegistered = ({ used, ...webhook }: Webhook & { used: number | null }): RegisteredWebhook => ({
-  ...webhook,
+const toRegistered = ({ used, ...row }: WebhookRow & { used: number | null }): RegisteredWebhook => ({
+  ...toWebhook(row),
   used: used === null ? null : used === 1,
 });
 
 /** The registered webhooks of a tenant, in the order in which they were given. */
-export function webhooksOf(db: BunSQLiteDatabase) {
-  return db
-    .select({ key: t.webhook.key, id: t.webhook.id, url: t.webhook.url, name: t.webhook.name })
+export function webhooksOf(db: BunSQLiteDatabase): (tenantKey: number) => Webhook[] {
+  const { key, id, url, name, eventTypes } = t.webhook;
+  const rows = db
+    .select({ key, id, url, name, eventTypes })
     .from(t.webhook)
     .where(and(eq(t.webhook.tenantKey, sql.placeholder("tenantKey")), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position))
     .prepare();
+  return (tenantKey) => rows.all({ tenantKey }).map(toWebhook);
 }

@@ -15,6 +15,7 @@ import replayFilters from "../../../drizzle/sqlite/migrations/0012_replay_filter
 import cancelledRuns from "../../../drizzle/sqlite/migrations/0013_cancelled_runs.sql" with { type: "text" };
 import traces from "../../../drizzle/sqlite/migrations/0014_traces.sql" with { type: "text" };
 import failureGroups from "../../../drizzle/sqlite/migrations/0015_failure_groups.sql" with { type: "text" };
+import eventTypePatterns from "../../../drizzle/sqlite/migrations/0016_event_type_patterns.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -50,6 +51,7 @@ export const migrations: readonly Migration[] = [
   { name: "0013_cancelled_runs", sql: cancelledRuns },
   { name: "0014_traces", sql: traces },
   { name: "0015_failure_groups", sql: failureGroups },
+  { name: "0016_event_type_patterns", sql: eventTypePatterns },
 ];
 
 /**

@@ -52,9 +52,8 @@ export const stateNumber: Record<DeliveryState, number> = {
   PENDING: t.statePending,
   DELIVERED: t.stateDelivered,
   FAILED: t.stateFailed,
+  SKIPPED: t.stateSkipped,
 };
-
-export const stateNames: readonly DeliveryState[] = ["PENDING", "DELIVERED", "FAILED"];
 
 export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
   const matching = (filter: RecordFilter): SQL | undefined =>

@@ -133,7 +133,9 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       if (!isDamage(error)) throw error;
     }
     const { url } = webhookInIndex(tenantKey, eventSeq, key) ?? { url: null };
-    const state = [t.statePending, t.stateDelivered].find((state) => isInStateIndex(tenantKey, state, eventSeq, key));
+    const state = [t.statePending, t.stateDelivered, t.stateSkipped].find((state) =>
+      isInStateIndex(tenantKey, state, eventSeq, key),
+    );
     const unknown = {
       attempts: 0,
       attemptsForgotten: 0,

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import { changed } from "../../domain/change.ts";
-import type { DeliveryRef } from "../../domain/delivery.ts";
+import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
 import { cutLabel, filterText, type Replay } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
@@ -14,7 +14,6 @@ import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
-import { stateNames } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
 import { createReplaySelection } from "./replay-selection.ts";
@@ -93,6 +92,7 @@ export function replayVerbs(
        failure_key as failureKey
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
+  const typeOf = client.prepare<{ type: string | null }, [number]>("select type from event where seq = ?1");
   const restart = client.prepare(
     `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3,
        before = ?4
@@ -146,7 +146,8 @@ export function replayVerbs(
   ): { queued: number; skipped: number } {
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const change = requeue(held, records, replay, tx);
+    const type = typeOf.get(eventSeq)?.type ?? null;
+    const change = requeue(held, { type, records }, replay, tx);
     for (const { webhook, nextAttemptAt, returnsTo } of change.added) {
       const { key, url } = webhook;
       const before = beforeText(returnsTo);
@@ -353,6 +354,6 @@ type RecordRow = Omit<ReplayedRecord, "state" | "before"> & { state: number; bef
 
 const toReplayed = ({ state, before, ...row }: RecordRow): ReplayedRecord => ({
   ...row,
-  state: stateNames[state] ?? "FAILED",
+  state: deliveryStates[state] ?? "FAILED",
   before: beforeOf(before),
 });

@@ -74,6 +74,7 @@ export const tenantUsage = sqliteTable(
     pending: integer("pending").notNull(),
     delivered: integer("delivered").notNull(),
     failed: integer("failed").notNull(),
+    skipped: integer("skipped").notNull().default(0),
   },
   (t) => [check("usage_not_negative", sql`${t.pending} >= 0 and ${t.delivered} >= 0 and ${t.failed} >= 0`)],
 );
@@ -175,6 +176,8 @@ export const webhook = sqliteTable(
     drained: integer("drained", { mode: "boolean" }).notNull().default(false),
     /** Whether it ever had a record; null: to be found out (`webhook-use.ts`). */
     used: integer("used", { mode: "boolean" }),
+    /** Patterns as JSON; null: it takes every event. */
+    eventTypes: text("event_types"),
   },
   (t) => [
     // Lists filtered by a webhook name it in either way, also a removed one.
@@ -212,6 +215,7 @@ export const event = sqliteTable("event", {
 export const statePending = 0;
 export const stateDelivered = 1;
 export const stateFailed = 2;
+export const stateSkipped = 3;
 
 /**
  * One row per event and webhook: the public event record and the queue in one.
@@ -264,10 +268,10 @@ export const delivery = sqliteTable(
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
     index("delivery_to_return").on(t.replayKey).where(sql`${t.state} = 0 and ${t.before} is not null`),
-    check("delivery_state", sql`${t.state} in (0, 1, 2)`),
+    check("delivery_state", sql`${t.state} in (0, 1, 2, 3)`),
     check("delivery_waits_for_a_time", sql`(${t.state} = 0) = (${t.nextAttemptAt} is not null)`),
     check("delivery_ends_at_a_time", sql`(${t.state} = 0) = (${t.finishedAt} is null)`),
-    check("delivery_without_webhook_is_failed", sql`${t.webhookKey} is not null or ${t.state} = 2`),
+    check("delivery_without_webhook_has_ended", sql`${t.webhookKey} is not null or ${t.state} in (2, 3)`),
   ],
 );
 

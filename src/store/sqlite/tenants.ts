@@ -16,6 +16,7 @@ import {
 import { noEvents, openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
+import { toColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
 import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
@@ -94,7 +95,7 @@ export function tenantVerbs({
           .run();
         webhooks.forEach((webhook, position) => {
           db.insert(t.webhook)
-            .values({ ...webhook, tenantKey, position, createdAt: now, used: false })
+            .values({ ...toColumns(webhook), tenantKey, position, createdAt: now, used: false })
             .run();
         });
         if (verification) {

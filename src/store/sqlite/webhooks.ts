@@ -2,8 +2,9 @@ import { eq, inArray } from "drizzle-orm";
 import { changed } from "../../domain/change.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
-import { type ListedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
+import { type AddedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookHealth, WebhookVerbs } from "../store.ts";
+import { toColumns, toSettingColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
 import { webhooksOf } from "./held-tenants.ts";
 import * as t from "./schema.ts";
@@ -13,10 +14,10 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
   const registered = webhooksOf(db);
 
   return {
-    webhooks: async (tenantKey) => registered.all({ tenantKey }),
+    webhooks: async (tenantKey) => registered(tenantKey),
 
     async webhookHealth(tenantKey, limits) {
-      const webhooks = registered.all({ tenantKey });
+      const webhooks = registered(tenantKey);
       if (webhooks.length === 0) return [];
       const webhookKeys = webhooks.map(({ key }) => key);
       const healths = await reader.run("webhookHealth", { tenantKey, webhookKeys, ...limits });
@@ -39,17 +40,17 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
         held.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
           if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
-          const { key, name } = webhook;
-          db.update(t.webhook).set({ name, position }).where(eq(t.webhook.key, key)).run();
+          const row = { name: webhook.name, position, ...toSettingColumns(webhook) };
+          db.update(t.webhook).set(row).where(eq(t.webhook.key, webhook.key)).run();
           return webhook;
         });
         return held.webhooks.map(({ used: _, ...webhook }) => webhook);
       }),
   };
 
-  function add(tenantKey: number, { id, url, name }: ListedWebhook, position: number, now: number): RegisteredWebhook {
-    const row = { id, tenantKey, url, name, position, createdAt: now, used: false };
+  function add(tenantKey: number, webhook: AddedWebhook, position: number, now: number): RegisteredWebhook {
+    const row = { ...toColumns(webhook), tenantKey, position, createdAt: now, used: false };
     const { key } = db.insert(t.webhook).values(row).returning({ key: t.webhook.key }).get();
-    return { key, id, url, name, used: false };
+    return { ...webhook, key, used: false };
   }
 }

@@ -29,6 +29,7 @@ const walked = {
   PENDING: ["pending_by_tenant"],
   DELIVERED: [byTenant],
   FAILED: [failed],
+  SKIPPED: [byTenant],
 };
 
 /** By code; what was delivered has none, and is not asked for. */
@@ -37,6 +38,7 @@ const walkedByCode = {
   DELIVERED: [],
   PENDING: ["pending_by_code"],
   FAILED: [byCode],
+  SKIPPED: [],
 };
 
 describeWithPostgres.each(["that was just made", "with a history"])("in a database %s", (which) => {

@@ -52,7 +52,7 @@ export function RecordCard({
     <section class="panel record" aria-labelledby={id}>
       <header>
         <h2 id={id} class={targetWebhook === "" ? "soft" : "mono"}>
-          {targetWebhook === "" ? "No webhook" : withoutQuery(targetWebhook)}
+          {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
         </h2>
         {isOneOfSome && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}
         <span class="is-new" key={state}>
@@ -92,6 +92,8 @@ export function ReplacedCard({ url, attempts }: { url: string; attempts: readonl
     </section>
   );
 }
+
+const nobody = (state: string) => (state === "SKIPPED" ? "No webhook takes this type of event" : "No webhook");
 
 function Why({ record, registered }: { record: EventRecord; registered: readonly string[] | undefined }) {
   const { state, errorReason, targetWebhook } = record;

@@ -8,6 +8,7 @@ export function outcomeOf(record: ListedRecord, nowMs: number): string {
   const reason = errorReason === null ? null : explainFailure(record, errorReason).short;
   const tried = attempts === 0 ? null : attemptsInWords(attempts);
   const said = (...parts: readonly (string | null)[]) => parts.filter((part) => part !== null).join(" · ");
+  if (state === "SKIPPED") return "No webhook takes its type";
   if (state === "DELIVERED") return said("Delivered", tried);
   if (state === "FAILED") return said(reason ?? "Failed", tried);
   const next = nextAttemptAt === null ? null : Date.parse(nextAttemptAt);

@@ -1,0 +1,25 @@
+import type { Webhook, WebhookSettings } from "../domain/webhook.ts";
+import type { ListedWebhook } from "../domain/webhook-list.ts";
+
+/** A webhook as its row has it. */
+export type WebhookRow = Omit<Webhook, keyof WebhookSettings> & SettingColumns;
+
+interface SettingColumns {
+  eventTypes: string | null;
+}
+
+export const toWebhook = ({ key, id, url, name, eventTypes }: WebhookRow): Webhook => ({
+  ...{ key, id, url, name },
+  eventTypes: eventTypes === null ? null : JSON.parse(eventTypes),
+});
+
+/** What is to be written of a webhook that is new. */
+export const toColumns = ({ id, url, name, ...settings }: ListedWebhook) => ({
+  ...{ id, url, name },
+  ...toSettingColumns(settings),
+});
+
+/** What is to be written of the settings that are given. */
+export const toSettingColumns = ({ eventTypes }: Partial<WebhookSettings>): Partial<SettingColumns> => ({
+  ...(eventTypes !== undefined && { eventTypes: eventTypes && JSON.stringify(eventTypes) }),
+});
