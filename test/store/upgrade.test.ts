@@ -26,6 +26,7 @@ function emptyFolder(): string {
 
 function look<Row>(dataDir: string, query: string): Row[] {
   const client = new Database(join(dataDir, databaseFile), { readonly: true });
+  client.run("pragma busy_timeout = 5000");
   try {
     return client.query<Row, []>(query).all();
   } finally {

@@ -25,12 +25,23 @@ const pageCacheKib = 8 * 1024;
 
 const journalSizeLimitBytes = 64 * 1024 * 1024;
 
+interface Pragma {
+  readonly name: string;
+  readonly set: string;
+  readonly reads: string | number;
+}
+
+/**
+ * Before anything is read: a connection that has just been closed, on a thread that ends or in a process before, may hold
+ * the file alone for a moment to put its log away.
+ */
+const waitForLocks: Pragma = { name: "busy_timeout", set: "5000", reads: 5000 };
+
 /** What every connection must hold to, read back after it was set: SQLite ignores a pragma that it cannot follow. */
-const pragmas: readonly { name: string; set: string; reads: string | number }[] = [
+const pragmas: readonly Pragma[] = [
   { name: "journal_mode", set: "wal", reads: "wal" },
   { name: "synchronous", set: "full", reads: 2 },
   { name: "foreign_keys", set: "on", reads: 1 },
-  { name: "busy_timeout", set: "5000", reads: 5000 },
   { name: "trusted_schema", set: "off", reads: 0 },
   { name: "temp_store", set: "memory", reads: 2 },
   { name: "secure_delete", set: "on", reads: 1 },
@@ -84,6 +95,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
     );
   }
   try {
+    applyPragma(client, waitForLocks);
     checkVersion(client, warn);
     // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
     if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
@@ -142,15 +154,18 @@ export const sqliteVersion = (client: Database): string =>
   client.query<{ version: string }, []>("select sqlite_version() as version").get()?.version ?? "0";
 
 function applyPragmas(client: Database): void {
-  for (const { name, set, reads } of canCheckpointElsewhere(client) ? [...pragmas, noCheckpointInCommits] : pragmas) {
-    client.run(`pragma ${name} = ${set}`);
-    const row = client.query<Record<string, string | number>, []>(`pragma ${name}`).get();
-    const found = row ? Object.values(row)[0] : undefined;
-    if (found !== reads) {
-      throw new StartupError(
-        `The database does not accept "pragma ${name} = ${set}" (it stays ${found}). ` +
-          "Try: put POSTRIDER_DATA_DIR on a local disk; network file systems cannot hold it.",
-      );
-    }
+  for (const pragma of canCheckpointElsewhere(client) ? [...pragmas, noCheckpointInCommits] : pragmas) {
+    applyPragma(client, pragma);
   }
+}
+
+function applyPragma(client: Database, { name, set, reads }: Pragma): void {
+  client.run(`pragma ${name} = ${set}`);
+  const row = client.query<Record<string, string | number>, []>(`pragma ${name}`).get();
+  const found = row ? Object.values(row)[0] : undefined;
+  if (found === reads) return;
+  throw new StartupError(
+    `The database does not accept "pragma ${name} = ${set}" (it stays ${found}). ` +
+      "Try: put POSTRIDER_DATA_DIR on a local disk; network file systems cannot hold it.",
+  );
 }

@@ -93,6 +93,7 @@ function earlierSchema(dataDir: string): number | null {
   let client: Database | null = null;
   try {
     client = new Database(path, { readwrite: true, create: false, strict: true });
+    client.run("pragma busy_timeout = 5000");
     const { schema, statements } = standingOf(client);
     const isEarlier = schema < migrations.length && schema + statements > 0;
     return isEarlier ? schema : null;
