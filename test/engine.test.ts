@@ -51,7 +51,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
       async send({ delivery }) {
         sent.push(delivery.deliveryKey);
         const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
-        return { kind: "responded", status: 200, retryAfter: undefined, durationMs: 1, body };
+        return { kind: "responded", status: 200, retryAfter: undefined, head: null, durationMs: 1, body };
       },
       close() {},
     },

@@ -86,6 +86,7 @@ function toAttempt(outcome: Outcome, verdict: Verdict, startedAt: number): Settl
     errorCode: failure?.code ?? null,
     error: failure?.reason ?? null,
     responseBody: received && received.length > 0 ? received : null,
+    answerHead: outcome.kind === "responded" ? outcome.head : null,
   };
 }
 

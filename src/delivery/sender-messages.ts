@@ -1,3 +1,4 @@
+import type { AnswerHead } from "../domain/delivery.ts";
 import type { NoResponseCause } from "../domain/failure.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
 import type { AddressPolicyOptions } from "./network/address.ts";
@@ -70,6 +71,7 @@ export type PackedAnswer =
       kind: "responded";
       status: number;
       retryAfter: string | undefined;
+      head: AnswerHead | null;
       durationMs: number;
       body: Uint8Array;
       bodyEnded: boolean;

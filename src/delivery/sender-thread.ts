@@ -181,8 +181,8 @@ class Attempt {
     else this.release();
     if (answer.kind === "failed") this.reject(new Error(answer.message));
     else if (answer.kind === "responded") {
-      const { status, retryAfter, durationMs, body } = answer;
-      this.resolve({ kind: "responded", status, retryAfter, durationMs, body: this.body ?? wholeBody(body) });
+      const { status, retryAfter, head, durationMs, body } = answer;
+      this.resolve({ kind: "responded", status, retryAfter, head, durationMs, body: this.body ?? wholeBody(body) });
     } else {
       const { cause, detail, durationMs } = answer;
       this.resolve({ kind: "no-response", cause, ...(detail !== undefined && { detail }), durationMs });

@@ -129,7 +129,7 @@ function pack(id: number, outcome: Outcome): PackedAnswer {
   if (outcome.kind === "no-response") {
     return { id, kind: "no-response", cause: outcome.cause, detail: outcome.detail, durationMs };
   }
-  const { status, retryAfter, body } = outcome;
+  const { status, retryAfter, head, body } = outcome;
   if (!body.ended) {
     waiting.add(id);
     void body.done.then(() => {
@@ -139,5 +139,5 @@ function pack(id: number, outcome: Outcome): PackedAnswer {
       tellSoon();
     });
   }
-  return { id, kind: "responded", status, retryAfter, durationMs, body: body.received(), bodyEnded: body.ended };
+  return { id, kind: "responded", status, retryAfter, head, durationMs, body: body.received(), bodyEnded: body.ended };
 }

@@ -48,6 +48,15 @@ export interface DueDelivery extends DeliveryRef {
   readonly replayGroupId: string | null;
 }
 
+/** Who answered, and with which headers, whole ones, as many as are kept. */
+export interface AnswerHead {
+  /** IP address of the receiver; null: the connection had ended. */
+  readonly address: string | null;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** There were more. */
+  readonly isCut: boolean;
+}
+
 /** One HTTP POST, as `GET /v1/events/{id}/attempts` shows it. */
 export interface Attempt {
   readonly targetWebhook: string;
@@ -60,6 +69,8 @@ export interface Attempt {
   /** As `codeOfAttempt` has it: null also where `error` is older than the codes, and nothing was answered. */
   readonly errorCode: FailureCode | null;
   readonly responseBody: string;
+  /** Of an answer that did not acknowledge; null for all others, and where it was not kept. */
+  readonly answerHead: AnswerHead | null;
   /** As `cutLabel` has it. */
   readonly replayGroupId: string | null;
   readonly isReplayGroupIdCut: boolean;

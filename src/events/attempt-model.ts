@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import type { Attempt } from "../domain/delivery.ts";
+import type { AnswerHead, Attempt } from "../domain/delivery.ts";
 import { failureCodes } from "../domain/failure.ts";
 import { listedLabelCharacters } from "../domain/replay.ts";
 import { formatIso } from "../lib/iso-time.ts";
@@ -25,6 +25,16 @@ export const attemptBody = v.object({
   error: v.nullable(v.string()),
   errorCode,
   responseBody: v.string(),
+  responseHeaders: v.optional(
+    v.pipe(
+      v.array(v.object({ name: v.string(), value: v.string() })),
+      v.description(
+        "Of an answer that did not acknowledge: its headers, whole ones, in their order, of 4,096 characters together.",
+      ),
+    ),
+  ),
+  responseHeadersAreCut: v.optional(v.pipe(v.literal(true), v.description("Present only if there were more."))),
+  address: v.optional(v.pipe(v.string(), v.description("IP address that gave this answer."))),
   replayGroupId: v.pipe(
     v.nullable(v.string()),
     v.description(
@@ -51,6 +61,12 @@ export const attemptExample = {
   replayGroupId: null,
 };
 
+const toHeadFields = ({ address, headers, isCut }: AnswerHead) => ({
+  responseHeaders: headers.map(([name, value]) => ({ name, value })),
+  ...(isCut && { responseHeadersAreCut: true as const }),
+  ...(address !== null && { address }),
+});
+
 export const toAttemptBody = (attempt: Attempt) => ({
   targetWebhook: attempt.targetWebhook,
   number: attempt.number,
@@ -60,6 +76,7 @@ export const toAttemptBody = (attempt: Attempt) => ({
   error: attempt.error,
   errorCode: attempt.errorCode,
   responseBody: attempt.responseBody,
+  ...(attempt.answerHead && toHeadFields(attempt.answerHead)),
   replayGroupId: attempt.replayGroupId,
   ...(attempt.isReplayGroupIdCut && { replayGroupIdIsCut: true as const }),
 });

@@ -102,7 +102,7 @@ export function createInbox({ store, clock, log, announce }: InboxDeps): Inbox {
       const durationMs = clock.monotonicMs() - startedAtMs;
       if (typeof ended === "string") return { kind: "no-response", cause: ended, durationMs };
       const { status, text } = ended;
-      return { kind: "responded", status, retryAfter: undefined, durationMs, body: wholeBody(text) };
+      return { kind: "responded", status, retryAfter: undefined, head: null, durationMs, body: wholeBody(text) };
     },
 
     close() {

@@ -1,4 +1,4 @@
-import type { DeliveryRef, DueDelivery } from "../domain/delivery.ts";
+import type { AnswerHead, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { NextStep } from "../domain/settlement.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
@@ -29,6 +29,7 @@ export interface Settlement {
     readonly error: string | null;
     readonly errorCode: FailureCode | null;
     readonly responseBody: Uint8Array | null;
+    readonly answerHead: AnswerHead | null;
   };
   readonly next: NextStep;
 }
@@ -81,7 +82,7 @@ export interface DeliveryVerbs {
    * Logs the attempt and moves the record on, if the run is still the current one; whatever it says, the delivery is not
    * owned any more. A retry for a removed webhook fails.
    * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. When the store may not
-   * grow, the body of the answer is left out.
+   * grow, the body and the head of the answer are left out.
    */
   settle(settlement: Settlement): Promise<Settled>;
   /**

@@ -59,6 +59,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       errorCode: failure?.code ?? null,
       error: failure?.reason ?? null,
       responseBody: outcome.kind === "responded" ? new TextDecoder().decode(outcome.body.received()) : "",
+      answerHead: outcome.kind === "responded" ? outcome.head : null,
       replayGroupId: null,
       isReplayGroupIdCut: false,
     };

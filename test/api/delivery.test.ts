@@ -160,6 +160,36 @@ describe("the verdict", () => {
     expect(performance.now() - startedAt).toBeLessThan(heldUpMs);
   });
 
+  test("the head of an answer that did not acknowledge is kept, and who gave it", async () => {
+    const { url } = hooks.hook((response, nth) => {
+      if (nth > 1) response.writeHead(204, { "X-Told": "nobody" }).end();
+      else
+        response
+          .writeHead(
+            503,
+            [
+              ["Retry-After", "0"],
+              ["Set-Cookie", "a=1"],
+              ["Set-Cookie", "b=2"],
+            ].flat(),
+          )
+          .end();
+    });
+    const { eventId } = await deliverTo(url);
+    const [refused, acknowledged] = (await tenant.get(`/v1/events/${eventId}/attempts`)).body;
+    const headers = (refused.responseHeaders as { name: string; value: string }[]).filter(
+      ({ name }) => !/^(date|connection|keep-alive|content-length|transfer-encoding)$/i.test(name),
+    );
+    expect(headers).toEqual([
+      { name: "Retry-After", value: "0" },
+      { name: "Set-Cookie", value: "a=1" },
+      { name: "Set-Cookie", value: "b=2" },
+    ]);
+    expect([refused.statusCode, refused.address, refused.responseHeadersAreCut]).toEqual([503, "127.0.0.1", undefined]);
+    expect(acknowledged.statusCode).toBe(204);
+    for (const field of ["responseHeaders", "address"]) expect(acknowledged).not.toHaveProperty(field);
+  });
+
   test("a reset in the body changes nothing", async () => {
     const { url } = hooks.hook((response) => {
       response.writeHead(200, { "Content-Length": "100" }).write("half");

@@ -298,6 +298,8 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       error: `HTTP 503 from ${hook.url}`,
       errorCode: "http_status",
       responseBody: "",
+      responseHeaders: any(Array),
+      address: "127.0.0.1",
     }),
     then: () => expect(hook.received).toHaveLength(2),
   },

@@ -34,7 +34,12 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       expect(await page.locator(".attempt").count()).toBe(2);
       await see(tries.filter({ hasText: "503" }).first(), tries.filter({ hasText: "upstream down" }).last());
       await page.locator(".attempt").first().click();
-      await see(page.getByText(/^upstream down\n {2}by request \d+$/).first());
+      await see(
+        page.getByText(/^upstream down\n {2}by request \d+$/).first(),
+        page.getByText("Answered by 127.0.0.1").first(),
+        page.getByLabel("Headers of the response").filter({ hasText: /X-Request: \d+/ }).first(),
+        tries.filter({ hasText: "Retry-After: 0" }).first(),
+      );
       await browser.inspect(page, "event-answer");
     },
   );

@@ -28,7 +28,8 @@ export function startObedientReceiver(): ObedientReceiver {
       if (promised === "later") await later;
       const status = promised === "later" ? 200 : promised;
       const text = status < 300 ? "thank you" : `upstream down\n  by request ${request.nth}`;
-      return new Response(alwaysText ?? text, { status });
+      const headers = { "X-Request": String(request.nth), ...(status === 503 && { "Retry-After": "0" }) };
+      return new Response(alwaysText ?? text, { status, headers });
     },
   });
   afterAll(() => receiver.stop());

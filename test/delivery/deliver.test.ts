@@ -27,7 +27,7 @@ function setUp(answers: (Settled | Error)[]) {
       async send(order) {
         sent.push(order);
         const body = { ended: true, received: () => Buffer.from("ok"), done: Promise.resolve() };
-        return { kind: "responded", status: 200, retryAfter: undefined, durationMs: 12, body };
+        return { kind: "responded", status: 200, retryAfter: undefined, head: null, durationMs: 12, body };
       },
       close() {},
     },

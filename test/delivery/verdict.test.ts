@@ -9,6 +9,7 @@ const responded = (status: number, retryAfter?: string): Outcome => ({
   kind: "responded",
   status,
   retryAfter,
+  head: null,
   durationMs: 1,
   body,
 });

@@ -1,4 +1,4 @@
-import { type DeliveryState, type DueDelivery, deliveryStates } from "../../src/domain/delivery.ts";
+import { type AnswerHead, type DeliveryState, type DueDelivery, deliveryStates } from "../../src/domain/delivery.ts";
 import { DomainError } from "../../src/domain/errors.ts";
 import type { JsonText } from "../../src/domain/event.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
@@ -97,10 +97,18 @@ export function settlementOf(
       error: isDelivered ? null : `${isAnswered ? `HTTP ${status} from` : `${code} of`} ${delivery.url}`,
       errorCode: isDelivered ? null : code,
       responseBody: isAnswered ? bytes(answer) : null,
+      answerHead: isAnswered && !isDelivered ? answerHead : null,
     },
     next: outcome === "retry" ? { kind: outcome, at: now + 60_000 } : { kind: outcome },
   };
 }
+
+/** Of every answer that did not acknowledge. */
+export const answerHead: AnswerHead = {
+  address: "192.0.2.7",
+  headers: [["Server", 'a "quoted", \\ {one}']],
+  isCut: false,
+};
 
 /** The kind or code of the `DomainError` with which a promise is rejected; "fulfilled" when it is not. */
 export async function refusalOf(promise: Promise<unknown>): Promise<string> {

@@ -1,7 +1,9 @@
 import http from "node:http";
 import type https from "node:https";
+import type { AnswerHead } from "../../domain/delivery.ts";
 import type { NoResponseCause } from "../../domain/failure.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { answerHeadOf } from "./answer-head.ts";
 import type { ConnectionPool } from "./connection-pool.ts";
 import { type LookupError, readFailure } from "./no-response.ts";
 import { type BodyRead, ResponseBody } from "./response-body.ts";
@@ -25,6 +27,8 @@ export type Outcome =
       kind: "responded";
       status: number;
       retryAfter: string | undefined;
+      /** Null of an acknowledgement: nobody looks for the reason of a success. */
+      head: AnswerHead | null;
       /** From the start to the complete head. */
       durationMs: number;
       body: BodyRead;
@@ -171,6 +175,7 @@ export class Exchange {
       kind: "responded",
       status,
       retryAfter: headerOf(response.rawHeaders, "retry-after"),
+      head: status < 300 ? null : answerHeadOf(response.rawHeaders, response.socket.remoteAddress),
       durationMs: this.elapsedMs(),
       body: this.body,
     });

@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
+import { headText } from "../attempt-heads.ts";
 import { type AttemptRef, type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
@@ -70,9 +71,9 @@ export function deliveryVerbs(
     const key = numbers.nextKey();
     await run(
       `insert into attempt (tenant_key, event_seq, key, webhook_key, number, started_at, duration_ms, status_code, error,
-         response_body, replay_key, error_code)
+         response_body, replay_key, error_code, answer_head)
        values ($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::int, $6::bigint, $7::int, $8::int, $9::text, $10::bytea,
-         $11::bigint, $12::text)`,
+         $11::bigint, $12::text, $13::text)`,
       [
         tenantKey,
         eventSeq,
@@ -86,6 +87,7 @@ export function deliveryVerbs(
         mayGrow() ? attempt.responseBody : null,
         delivery.replayKey,
         attempt.errorCode,
+        mayGrow() ? headText(attempt.answerHead) : null,
       ],
     );
     return { tenantKey, eventSeq, key };

@@ -235,6 +235,8 @@ export const attempt = pgTable(
     responseBody: bytes("response_body"),
     replayKey: whole("replay_key"),
     errorCode: text("error_code").$type<FailureCode>(),
+    /** As `headText` writes it. */
+    answerHead: text("answer_head"),
   },
   (t) => [primaryKey({ columns: [t.eventSeq, t.tenantKey, t.key] })],
 );

@@ -6,6 +6,7 @@ import cancelledRuns from "../../../drizzle/postgres/migrations/0004_cancelled_r
 import traces from "../../../drizzle/postgres/migrations/0005_traces.sql" with { type: "text" };
 import failureGroups from "../../../drizzle/postgres/migrations/0006_failure_groups.sql" with { type: "text" };
 import eventTypePatterns from "../../../drizzle/postgres/migrations/0007_event_type_patterns.sql" with { type: "text" };
+import answerHeads from "../../../drizzle/postgres/migrations/0008_answer_heads.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -26,6 +27,7 @@ export const migrations: readonly Migration[] = [
   { name: "0005_traces", sql: traces },
   { name: "0006_failure_groups", sql: failureGroups },
   { name: "0007_event_type_patterns", sql: eventTypePatterns },
+  { name: "0008_answer_heads", sql: answerHeads },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -2,6 +2,7 @@ import { type Attempt, type DeliveryState, deliveryStates } from "../../domain/d
 import type { EventRecord } from "../../domain/event.ts";
 import { codeOfAttempt, type FailureCode } from "../../domain/failure.ts";
 import { encodeEventId, ingestedAtMs } from "../../lib/id.ts";
+import { toHead } from "../attempt-heads.ts";
 import type { Cursor } from "../cursor.ts";
 import { cursorInSteps } from "../steps.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
@@ -110,17 +111,19 @@ const toRecord = (row: RecordRow): EventRecord => ({
 
 /** Labels stand cut in the row of their replay. */
 export const attemptsText = bounded(`
-  select n::int as n, coalesce(octet_length(response_body), 0) as size, url as "targetWebhook", number,
+  select n::int as n, coalesce(octet_length(response_body), 0) + coalesce(octet_length(answer_head), 0) as size, url as "targetWebhook", number,
     started_at::float8 as "startedAt", duration_ms as "durationMs", status_code as "statusCode", error,
-    error_code as "errorCode", response_body as "responseBody", replay.label,
+    error_code as "errorCode", response_body as "responseBody", answer_head as "answerHead",
+    replay.label,
     replay.label_key is not null as "isReplayGroupIdCut"
   from unnest($4::bigint[]) with ordinality as place (key, n)
   join attempt on attempt.event_seq = $3::bigint and attempt.tenant_key = $2::bigint and attempt.key = place.key
   join webhook on webhook.tenant_key = $2::bigint and webhook.key = attempt.webhook_key
   left join replay on replay.tenant_key = $2::bigint and replay.key = attempt.replay_key`);
 
-interface AttemptRow extends Omit<Attempt, "responseBody" | "replayGroupId"> {
+interface AttemptRow extends Omit<Attempt, "responseBody" | "answerHead" | "replayGroupId"> {
   readonly responseBody: Uint8Array | null;
+  readonly answerHead: string | null;
   readonly label: string | null;
 }
 
@@ -146,6 +149,7 @@ const toAttempt = (row: AttemptRow): Attempt => ({
   error: row.error,
   errorCode: codeOfAttempt(row),
   responseBody: bodies.decode(row.responseBody ?? undefined),
+  answerHead: toHead(row.answerHead),
   replayGroupId: row.label === null ? null : labelOf(row.label),
   isReplayGroupIdCut: row.isReplayGroupIdCut,
 });

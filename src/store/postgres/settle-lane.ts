@@ -3,6 +3,7 @@ import { kindOf, othersKey } from "../../domain/failure-groups.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { ReplayRef } from "../../domain/replay.ts";
 import { asQueued, type SettledRecord, settle } from "../../domain/settlement.ts";
+import { headText } from "../attempt-heads.ts";
 import { type AttemptRef, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import { endedStates } from "./ended-states.ts";
@@ -25,9 +26,9 @@ const stateColumn = { PENDING: waits, ...endedStates } as const satisfies Record
 
 const given = `unnest($4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::int[], $9::int[], $10::bigint[], $11::text[],
     $12::text[], $13::int[], $14::bigint[], $15::bigint[], $16::int[], $17::int[], $18::text[], $19::text[], $20::int[],
-    $21::int[], $23::bigint[]) with ordinality
+    $21::int[], $23::bigint[], $30::text[]) with ordinality
   as given (tenant_key, version, event_seq, key, run, state, at, error_reason, error_code, status_code, attempt_key,
-    started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, failure_key, i)`;
+    started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, failure_key, head, i)`;
 
 /**
  * Of a tenant that is still as it is kept, a record that is still what this node was given to attempt. Each is looked up
@@ -50,11 +51,12 @@ const movedText = `select tenant_key, before_key as failure_key, event_seq, -1 a
   union all select tenant_key, failure_key, event_seq, 0, 1, started_at from ended where failure_key is not null
   union all select tenant_key, failure_key, event_seq, 1, 0, started_at from retried where failure_key is not null`;
 
-const logged = "attempt_key, started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length";
+const logged =
+  "attempt_key, started_at, duration_ms, attempt_status, error, attempt_code, body_start, body_length, head";
 
 const attemptOf = (name: string) => `select event_seq, tenant_key, attempt_key, webhook_key, attempts, started_at,
     duration_ms, attempt_status, error,
-    case when body_length >= 0 then substring($22::bytea from body_start for body_length) end, replay_key, attempt_code
+    case when body_length >= 0 then substring($22::bytea from body_start for body_length) end, replay_key, attempt_code, head
   from ${name}`;
 
 /**
@@ -88,7 +90,7 @@ export const settleText = `with m as (${markText}),
     from ended),
   log as (
     insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms, status_code, error,
-      response_body, replay_key, error_code)
+      response_body, replay_key, error_code, answer_head)
     ${attemptOf("ended")} union all ${attemptOf("retried")}),
   described as (
     insert into failure_group (${groupColumns})
@@ -206,8 +208,8 @@ export function settleLane({
 
 const noBytes = new Uint8Array();
 
-function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keepsBodies: boolean): Value[] {
-  const bodyOf = ({ settlement }: PlannedSettlement) => (keepsBodies ? settlement.attempt.responseBody : null);
+function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keeps: boolean): Value[] {
+  const bodyOf = ({ settlement }: PlannedSettlement) => (keeps ? settlement.attempt.responseBody : null);
   const bodies = packBytes(planned.map((one) => bodyOf(one) ?? noBytes));
   const list = (column: (one: PlannedSettlement) => number | string | null) => arrayText(planned.map(column));
   return [
@@ -233,6 +235,7 @@ function valuesOf(planned: readonly PlannedSettlement[], mark: MarkValues, keeps
     bodies.bytes,
     list(({ group }) => group?.key ?? null),
     ...groupValues(groupsOf(planned)),
+    list(({ settlement }) => (keeps ? headText(settlement.attempt.answerHead) : null)),
   ];
 }
 

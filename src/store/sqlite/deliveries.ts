@@ -3,6 +3,7 @@ import { webhookRemoved } from "../../domain/failure.ts";
 import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
+import { headText } from "../attempt-heads.ts";
 import { type DeliveryVerbs, keptAttempts, type Settled, type Settlement } from "../deliveries.ts";
 import type { Growth } from "../growth.ts";
 import type { Connection } from "./connection.ts";
@@ -50,8 +51,9 @@ export function deliveryVerbs(
   // The record has counted this attempt by then, and any other that settled since this one was read from the queue.
   const insertAttempt = client.prepare(
     `insert into attempt (key, tenant_key, event_seq, webhook_key, number, started_at, duration_ms, status_code, error,
-       response_body, replay_key, error_code)
-     values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12, ?13)`,
+       response_body, replay_key, error_code, answer_head)
+     values (?1, ?2, ?3, ?4, coalesce((select attempts from delivery where key = ?5), ?6), ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+       ?14)`,
   );
 
   // The index has them in the order in which they were logged, so the walk ends as soon as it has found the oldest ones.
@@ -95,6 +97,7 @@ export function deliveryVerbs(
       mayGrow() ? attempt.responseBody : null,
       delivery.replayKey,
       attempt.errorCode,
+      mayGrow() ? headText(attempt.answerHead) : null,
     );
     if (delivery.attempts >= keptAttempts) {
       const { changes } = deleteOldAttempts.run(delivery.eventSeq, delivery.webhookKey, countedBy);

@@ -9,6 +9,7 @@ import { noEvents, recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, ingestedAtMs, parseEventId } from "../../lib/id.ts";
+import { toHead } from "../attempt-heads.ts";
 import type { Cursor } from "../cursor.ts";
 import { type FailureReads, hoursOf, reportFailures } from "../failure-report.ts";
 import type { FailureVerbs } from "../failures.ts";
@@ -246,12 +247,13 @@ export function eventVerbs(
       }),
   };
 
-  function toAttempt({ responseBody, label, labelKey, ...row }: AttemptRow): Attempt {
+  function toAttempt({ responseBody, answerHead, label, labelKey, ...row }: AttemptRow): Attempt {
     const replayGroupId = label === null ? null : cutLabel(label);
     return {
       ...row,
       errorCode: codeOfAttempt(row),
       responseBody: utf8.decode(responseBody ?? undefined),
+      answerHead: toHead(answerHead),
       replayGroupId,
       isReplayGroupIdCut: labelKey !== null || replayGroupId !== label,
     };

@@ -17,6 +17,7 @@ export interface AttemptRow {
   error: string | null;
   errorCode: FailureCode | null;
   responseBody: Uint8Array | null;
+  answerHead: string | null;
   label: string | null;
   labelKey: number | null;
 }
@@ -27,6 +28,7 @@ const beginBytes = 4 * (listedLabelCharacters + 1);
 const attemptSql = `
   select webhook.url as targetWebhook, a.number, a.started_at as startedAt, a.duration_ms as durationMs,
          a.status_code as statusCode, a.error, a.error_code as errorCode, a.response_body as responseBody,
+         a.answer_head as answerHead,
          cast(substr(cast(replay.label as blob), 1, ${beginBytes}) as text) as label, replay.label_key as labelKey
   from attempt a
   join webhook on webhook.key = a.webhook_key

@@ -16,6 +16,7 @@ import cancelledRuns from "../../../drizzle/sqlite/migrations/0013_cancelled_run
 import traces from "../../../drizzle/sqlite/migrations/0014_traces.sql" with { type: "text" };
 import failureGroups from "../../../drizzle/sqlite/migrations/0015_failure_groups.sql" with { type: "text" };
 import eventTypePatterns from "../../../drizzle/sqlite/migrations/0016_event_type_patterns.sql" with { type: "text" };
+import answerHeads from "../../../drizzle/sqlite/migrations/0017_answer_heads.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -52,6 +53,7 @@ export const migrations: readonly Migration[] = [
   { name: "0014_traces", sql: traces },
   { name: "0015_failure_groups", sql: failureGroups },
   { name: "0016_event_type_patterns", sql: eventTypePatterns },
+  { name: "0017_answer_heads", sql: answerHeads },
 ];
 
 /**

@@ -330,6 +330,8 @@ export const attempt = sqliteTable(
     replayKey: integer("replay_key"),
     /** Beside `error`, null in older rows. */
     errorCode: text("error_code").$type<FailureCode>(),
+    /** As `headText` writes it. */
+    answerHead: text("answer_head"),
   },
   (t) => [
     // Without the tenant in front new entries all go to one end: a commit writes one page of it, not one for each tenant.

@@ -3,7 +3,7 @@ import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { FailureCode } from "../../../src/domain/failure.ts";
 import { readAll } from "../../support/read-all.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { bytes, createWorld, type World } from "../../support/store-factory.ts";
+import { answerHead, bytes, createWorld, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -318,6 +318,7 @@ export function eventsContract(backend: StoreBackend): void {
             error: `HTTP 503 from ${a}`,
             errorCode: "http_status",
             responseBody: "answer",
+            answerHead,
           },
           {
             ...common,
@@ -327,6 +328,7 @@ export function eventsContract(backend: StoreBackend): void {
             error: null,
             errorCode: null,
             responseBody: "the whole answer",
+            answerHead: null,
           },
         ]);
       });

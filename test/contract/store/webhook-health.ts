@@ -104,6 +104,7 @@ export function webhookHealthContract(backend: StoreBackend): void {
           error: `No response within 10 s from ${a}`,
           errorCode: "timeout",
           responseBody: null,
+          answerHead: null,
         },
         next: { kind: "failed" },
       });

@@ -129,9 +129,9 @@ describe("the migration that makes events lean", () => {
     migrate(client, migrations.slice(0, 6));
     expect(rows()).toEqual(before);
     migrate(client);
-    expect(() => client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null, null)")).toThrow(
-      "FOREIGN KEY",
-    );
+    expect(() =>
+      client.run("insert into attempt values (6, 1, 8, 3, 1, 5, 1, 204, null, null, null, null, null)"),
+    ).toThrow("FOREIGN KEY");
     expect(() => client.run("update delivery set state = 1 where key = 2")).toThrow("delivery_waits_for_a_time");
   });
 });

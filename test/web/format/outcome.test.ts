@@ -9,7 +9,10 @@ describe("what an answer means", () => {
   test("is what the server makes of it, for every status", () => {
     for (let status = 200; status < 600; status += 1) {
       const body = { ended: true, received: () => new Uint8Array(), done: Promise.resolve() };
-      const { kind } = judge({ kind: "responded", status, retryAfter: undefined, durationMs: 1, body }, url);
+      const { kind } = judge(
+        { kind: "responded", status, retryAfter: undefined, head: null, durationMs: 1, body },
+        url,
+      );
       expect(`${status} ${outcomeOf(status).state}`).toBe(`${status} ${stateOf[kind]}`);
     }
     const { kind } = judge({ kind: "no-response", cause: "timeout", durationMs: 10_000 }, url);

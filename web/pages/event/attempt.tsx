@@ -3,15 +3,17 @@ import { showControls } from "../../format/controls.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { duration, exactTime, exactTimeWithZone } from "../../format/time.ts";
 import { AnswerBody } from "../../parts/answer-body.tsx";
+import { AnswerHead, retryAfterOf } from "../../parts/answer-head.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { now } from "../../parts/time.tsx";
 
 const longestFirstLine = 160;
 
-/** One attempt: when, what came back, how long it took, and the response's body when opened. */
+/** One attempt: when, what came back, how long it took, and the response when opened. */
 export function AttemptRow({ attempt }: { attempt: Attempt }) {
   const body = attempt.responseBody;
   const [firstLine = ""] = body.split("\n", 1);
+  const retryAfter = retryAfterOf(attempt);
   const row = (
     <>
       <span class="attempt-number soft">{attempt.number}</span>
@@ -25,17 +27,21 @@ export function AttemptRow({ attempt }: { attempt: Attempt }) {
         </i>
         {duration(attempt.durationMs)}
       </span>
-      <span class="attempt-answer mono soft">{showControls(firstLine.slice(0, longestFirstLine))}</span>
+      <span class="attempt-answer mono soft">
+        {retryAfter !== null && <b class="retry-after">Retry-After: {showControls(retryAfter)}</b>}
+        {showControls(firstLine.slice(0, longestFirstLine))}
+      </span>
     </>
   );
-  if (body === "") return <div class="attempt">{row}</div>;
+  if (body === "" && !attempt.responseHeaders) return <div class="attempt">{row}</div>;
   return (
     <details class="attempt-more">
       <summary class="attempt" title="Show the response">
         {row}
         <Icon name="next" />
       </summary>
-      <AnswerBody text={body} />
+      <AnswerHead {...attempt} />
+      {body !== "" && <AnswerBody text={body} />}
     </details>
   );
 }

@@ -42,6 +42,7 @@ async function fill(store: Store, [owner]: readonly SeededAccount[]): Promise<vo
         error: null,
         errorCode: null,
         responseBody: Buffer.alloc(bodyBytes, "a"),
+        answerHead: null,
       },
       next: { kind: "delivered" },
     });

@@ -67,6 +67,7 @@ async function live(store: Store, clock: FakeClock, accounts: Tenant[], history:
         error: delivered ? null : `HTTP ${attempt.statusCode} from ${delivery.url}`,
         errorCode: delivered ? null : "http_status",
         responseBody: null,
+        answerHead: null,
       },
       next,
     });

@@ -127,6 +127,7 @@ export function createNetwork({ clock, random, isQuiet, onSend, onOutcome }: Net
           kind: "responded",
           status: plan.status,
           retryAfter: plan.retryAfter ?? undefined,
+          head: null,
           durationMs: clock.monotonicMs() - startedAt,
           body: {
             get ended() {
