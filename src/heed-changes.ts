@@ -7,7 +7,7 @@ import type { Hub } from "./stream/hub.ts";
 export interface ChangeHeederDeps {
   deliveries: Pick<
     DeliveryControl,
-    "removeWebhooks" | "cancelReplay" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan"
+    "removeWebhooks" | "cancelReplay" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan" | "throttle"
   >;
   hub: Pick<Hub, "closeTenant" | "closeSession">;
   /** Large answers under way, which end with the account. */
@@ -42,6 +42,9 @@ export function createChangeHeeder({ deliveries, hub, answers, signers }: Change
         return;
       case "webhooks_removed":
         deliveries.removeWebhooks(change.webhookKeys);
+        return;
+      case "webhooks_throttled":
+        deliveries.throttle(change.tenantKey, change.webhooks);
         return;
       case "replay_cancelled":
         deliveries.cancelReplay(change.tenantKey, change.replayKey);

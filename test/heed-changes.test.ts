@@ -17,6 +17,7 @@ function setUp() {
       pauseTenant: note("deliveries.pauseTenant"),
       resumeTenant: note("deliveries.resumeTenant"),
       adoptPlan: note("deliveries.adoptPlan"),
+      throttle: (key, webhooks) => note("deliveries.throttle")(key, JSON.stringify(webhooks)),
     },
     hub: { closeTenant: note("hub.closeTenant"), closeSession: note("hub.closeSession") },
     answers: { closeTenant: note("answers.closeTenant") },
@@ -25,6 +26,7 @@ function setUp() {
   return { heed, done };
 }
 
+const slow = { webhookKey: 4, paused: false, rateLimit: 5, maxConcurrency: 1 };
 const tenant = { tenantKey: 7, tenantId: "t7" };
 
 const rows: readonly [Change, readonly string[]][] = [
@@ -38,6 +40,7 @@ const rows: readonly [Change, readonly string[]][] = [
   [{ ...tenant, kind: "sessions_ended" }, ["hub.closeTenant t7"]],
   [{ kind: "session_ended", sessionId: "s1" }, ["hub.closeSession s1"]],
   [{ ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] }, ["deliveries.removeWebhooks 1,2"]],
+  [{ ...tenant, kind: "webhooks_throttled", webhooks: [slow] }, [`deliveries.throttle 7 [${JSON.stringify(slow)}]`]],
   [{ ...tenant, kind: "replay_cancelled", replayKey: 3 }, ["deliveries.cancelReplay 7 3"]],
   [{ ...tenant, kind: "signing_changed" }, ["signers.forget 7"]],
   [{ ...tenant, kind: "api_keys_changed" }, []],

@@ -8,6 +8,7 @@ import { plans } from "./plans.ts";
 import { accountGone, apiKeyRefused, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
+import { limitsOf } from "./webhook.ts";
 
 /** Rules, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
@@ -134,6 +135,7 @@ export const firstDelivery = (
   tier: tierInForce(tenant),
   webhookKey: webhook.key,
   url: webhook.url,
+  limits: limitsOf(webhook),
   eventSeq: event.eventSeq,
   eventId: event.eventId,
   payload: event.payload,

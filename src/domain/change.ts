@@ -1,4 +1,5 @@
 import { type Tenant, type Tier, tierInForce } from "./tenant.ts";
+import { limitsOf, type Throttle, type Webhook } from "./webhook.ts";
 
 /**
  * Something that a running program has to act on, because what it keeps in memory follows from the state before: queues,
@@ -23,11 +24,28 @@ type ChangeOfTenant =
   /** Anything else about the account. */
   | { readonly kind: "account_changed" }
   | { readonly kind: "webhooks_removed"; readonly webhookKeys: readonly number[] }
+  | { readonly kind: "webhooks_throttled"; readonly webhooks: readonly ThrottledWebhook[] }
   /** Nothing more of it goes out. */
   | { readonly kind: "replay_cancelled"; readonly replayKey: number }
   | { readonly kind: "api_keys_changed" }
   /** A key or a secret that deliveries are signed with. */
   | { readonly kind: "signing_changed" };
+
+/** What the queue of a webhook goes by from now on. */
+export interface ThrottledWebhook extends Throttle {
+  readonly webhookKey: number;
+}
+
+/** The queues of these webhooks go by something else from now on. */
+export const throttled = (webhooks: readonly Webhook[]) =>
+  ({
+    kind: "webhooks_throttled",
+    webhooks: webhooks.map((webhook) => ({
+      webhookKey: webhook.key,
+      paused: webhook.paused,
+      ...limitsOf(webhook),
+    })),
+  }) as const;
 
 /** Whose change it is. */
 export const changed = ({ key, id }: Pick<Tenant, "key" | "id">): ChangedTenant => ({ tenantKey: key, tenantId: id });

@@ -1,7 +1,7 @@
 import type { FailureCode } from "./failure.ts";
 import type { Tier } from "./tenant.ts";
 import type { TraceContext } from "./trace-context.ts";
-import type { WebhookRef } from "./webhook.ts";
+import type { WebhookLimits, WebhookRef } from "./webhook.ts";
 
 /**
  * One event for one webhook: the public "event record" and the row of the queue.
@@ -33,6 +33,8 @@ export interface DueDelivery extends DeliveryRef {
   /** The plan whose limits hold for the account. */
   readonly tier: Tier;
   readonly url: string;
+  /** Of its webhook. */
+  readonly limits: WebhookLimits;
   readonly eventId: string;
   readonly payload: Uint8Array;
   /** Null: its event belongs to none. */

@@ -1,7 +1,7 @@
 import { type DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
-import { usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
+import { isThrottledAlike, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
 
 /** An entry of a list that replaces the one before: of the settings those that it says anything of. */
 // The id is for a URL that is new: one that stays keeps its own.
@@ -28,6 +28,8 @@ export type WebhookListChange =
       readonly removed: readonly number[];
       /** Of those, the ones whose rows go. */
       readonly forgotten: readonly number[];
+      /** Those that stay and whose queues go by something else now. */
+      readonly throttled: readonly RegisteredWebhook[];
     }
   | { readonly kind: "refused"; readonly error: DomainError };
 
@@ -42,13 +44,18 @@ export function replaceWebhooks(
   const registered = new Map(webhooks.map((webhook) => [webhook.url, webhook]));
   const urls = new Set(wanted.map(({ url }) => url));
   const leaving = webhooks.filter(({ url }) => !urls.has(url));
+  const throttled: RegisteredWebhook[] = [];
   return {
     kind: "replaced",
     list: wanted.map((entry) => {
       const { id: _, ...wishes } = entry;
-      const stays = registered.get(entry.url);
-      return stays ? { ...stays, ...wishes } : { ...usualSettings, ...entry };
+      const before = registered.get(entry.url);
+      if (!before) return { ...usualSettings, ...entry };
+      const stays = { ...before, ...wishes };
+      if (!isThrottledAlike(before, stays)) throttled.push(stays);
+      return stays;
     }),
+    throttled,
     removed: leaving.map(({ key }) => key),
     forgotten: leaving.filter(({ used }) => used === false).map(({ key }) => key),
   };

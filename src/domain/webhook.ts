@@ -7,13 +7,40 @@ export interface Webhook extends WebhookSettings {
 }
 
 /** What the tenant may say of a webhook beside its URL (rules, section 14). */
-export interface WebhookSettings {
+export interface WebhookSettings extends Throttle {
   /** Patterns of the types that it takes; null: every event of the tenant's own. */
   readonly eventTypes: readonly string[] | null;
 }
 
+/** What the queue of a webhook goes by. */
+export interface Throttle extends WebhookLimits {
+  /** Its deliveries wait. */
+  readonly paused: boolean;
+}
+
+/** How fast deliveries may go out to a webhook; null: as fast as to any. */
+export interface WebhookLimits {
+  /** Most attempts that start in a second. */
+  readonly rateLimit: number | null;
+  /** Most attempts at once. */
+  readonly maxConcurrency: number | null;
+}
+
+const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
+
 /** Of a webhook of which nothing was said. */
-export const usualSettings: WebhookSettings = { eventTypes: null };
+export const usualSettings: WebhookSettings = { eventTypes: null, paused: false, ...noLimits };
+
+/** Rules, section 14. */
+export const highestRateLimit = 1000;
+
+/** The limits by themselves: a delivery carries them. */
+export const limitsOf = ({ rateLimit, maxConcurrency }: WebhookLimits): WebhookLimits =>
+  rateLimit === null && maxConcurrency === null ? noLimits : { rateLimit, maxConcurrency };
+
+/** Whether a queue that goes by the one has to hear of the other. */
+export const isThrottledAlike = (a: Throttle, b: Throttle): boolean =>
+  a.paused === b.paused && a.rateLimit === b.rateLimit && a.maxConcurrency === b.maxConcurrency;
 
 /** What a webhook is found by: its key alone does not say where it is kept. */
 export interface WebhookRef {

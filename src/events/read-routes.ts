@@ -1,4 +1,4 @@
-import type { DeliveryState, DueDelivery } from "../domain/delivery.ts";
+import type { DeliveryState } from "../domain/delivery.ts";
 import { invalidField, notFound } from "../domain/errors.ts";
 import { isFiltered, type RecordFilters } from "../domain/event.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -8,7 +8,7 @@ import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/deliveries.ts";
-import type { Store } from "../store/store.ts";
+import type { PreviewedDelivery, Store } from "../store/store.ts";
 import { attemptExample, toAttemptBody } from "./attempt-model.ts";
 import * as m from "./model.ts";
 import { pageList, recordList } from "./record.ts";
@@ -17,7 +17,7 @@ export interface EventReadRouteDeps {
   store: Pick<Store, "page" | "records" | "attempts" | "previewDelivery" | "stats" | "waiting">;
   clock: Clock;
   /** The request of a delivery as it would be sent now, freshly signed. */
-  preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }>;
+  preview(delivery: PreviewedDelivery): Promise<{ headers: Record<string, string>; body: string }>;
 }
 
 const tag = "Events";

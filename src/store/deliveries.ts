@@ -67,12 +67,13 @@ export interface DeliveryVerbs {
   readonly isShared: boolean;
   /**
    * Every registered webhook with pending deliveries that nobody owns, without a walk through them: whenever they are due,
-   * or only those that are in a range. Those of an account that the operator has suspended are among them.
+   * or only those that are in a range. Those of an account that the operator has suspended are among them, those that are paused
+   * are not.
    */
   discover(range?: DueRange): Promise<DueLane[]>;
   /**
-   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed webhook, a deleted
-   * account and one that the operator has suspended have none, and null. What waits for a cancelled replay is given to
+   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed or
+   * paused webhook, a deleted account and one that the operator has suspended have none, and null. What waits for a cancelled replay is given to
    * nobody: it becomes what it was (`returnCancelled`).
    */
   claim(webhook: WebhookRef, now: number, limit: number): Promise<Claimed>;
@@ -92,6 +93,7 @@ export interface DeliveryVerbs {
   completeResponseBody(attempt: AttemptRef, responseBody: Uint8Array): Promise<void>;
   /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
   failDeliveriesOfRemoved(limit: number): Promise<boolean>;
-  /** Pending deliveries in all and when the longest waiting one was due, without those that pause or will be erased. */
+  /** Pending deliveries in all, without those of accounts that pause or will be erased; and when the longest waiting one was
+   * due, also without those of paused webhooks. */
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;
 }

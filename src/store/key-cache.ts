@@ -11,6 +11,7 @@ const maxCachedKeys = 10_000;
  */
 const harmless: ReadonlySet<string> = new Set([
   "webhooks_removed",
+  "webhooks_throttled",
   "replay_cancelled",
   "signing_changed",
   "session_ended",

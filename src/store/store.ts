@@ -207,7 +207,7 @@ export interface AcceptRequest {
   /** Asked at the moment of writing: true when nobody waits for the answer any more, and nothing shall be accepted. */
   readonly isAbandoned?: (() => boolean) | undefined;
   /**
-   * Asked at the moment of writing, once of each webhook that gets deliveries: how many of them its caller will own. The
+   * Asked at the moment of writing, once of each webhook that gets deliveries and is not paused: how many of them its caller will own. The
    * rest is nobody's. @default none
    */
   readonly roomFor?: ((webhook: WebhookRef) => number) | undefined;
@@ -221,7 +221,7 @@ export interface AcceptedEvents {
   readonly ingestedAt: number;
   /** The deliveries that the caller owns, in order; empty when `repeated`. */
   readonly deliveries: readonly DueDelivery[];
-  /** The webhooks with deliveries that are nobody's; empty when `repeated`. */
+  /** The webhooks with deliveries that are nobody's and can be claimed; empty when `repeated`. */
   readonly unowned: readonly WebhookRef[];
   /** Records that have failed as they were accepted, for want of a webhook; 0 when `repeated`. */
   readonly failed: number;
@@ -274,7 +274,7 @@ export interface EventVerbs {
 }
 
 /** A delivery, and what is to be told with it. */
-export interface PreviewedDelivery extends DueDelivery {
+export interface PreviewedDelivery extends Omit<DueDelivery, "limits"> {
   /** Of its event. */
   readonly type: string | null;
 }

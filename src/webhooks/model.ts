@@ -14,6 +14,13 @@ const eventTypes = v.pipe(
   ),
 );
 
+const paused = v.pipe(
+  v.nullable(v.boolean("must be true or false")),
+  v.description(
+    "With true, its deliveries wait; when it is set to false, they go out, the oldest first. Absent, a URL that stays keeps its own.",
+  ),
+);
+
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
 const webhookEntry = jsonObject({
   webhook_url: v.pipe(
@@ -22,6 +29,7 @@ const webhookEntry = jsonObject({
   ),
   name: v.optional(v.pipe(v.string("must be a string"), v.maxLength(200, "must have at most 200 characters")), ""),
   event_types: v.optional(eventTypes),
+  paused: v.optional(paused),
 });
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -38,8 +46,9 @@ export const webhookList = v.array(
     id: v.string(),
     url: v.string(),
     name: v.string(),
-    state: v.optional(v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["active"] }))),
+    state: v.optional(v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["active", "paused"] }))),
     event_types: v.optional(v.nullable(v.array(v.string()))),
+    paused: v.optional(v.boolean()),
   }),
 );
 
@@ -102,10 +111,11 @@ export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, n
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
 
-export const toWebhookSettings = ({ id, url, name, eventTypes }: Webhook) => ({
+export const toWebhookSettings = ({ id, url, name, eventTypes, paused }: Webhook) => ({
   ...{ id, url, name },
-  state: "active",
+  state: paused ? "paused" : "active",
   event_types: eventTypes,
+  paused,
 });
 
 export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({

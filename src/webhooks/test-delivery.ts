@@ -5,9 +5,10 @@ import type { Signers } from "../delivery/signers.ts";
 import { judge } from "../delivery/verdict.ts";
 import type { Attempt, DueDelivery } from "../domain/delivery.ts";
 import { type Tenant, tierInForce } from "../domain/tenant.ts";
-import type { Webhook } from "../domain/webhook.ts";
+import { limitsOf, type Webhook } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
+import type { PreviewedDelivery } from "../store/store.ts";
 
 /** What a test event says. It is signed and sent like any other, and stored nowhere. */
 const samplePayload = Buffer.from(
@@ -33,6 +34,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       tier: tierInForce(tenant),
       webhookKey: webhook.key,
       url: webhook.url,
+      limits: limitsOf(webhook),
       eventSeq,
       eventId: encodeEventId(eventSeq, randomTail()),
       payload: samplePayload,
@@ -68,7 +70,9 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
 
 /** The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. */
 export function createPreview({ signers, clock }: Pick<TestDeliveryDeps, "signers" | "clock">) {
-  return async function preview(delivery: DueDelivery): Promise<{ headers: Record<string, string>; body: string }> {
+  return async function preview(
+    delivery: PreviewedDelivery,
+  ): Promise<{ headers: Record<string, string>; body: string }> {
     const material = await signers.materialFor(delivery.tenantKey, delivery.tenantId);
     const { headers, body } = buildRequest(delivery, material, clock.now());
     return { headers: { ...headers }, body: body.toString("utf8") };

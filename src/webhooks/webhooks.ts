@@ -1,6 +1,7 @@
 import { type AddressPolicy, literalInUrl } from "../delivery/network/address.ts";
 import { invalidField } from "../domain/errors.ts";
 import { checkPatterns } from "../domain/event-types.ts";
+import { usualSettings } from "../domain/webhook.ts";
 import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { newId } from "../lib/id.ts";
 import type { WebhookEntry } from "./model.ts";
@@ -45,9 +46,10 @@ export async function checkWebhooks(
   entries.forEach(({ event_types }, index) => {
     if (event_types) checkPatterns(event_types, `${field}[${index}].event_types`);
   });
-  return entries.map(({ webhook_url, name, event_types }) => ({
+  return entries.map(({ webhook_url, name, event_types, paused }) => ({
     ...{ id: newId("wh"), url: webhook_url, name },
     ...(event_types !== undefined && { eventTypes: event_types }),
+    ...(paused !== undefined && { paused: paused ?? usualSettings.paused }),
   }));
 }
 

@@ -379,8 +379,15 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     request: ({ ada }) => put(ada, [orders, b]),
     then: async (current) =>
       expect(await settings(current)).toEqual([
-        { id: any(String), url: a.webhook_url, name: "A", state: "active", event_types: orders.event_types },
-        { id: any(String), url: b.webhook_url, name: "B", state: "active", event_types: null },
+        {
+          id: any(String),
+          url: a.webhook_url,
+          name: "A",
+          state: "active",
+          event_types: orders.event_types,
+          paused: false,
+        },
+        { id: any(String), url: b.webhook_url, name: "B", state: "active", event_types: null, paused: false },
       ]),
   },
   "patterns that are not named stay with their URL": {
@@ -392,6 +399,25 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     request: ({ ada }) => put(ada, [{ ...a, event_types: null }]),
     then: async (current) => expect(await patterns(current)).toEqual([null]),
   },
+  "a pause, of which expand=true tells": {
+    ...saved([a, b], rules14),
+    request: ({ ada }) => put(ada, [{ ...a, paused: true }, b]),
+    then: async (current) =>
+      expect(await settings(current)).toMatchObject([
+        { state: "paused", paused: true },
+        { state: "active", paused: false },
+      ]),
+  },
+  "a pause that is not named stays with its URL": {
+    ...saved([b, a], rules14),
+    then: async (current) => expect(await settings(current)).toMatchObject([{ paused: false }, { paused: true }]),
+  },
+  "null ends it": {
+    ...saved([a], rules14),
+    request: ({ ada }) => put(ada, [{ ...a, paused: null }]),
+    then: async (current) => expect(await settings(current)).toMatchObject([{ state: "active", paused: false }]),
+  },
+  "a pause that is no boolean": refusal([{ ...b, paused: 1 }], "invalid_request", /^\[0\]\.paused must be/, rules14),
   "no patterns at all": refusal(withTypes([]), "event_types_empty", /^\[0\]\.event_types must not be empty/, rules14),
   "51 patterns": refusal(withTypes(Array(51).fill("a")), "too_many_event_types", /at most 50/, rules14),
   "a pattern that is no string": refusal(

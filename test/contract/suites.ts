@@ -23,6 +23,7 @@ import { replayFiltersContract } from "./store/replay-filters.ts";
 import { replaysContract } from "./store/replays.ts";
 import { statsContract } from "./store/stats.ts";
 import { tenantsContract } from "./store/tenants.ts";
+import { throttleContract } from "./store/throttle.ts";
 import { webhookHealthContract } from "./store/webhook-health.ts";
 import { webhookRowsContract } from "./store/webhook-rows.ts";
 
@@ -34,6 +35,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   acceptanceContract,
   eventsContract,
   eventTypesContract,
+  throttleContract,
   deliveriesContract,
   ownershipContract,
   replaysContract,

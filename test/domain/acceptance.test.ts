@@ -81,6 +81,7 @@ describe("an event that is accepted (rules, section 7)", () => {
       tier: "pro",
       webhookKey: a.key,
       url: a.url,
+      limits: { rateLimit: null, maxConcurrency: null },
       run: 1,
       attemptsInRun: 0,
       attempts: 0,

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "bun:test";
+import { usualSettings } from "../../src/domain/webhook.ts";
 import { type ListedWebhook, replaceWebhooks } from "../../src/domain/webhook-list.ts";
 import { registered } from "../support/tenant-state.ts";
 
 const [a, b] = [registered(1), registered(2)];
 const orders = registered(1, { eventTypes: ["order.*"] });
+const slow = registered(1, { rateLimit: 5 });
 /** As a client lists it: under an id that counts only if its URL is new. */
 const entry = (key: number, name = ""): ListedWebhook => ({ id: `new_${key}`, url: registered(key).url, name });
+
+const paused = { ...entry(1), paused: true };
+const paused2 = { ...entry(2), paused: true };
 
 const replaced = (webhooks: (typeof a)[], wanted: ListedWebhook[]) =>
   replaceWebhooks({ gone: false, webhooks }, wanted, 3);
@@ -16,7 +21,19 @@ describe("a list of webhooks that replaces the one before", () => {
     ["keeps key and id, and takes the name", [a], [entry(1, "Shop")], { list: [{ ...a, name: "Shop" }] }],
     ["keeps the settings that it does not name", [orders], [entry(1, "Shop")], { list: [{ ...orders, name: "Shop" }] }],
     ["takes the settings that it names", [orders], [{ ...entry(1), eventTypes: null }], { list: [a] }],
-    ["gives what is new the usual settings", [], [entry(1)], { list: [{ ...entry(1), eventTypes: null }] }],
+    [
+      "gives what is new the usual settings",
+      [],
+      [entry(1)],
+      { list: [{ ...usualSettings, ...entry(1) }], throttled: [] },
+    ],
+    [
+      "says which queues go by something else",
+      [a, b],
+      [paused, entry(2, "B")],
+      { throttled: [{ ...a, paused: true }] },
+    ],
+    ["says so of none that are as they were", [slow], [{ ...entry(1), rateLimit: 5 }, paused2], { throttled: [] }],
     ["has its own order", [a, b], [entry(2), entry(1)], { list: [b, a], removed: [], forgotten: [] }],
     ["removes what it leaves out", [a, b], [entry(2)], { list: [b], removed: [1] }],
     ["may be empty", [a, b], [], { list: [], removed: [1, 2], forgotten: [1, 2] }],

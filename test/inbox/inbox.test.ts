@@ -7,6 +7,7 @@ import { type DomainError, unavailable } from "../../src/domain/errors.ts";
 import type { InboxAnswer, InboxDelivery } from "../../src/domain/inbox.ts";
 import { accountGone } from "../../src/domain/standing.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
+import { usualSettings } from "../../src/domain/webhook.ts";
 import { createInbox, type InboxDeps } from "../../src/inbox/inbox.ts";
 import { encodeEventId } from "../../src/lib/id.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -41,6 +42,7 @@ function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {
     tier: "free",
     webhookKey: 1,
     url: "https://relay.example:8443/inbox/x",
+    limits: usualSettings,
     eventSeq,
     eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])),
     payload: Buffer.from('{ "a" : 1.0, "ä":"€" }'),

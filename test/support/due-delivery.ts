@@ -1,5 +1,6 @@
 import { generateSecret, generateSigningKey, importPrivateKey, secretBytes } from "../../src/delivery/signature.ts";
 import type { DueDelivery } from "../../src/domain/delivery.ts";
+import { usualSettings } from "../../src/domain/webhook.ts";
 import { encodeEventId } from "../../src/lib/id.ts";
 
 const eventSeq = Date.UTC(2026, 0, 15, 12, 0, 0, 7) * 2048;
@@ -12,6 +13,7 @@ export const dueDelivery = (changes: Partial<DueDelivery> = {}): DueDelivery => 
   tier: "free",
   webhookKey: 1,
   url: "https://shop.example/hook",
+  limits: usualSettings,
   eventSeq,
   eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])),
   payload: Buffer.from('{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }'),

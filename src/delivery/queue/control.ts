@@ -1,3 +1,4 @@
+import type { ThrottledWebhook } from "../../domain/change.ts";
 import type { DeliveryRef } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
@@ -21,6 +22,11 @@ export interface DeliveryControl {
   surrender(): void;
   /** There may be more to start, or to find in the table, than was known of. */
   look(): void;
+  /**
+   * These webhooks go by this from now on. To a paused one no attempt starts; one in flight still counts. One that goes on
+   * sends what has waited before what comes now.
+   */
+  throttle(tenantKey: number, webhooks: readonly ThrottledWebhook[]): void;
   /** The account has another plan now; its rate holds at once. */
   adoptPlan(tenantKey: number, tier: Tier): void;
 }

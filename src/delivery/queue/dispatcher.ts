@@ -154,7 +154,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
     const isClosed = () =>
-      queue.removed || paused.has(queue.tenantKey) || hindsight.isCancelled(delivery) || !mayStart();
+      queue.removed || queue.paused || paused.has(queue.tenantKey) || hindsight.isCancelled(delivery) || !mayStart();
     deliver(delivery, { signal: queue.signal, isClosed })
       .then(
         (result) => finish(queue, delivery, result),
@@ -218,6 +218,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
               window.hold(delivery);
             }
           }
+          if (found.nextDueAt === null || found.nextDueAt > now) queue.drains = false;
           if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
         },
         (error: unknown) => {
@@ -244,7 +245,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     pace.isEmpty();
 
   /** Nothing goes out to it from here, for the time being or ever. */
-  const isClosed = (queue: WebhookQueue) => queue.removed || paused.has(queue.tenantKey) || stopping;
+  const isClosed = (queue: WebhookQueue) => queue.removed || queue.paused || paused.has(queue.tenantKey) || stopping;
 
   function roomFor(webhook: WebhookRef): number {
     // On hold, the window would keep what came last, and send it before what has waited longer.
@@ -252,6 +253,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return 0;
     const queue = queues.get(webhook.webhookKey);
     if (!queue) return windowPerWebhook;
+    if (queue.paused || queue.drains) return 0;
     // What finds no token waits in the table; here it would take the place of others.
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, pace.tokens(queue) - queue.waiting);
   }
@@ -367,6 +369,20 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     look() {
       discovery.look();
+      pump();
+    },
+
+    throttle(tenantKey, webhooks) {
+      for (const { webhookKey, paused: isPaused } of webhooks) {
+        const known = queues.get(webhookKey);
+        const queue = queues.of({ tenantKey, webhookKey });
+        const goesOn = !isPaused && (!known || known.paused);
+        queue.paused = isPaused;
+        if (isPaused) drop([queue]);
+        if (!goesOn) continue;
+        queue.drains = true;
+        expect(queue, already);
+      }
       pump();
     },
 

@@ -19,6 +19,10 @@ export interface WebhookQueue {
   /** The plan that holds for its account; null until a delivery told it. */
   tier: Tier | null;
   removed: boolean;
+  /** The tenant has paused it. */
+  paused: boolean;
+  /** It was paused, and the table still has something from then: what comes now goes there too, to have its turn after that. */
+  drains: boolean;
   /** What is in flight is not owned any more. */
   surrendered: boolean;
   inFlight: number;
@@ -62,6 +66,8 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     isHeld: false,
     tier: null,
     removed: false,
+    paused: false,
+    drains: false,
     surrendered: false,
     inFlight: 0,
     get standing() {
@@ -73,7 +79,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     },
     signal: aborter.signal,
     canStart(now) {
-      if (queue.removed || queue.inFlight >= (isSilent ? 1 : concurrency())) return false;
+      if (queue.removed || queue.paused || queue.inFlight >= (isSilent ? 1 : concurrency())) return false;
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,

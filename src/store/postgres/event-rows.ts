@@ -2,6 +2,7 @@ import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Failure } from "../../domain/failure.ts";
 import type { Tenant } from "../../domain/tenant.ts";
+import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
@@ -59,12 +60,12 @@ export function planEvents(
   recordsOfEach: readonly (readonly NewRecord[])[],
 ): PlannedEvents {
   const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
-  const takers = new Map<number, { readonly room: number; records: number }>();
-  const takerOf = (webhookKey: number) => {
-    const known = takers.get(webhookKey);
+  const takers = new Map<number, { readonly paused: boolean; readonly room: number; records: number }>();
+  const takerOf = ({ key, paused }: RegisteredWebhook) => {
+    const known = takers.get(key);
     if (known) return known;
-    const taker = { room: roomFor(refOf(webhookKey)), records: 0 };
-    takers.set(webhookKey, taker);
+    const taker = { paused, room: paused ? 0 : roomFor(refOf(key)), records: 0 };
+    takers.set(key, taker);
     return taker;
   };
   const events: PlannedEvent[] = [];
@@ -87,7 +88,7 @@ export function planEvents(
         continue;
       }
       const { webhook, nextAttemptAt } = record;
-      const taker = takerOf(webhook.key);
+      const taker = takerOf(webhook);
       taker.records += 1;
       const isOwned = taker.records <= taker.room;
       pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt, typeHash });
@@ -95,7 +96,9 @@ export function planEvents(
         deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload, trace }));
     }
   }
-  const unowned = [...takers].flatMap(([key, { room, records }]) => (records > room ? [refOf(key)] : []));
+  const unowned = [...takers].flatMap(([key, { paused, room, records }]) =>
+    records > room && !paused ? [refOf(key)] : [],
+  );
   const failed = ended.filter(({ state }) => state === "FAILED").length;
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
   const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed };

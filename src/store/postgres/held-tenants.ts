@@ -23,8 +23,8 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
 };
 
-const { key, id, url, name, eventTypes } = t.webhook;
-export const webhookColumns = { key, id, url, name, eventTypes };
+const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
+export const webhookColumns = { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency };
 
 /** A tenant that a transaction has locked; whoever changes it there replaces it here. */
 export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };

@@ -7,6 +7,7 @@ import traces from "../../../drizzle/postgres/migrations/0005_traces.sql" with {
 import failureGroups from "../../../drizzle/postgres/migrations/0006_failure_groups.sql" with { type: "text" };
 import eventTypePatterns from "../../../drizzle/postgres/migrations/0007_event_type_patterns.sql" with { type: "text" };
 import answerHeads from "../../../drizzle/postgres/migrations/0008_answer_heads.sql" with { type: "text" };
+import webhookThrottle from "../../../drizzle/postgres/migrations/0009_webhook_throttle.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -28,6 +29,7 @@ export const migrations: readonly Migration[] = [
   { name: "0006_failure_groups", sql: failureGroups },
   { name: "0007_event_type_patterns", sql: eventTypePatterns },
   { name: "0008_answer_heads", sql: answerHeads },
+  { name: "0009_webhook_throttle", sql: webhookThrottle },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -1,6 +1,7 @@
 import type { DeliveryRef, DueDelivery } from "../../domain/delivery.ts";
 import { DomainError } from "../../domain/errors.ts";
 import type { Tier } from "../../domain/tenant.ts";
+import { limitsOf, type WebhookLimits } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane } from "../deliveries.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
@@ -36,7 +37,7 @@ const registeredText = `from waiting
   cross join lateral (
     select operator_suspended_at from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.tenant_key = waiting.tenant_key and webhook.key = waiting.webhook_key
-      and webhook.removed_at is null and tenant.deleted_at is null offset 0) registered`;
+      and webhook.removed_at is null and not webhook.paused and tenant.deleted_at is null offset 0) registered`;
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
@@ -56,10 +57,12 @@ export const discoverRangeText = `with due as materialized (
     select webhook_key, tenant_key, min(next_attempt_at) from due group by 1, 2) select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
 /** What receives deliveries now. */
-const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
+const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
+    webhook.rate_limit, webhook.max_concurrency
   from webhook join tenant on tenant.key = webhook.tenant_key
   where webhook.tenant_key = $3::bigint and webhook.key = $4::bigint
-    and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
+    and webhook.removed_at is null and not webhook.paused
+    and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
 
 /**
  * What others claim at the same moment is passed over. What is due is found by its place (see `settleText`). Ended, the
@@ -81,7 +84,8 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
     where pending.ctid = found.place
     returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
       next_attempt_at, before is not null as is_returnable)
-  select receiver.id as "tenantId", receiver.tier, receiver.url, claimed.event_seq::float8 as "eventSeq",
+  select receiver.id as "tenantId", receiver.tier, receiver.url, receiver.rate_limit as "rateLimit",
+    receiver.max_concurrency as "maxConcurrency", claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
@@ -100,7 +104,8 @@ export const nextDueText = `select next_attempt_at::float8 as at from pending
     and (webhook_key, next_attempt_at) <= ($2::bigint, ${highest})
     and exists (select 1 from webhook join tenant on tenant.key = webhook.tenant_key
       where webhook.tenant_key = $1::bigint and webhook.key = $2::bigint
-        and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null)
+        and webhook.removed_at is null and not webhook.paused
+        and tenant.deleted_at is null and tenant.operator_suspended_at is null)
   order by webhook_key, next_attempt_at limit 1`;
 
 const released = "unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (tenant_key, event_seq, key)";
@@ -124,7 +129,9 @@ const releaseValues = (incarnation: number, deliveries: readonly DeliveryRef[]):
   arrayText(deliveries.map(({ deliveryKey }) => deliveryKey)),
 ];
 
-interface ClaimedRow extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId" | "replayGroupId"> {
+interface ClaimedRow
+  extends Omit<DueDelivery, "webhookKey" | "tenantKey" | "eventId" | "replayGroupId" | "limits">,
+    WebhookLimits {
   readonly tier: Tier;
   readonly idTail: Uint8Array;
   readonly dueAt: number;
@@ -159,9 +166,10 @@ export function queueVerbs(
       const due = claimed
         .filter((row) => !row.isCancelled)
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
-        .map(({ idTail, dueAt: _, label, isCancelled: _c, ...row }): DueDelivery => {
+        .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }): DueDelivery => {
           const replayGroupId = label === null ? null : labelOf(label);
-          return { ...row, tenantKey, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
+          const limits = limitsOf({ rateLimit, maxConcurrency });
+          return { ...row, tenantKey, webhookKey, limits, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
         });
       holdings.take(due);
       const cancelled = claimed.filter((row) => row.isCancelled);

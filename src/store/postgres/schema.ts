@@ -176,6 +176,11 @@ export const webhook = pgTable(
     used: boolean("used"),
     /** Patterns as JSON; null: it takes every event. */
     eventTypes: text("event_types"),
+    /** Its deliveries wait. */
+    paused: boolean("paused").notNull().default(false),
+    /** Most attempts that start in a second, and at once; null: as of any. */
+    rateLimit: integer("rate_limit"),
+    maxConcurrency: integer("max_concurrency"),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),

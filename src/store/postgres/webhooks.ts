@@ -1,5 +1,5 @@
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
-import { changed } from "../../domain/change.ts";
+import { changed, throttled as throttledNow } from "../../domain/change.ts";
 import type { Webhook } from "../../domain/webhook.ts";
 import { replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookVerbs } from "../store.ts";
@@ -31,7 +31,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
         const held = await hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") throw change.error;
-        const { removed, forgotten } = change;
+        const { removed, forgotten, throttled } = change;
         if (removed.length > 0) {
           await tx.run(
             "update webhook set removed_at = $3::bigint where tenant_key = $1::bigint and key = any($2::bigint[])",
@@ -46,6 +46,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
             arrayText(forgotten),
           ]);
         }
+        if (throttled.length > 0) tx.changed({ ...changed(held.tenant), ...throttledNow(throttled) });
         const list: Webhook[] = [];
         for (const [position, webhook] of change.list.entries()) {
           const wishes = { name: webhook.name, position, ...toSettingColumns(webhook) };
@@ -56,7 +57,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
           if (!written) throw new Error("A webhook that was written was not returned");
           list.push(toWebhook(written));
         }
-        if (removed.length === 0) await overtake(tx, new Set([tenantKey]));
+        if (removed.length === 0 && throttled.length === 0) await overtake(tx, new Set([tenantKey]));
         return list;
       }),
   };

@@ -79,7 +79,7 @@ export function acceptanceVerbs(
     const takerOf = (webhook: RegisteredWebhook): Taker => {
       const known = takers.get(webhook.key);
       if (known) return known;
-      const taker = { webhook, room: roomFor(refOf(tenant, webhook)), records: 0 };
+      const taker = { webhook, room: webhook.paused ? 0 : roomFor(refOf(tenant, webhook)), records: 0 };
       takers.set(webhook.key, taker);
       return taker;
     };
@@ -129,7 +129,7 @@ export function acceptanceVerbs(
     const unowned: WebhookRef[] = [];
     for (const { webhook, room, records } of takers.values()) {
       use.recordAdded(held, webhook);
-      if (records > room) unowned.push(refOf(tenant, webhook));
+      if (records > room && !webhook.paused) unowned.push(refOf(tenant, webhook));
     }
     return { eventIds, repeated: false, ingestedAt: ingestedAtMs(firstSeq ?? 0), deliveries, unowned, failed };
   }

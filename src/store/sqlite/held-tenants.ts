@@ -92,7 +92,8 @@ export function createTenantHolder(client: Database): HoldTenant {
      from tenant_usage where tenant_key = ?1`,
   );
   const readWebhooks = client.prepare<WebhookRow & { used: number | null }, [number]>(
-    `select key, id, url, name, used, event_types as eventTypes from webhook
+    `select key, id, url, name, used, event_types as eventTypes, paused, rate_limit as rateLimit,
+       max_concurrency as maxConcurrency from webhook
      where tenant_key = ?1 and removed_at is null order by position`,
   );
   const writeCounters = client.prepare(
@@ -157,9 +158,9 @@ const toRegistered = ({ used, ...row }: WebhookRow & { used: number | null }): R
 
 /** The registered webhooks of a tenant, in the order in which they were given. */
 export function webhooksOf(db: BunSQLiteDatabase): (tenantKey: number) => Webhook[] {
-  const { key, id, url, name, eventTypes } = t.webhook;
+  const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
   const rows = db
-    .select({ key, id, url, name, eventTypes })
+    .select({ key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency })
     .from(t.webhook)
     .where(and(eq(t.webhook.tenantKey, sql.placeholder("tenantKey")), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position))

@@ -17,6 +17,7 @@ import traces from "../../../drizzle/sqlite/migrations/0014_traces.sql" with { t
 import failureGroups from "../../../drizzle/sqlite/migrations/0015_failure_groups.sql" with { type: "text" };
 import eventTypePatterns from "../../../drizzle/sqlite/migrations/0016_event_type_patterns.sql" with { type: "text" };
 import answerHeads from "../../../drizzle/sqlite/migrations/0017_answer_heads.sql" with { type: "text" };
+import webhookThrottle from "../../../drizzle/sqlite/migrations/0018_webhook_throttle.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -54,6 +55,7 @@ export const migrations: readonly Migration[] = [
   { name: "0015_failure_groups", sql: failureGroups },
   { name: "0016_event_type_patterns", sql: eventTypePatterns },
   { name: "0017_answer_heads", sql: answerHeads },
+  { name: "0018_webhook_throttle", sql: webhookThrottle },
 ];
 
 /**

@@ -2,7 +2,7 @@ import type { DueDelivery } from "../../domain/delivery.ts";
 import { unreadable } from "../../domain/failure.ts";
 import type { Tier } from "../../domain/tenant.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
-import type { WebhookRef } from "../../domain/webhook.ts";
+import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId } from "../../lib/id.ts";
 import type { Claimed, DeliveryVerbs, DueLane, DueRange } from "../deliveries.ts";
 import type { CancelledRuns } from "./cancelled-runs.ts";
@@ -34,16 +34,18 @@ export function queueVerbs(
                 and next_attempt_at > ?1 and next_attempt_at <= ?2
                 and delivery.key not in (select value from json_each(?3)))
       from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-      where webhook.removed_at is null and tenant.deleted_at is null
+      where webhook.removed_at is null and not webhook.paused and tenant.deleted_at is null
     )
     select webhookKey, tenantKey, firstDueAt from found where firstDueAt is not null`);
 
   // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
-  const selectReceiver = client.prepare<{ tenantKey: number; tenantId: string; tier: Tier; url: string }, [number]>(`
-    select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url
+  const selectReceiver = client.prepare<Receiver, [number]>(`
+    select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
+           webhook.rate_limit as rateLimit, webhook.max_concurrency as maxConcurrency
     from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.key = ?1
-      and webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
+      and webhook.removed_at is null and not webhook.paused
+      and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
 
   const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
@@ -79,7 +81,9 @@ export function queueVerbs(
     with recursive lane (webhook_key) as (${pendingWebhooks}),
     active (tenant_key, first_due_at) as (
       select tenant.key,
-             (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
+             case when not webhook.paused
+               then (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
+             end
       from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
       where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
     )
@@ -128,8 +132,10 @@ export function queueVerbs(
 
   /** What is due and nobody's, and the keys of what goes to nobody: it is damaged, or its replay was cancelled. */
   function findDue({ webhookKey }: WebhookRef, now: number, limit: number): Found {
-    const receiver = selectReceiver.get(webhookKey);
-    if (!receiver) return { due: [], nextDueAt: null, damaged: [], cancelled: [] };
+    const found = selectReceiver.get(webhookKey);
+    if (!found) return { due: [], nextDueAt: null, damaged: [], cancelled: [] };
+    const { rateLimit: _r, maxConcurrency: _m, ...receiver } = found;
+    const limits = limitsOf(found);
     const owned = ownership.listOf(webhookKey);
     const read = unlessDamaged(() => selectDue.all(webhookKey, now, limit, owned));
     const isRead = read?.every(({ payload, checksum }) => isWhole(payload, checksum));
@@ -137,7 +143,9 @@ export function queueVerbs(
     const cancelled = rows.flatMap(({ key, isCancelled }) => (isCancelled ? [key] : []));
     const due = rows.flatMap(({ key, idTail, checksum: _, isCancelled, ...row }): DueDelivery[] => {
       if (isCancelled) return [];
-      return [{ deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, ...row }];
+      return [
+        { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, limits, ...row },
+      ];
     });
     // What has been put back may be due again by then.
     const isMore = rows.length === limit || cancelled.length > 0;
@@ -170,6 +178,13 @@ export function queueVerbs(
       return { pending: depth?.pending ?? 0, oldestDueAt: depth?.oldestDueAt ?? null };
     },
   };
+}
+
+interface Receiver extends WebhookLimits {
+  readonly tenantKey: number;
+  readonly tenantId: string;
+  readonly tier: Tier;
+  readonly url: string;
 }
 
 interface DueRow {

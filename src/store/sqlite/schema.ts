@@ -178,6 +178,11 @@ export const webhook = sqliteTable(
     used: integer("used", { mode: "boolean" }),
     /** Patterns as JSON; null: it takes every event. */
     eventTypes: text("event_types"),
+    /** Its deliveries wait. */
+    paused: integer("paused", { mode: "boolean" }).notNull().default(false),
+    /** Most attempts that start in a second, and at once; null: as of any. */
+    rateLimit: integer("rate_limit"),
+    maxConcurrency: integer("max_concurrency"),
   },
   (t) => [
     // Lists filtered by a webhook name it in either way, also a removed one.

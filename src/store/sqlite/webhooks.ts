@@ -1,5 +1,5 @@
 import { eq, inArray } from "drizzle-orm";
-import { changed } from "../../domain/change.ts";
+import { changed, throttled as throttledNow } from "../../domain/change.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
 import { type AddedWebhook, replaceWebhooks } from "../../domain/webhook-list.ts";
@@ -32,12 +32,13 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
         const held = hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") return refuse(change.error);
-        const { removed, forgotten } = change;
+        const { removed, forgotten, throttled } = change;
         if (removed.length > 0) {
           db.update(t.webhook).set({ removedAt: now }).where(inArray(t.webhook.key, removed)).run();
           tx.changed({ ...changed(held.tenant), kind: "webhooks_removed", webhookKeys: removed });
         }
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
+        if (throttled.length > 0) tx.changed({ ...changed(held.tenant), ...throttledNow(throttled) });
         held.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
           if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
           const row = { name: webhook.name, position, ...toSettingColumns(webhook) };

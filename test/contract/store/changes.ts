@@ -74,6 +74,11 @@ export function changesContract(backend: StoreBackend): void {
             return world.store.cancelReplay(tenant.key, replay.id, now());
           },
         ],
+        [
+          "a webhook of it pauses",
+          ["webhooks_throttled"],
+          (tenant) => world.setUrls(tenant, { url: a, paused: true }, b),
+        ],
         ["a webhook of it is removed", ["webhooks_removed"], (tenant) => world.setUrls(tenant, b)],
       ];
       test.each(simple)("are told before the answer: %s", async (_, expected, act) => {
@@ -92,6 +97,18 @@ export function changesContract(backend: StoreBackend): void {
         const [first] = await world.store.webhooks(tenant.key);
         await world.setUrls(tenant, b, "https://c.example");
         expect(told).toMatchObject([{ kind: "webhooks_removed", webhookKeys: [first?.key] }]);
+      });
+
+      test("name the webhooks whose queues go by something else, and how", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const [first] = await world.store.webhooks(tenant.key);
+        await world.setUrls(tenant, { url: a, paused: true, rateLimit: 5, maxConcurrency: 2 }, { url: b, name: "B" });
+        const throttle = { paused: true, rateLimit: 5, maxConcurrency: 2 };
+        expect(told).toMatchObject([
+          { kind: "webhooks_throttled", webhooks: [{ webhookKey: first?.key, ...throttle }] },
+        ]);
+        await world.setUrls(tenant, a, b);
+        expect(told).toHaveLength(1);
       });
 
       test("are told of an account that is resumed", async () => {

@@ -2,7 +2,7 @@ import type { Delivered, Route } from "../../../src/delivery/deliver.ts";
 import { createAccountPace } from "../../../src/delivery/queue/account-pace.ts";
 import { createDispatcher, type Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
-import type { WebhookRef } from "../../../src/domain/webhook.ts";
+import { usualSettings, type WebhookRef } from "../../../src/domain/webhook.ts";
 import { type Clock, systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -22,6 +22,7 @@ export const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 1
   trace: null,
   webhookKey,
   url: `https://shop.example/${webhookKey}`,
+  limits: usualSettings,
   eventSeq: deliveryKey,
   eventId: `evt_${deliveryKey}`,
   payload: new Uint8Array(payloadBytes),

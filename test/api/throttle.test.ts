@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type Hook, type Hooks, ingestOne, startHooks } from "../support/api-server.ts";
+import { startTestApp, type TestAccount } from "../support/test-app.ts";
+import { provenSections } from "./scenario.ts";
+
+/** Rules, section 14: what a pause and limits of a webhook do to its deliveries, over real HTTP. */
+provenSections.add("rules 14");
+
+let hooks: Hooks;
+beforeAll(async () => {
+  hooks = await startHooks();
+});
+afterAll(() => hooks.stop());
+
+const put = async (account: Pick<TestAccount, "put">, ...entries: object[]) =>
+  expect((await account.put("/v1/tenants/webhooks", entries)).status).toBe(200);
+
+const idsAt = ({ received }: Hook) => received.map(({ headers }) => headers["service-event-id"]);
+
+test("what is paused waits, also through a restart, and goes out oldest first; a test goes at once", async () => {
+  const env = { POSTRIDER_WEBHOOK_CONCURRENCY: "1" };
+  const first = await startTestApp({ env });
+  const account = await first.account();
+  await account.setTier("business");
+  const [hook, other] = [hooks.hook(200), hooks.hook(200)];
+  await put(account, { webhook_url: hook.url, paused: true }, { webhook_url: other.url });
+  const ids: string[] = [];
+  for (let n = 0; n < 5; n += 1) ids.push(await ingestOne(account, { n }));
+  expect(idsAt({ ...other, received: await other.whenReceived(5) })).toEqual(ids);
+  await first.app.whenIdle();
+
+  const [{ id }] = (await account.get("/v1/tenants/webhooks")).body;
+  expect((await account.post(`/v1/tenants/webhooks/${id}/test`)).body.statusCode).toBe(200);
+  expect(hook.received).toHaveLength(1);
+  hook.received.length = 0;
+
+  await first.stop({ keepData: true });
+  const second = await startTestApp({ env, dataDir: first.dataDir });
+  const again = {
+    ...account,
+    put: (path: string, body: unknown) => second.request("PUT", path, { token: account.jwt, body }),
+    ingest: (payload: unknown) => second.request("POST", "/v1/ingest", { token: account.apiKey, body: { payload } }),
+  };
+  for (let n = 5; n < 8; n += 1) ids.push(await ingestOne(again, { n }));
+  await other.whenReceived(8);
+  await second.app.whenIdle();
+  expect(idsAt(hook)).toEqual([]);
+
+  await put(again, { webhook_url: hook.url, paused: false }, { webhook_url: other.url });
+  expect(idsAt({ ...hook, received: await hook.whenReceived(8) })).toEqual(ids);
+  await second.app.whenIdle();
+  await second.stop();
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import type { Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
+import { usualSettings } from "../../../src/domain/webhook.ts";
+import { createDispatcherWorld, deliveryOf, range, settled, webhookOf } from "./dispatcher-world.ts";
+
+const { eventTypes: _, ...usual } = usualSettings;
+const pause = (dispatcher: Dispatcher, webhookKey: number, paused = true) =>
+  dispatcher.throttle(webhookKey, [{ ...usual, webhookKey, paused }]);
+
+describe("to a webhook that its tenant has paused", () => {
+  test("nothing starts and nothing is held; one in flight goes on, and so do other webhooks", async () => {
+    const world = createDispatcherWorld({ concurrency: 1 });
+    const { dispatcher, inFlight, startedKeys, owned, endAll } = world;
+    await dispatcher.start();
+    dispatcher.offer(range(100, 1));
+    pause(dispatcher, 1);
+    await Promise.resolve();
+    const [attempt] = [...inFlight.values()];
+    expect([attempt?.route.signal.aborted, attempt?.route.isClosed()]).toEqual([false, true]);
+    expect([dispatcher.held, owned.size, dispatcher.roomFor(webhookOf(1))]).toEqual([1, 1, 0]);
+    attempt?.end();
+    dispatcher.offer([deliveryOf(7, 2)]);
+    await world.whenInFlight(1);
+    expect([...inFlight.keys()]).toEqual([7]);
+    endAll();
+    await dispatcher.whenIdle();
+    expect([startedKeys.length, dispatcher.held, owned.size]).toEqual([2, 0, 0]);
+  });
+
+  test("nothing is read for it, whatever wakes it", async () => {
+    let loads = 0;
+    const onLoad = () => {
+      loads += 1;
+    };
+    const world = createDispatcherWorld({ concurrency: 1, onLoad });
+    const { dispatcher, endAll, whenInFlight } = world;
+    await dispatcher.start();
+    dispatcher.offer(range(3, 1));
+    await whenInFlight(1);
+    pause(dispatcher, 1);
+    dispatcher.wake([webhookOf(1)]);
+    dispatcher.offer(range(3, 1));
+    dispatcher.look();
+    for (const attempt of world.inFlight.values()) attempt.end({ ...settled, next: { kind: "retry", at: 0 } as never });
+    endAll();
+    await dispatcher.whenIdle();
+    expect([loads, dispatcher.held]).toEqual([0, 0]);
+  });
+
+  test("what the table had for it is let go", async () => {
+    const world = createDispatcherWorld({ table: range(3), onLoad: () => pause(world.dispatcher, 1) });
+    const { dispatcher, startedKeys, owned } = world;
+    await dispatcher.start();
+    await dispatcher.whenIdle();
+    expect([startedKeys, dispatcher.held, owned.size]).toEqual([[], 0, 0]);
+  });
+
+  test("what has waited goes out in its order once it goes on, and before what comes then", async () => {
+    const world = createDispatcherWorld({ concurrency: 1 });
+    const { dispatcher, start, startedKeys, inFlight, whenInFlight, endAll, pending } = world;
+    await start(1);
+    pause(dispatcher, 1);
+    const waiting = range(70, 1);
+    dispatcher.offer(waiting);
+    pause(dispatcher, 1, false);
+    await whenInFlight(1);
+    // The table has more than what is read of it at once: what is new gets in line.
+    expect(dispatcher.roomFor(webhookOf(1))).toBe(0);
+    dispatcher.offer([deliveryOf(5, 1)]);
+    while (pending.size > 0) {
+      await whenInFlight(1);
+      endAll();
+      await Promise.resolve();
+    }
+    await dispatcher.whenIdle();
+    expect(startedKeys).toEqual([...waiting.map(({ deliveryKey }) => deliveryKey), 5]);
+    expect(inFlight.size).toBe(0);
+    expect(dispatcher.roomFor(webhookOf(1))).toBeGreaterThan(0);
+  });
+
+  test("nothing goes out when its account goes on, and what is due goes out when it does", async () => {
+    const world = createDispatcherWorld({ table: range(2, 5) });
+    const { dispatcher, startedKeys, whenInFlight, endAll } = world;
+    dispatcher.pauseTenant(5);
+    pause(dispatcher, 5);
+    await dispatcher.start();
+    dispatcher.resumeTenant(5);
+    await dispatcher.whenIdle();
+    expect(startedKeys).toEqual([]);
+    pause(dispatcher, 5, false);
+    await whenInFlight(2);
+    endAll();
+    await dispatcher.whenIdle();
+    expect(startedKeys).toHaveLength(2);
+  });
+});
