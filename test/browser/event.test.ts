@@ -37,7 +37,10 @@ describe.skipIf(noBrowser !== null)("an event", () => {
       await see(
         page.getByText(/^upstream down\n {2}by request \d+$/).first(),
         page.getByText("Answered by 127.0.0.1").first(),
-        page.getByLabel("Headers of the response").filter({ hasText: /X-Request: \d+/ }).first(),
+        page
+          .getByLabel("Headers of the response")
+          .filter({ hasText: /X-Request: \d+/ })
+          .first(),
         tries.filter({ hasText: "Retry-After: 0" }).first(),
       );
       await browser.inspect(page, "event-answer");
