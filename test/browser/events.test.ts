@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import type { Locator, Page } from "playwright-core";
-import { type Look, noBrowser, openBrowser } from "./browser.ts";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { eventLists, focused, idsOf, row, scroll, see, seeIds, untilLive } from "./event-list.ts";
 import { startExecutable } from "./executable.ts";
 import { startObedientReceiver } from "./obedient-receiver.ts";
-import { type Account, openAccount } from "./signed-in.ts";
+import { openAccount } from "./signed-in.ts";
 import { left } from "./visitor.ts";
 
 // One retry at once, and one that no test sees.
 const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "10ms,1h" });
 const browser = openBrowser(server.url);
+const openEvents = eventLists(browser, server.url);
 const receiver = startObedientReceiver();
 const hook = `${receiver.url}/orders?source=postrider`;
 
@@ -21,9 +22,9 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     const waiting = await account.ingest({ answer: 503 });
     const delivered = await account.ingest({});
     const page = await openEvents(account, { size });
-    await see(row(page, "Delivered · 1 attempt"));
-    await see(row(page, /HTTP 503 · 2 attempts · next in \d+ (min|h)/));
-    await see(row(page, "HTTP 404 · 1 attempt"));
+    await see(row(page, "Delivered · 1 try"));
+    await see(row(page, /HTTP 503 · 2 tries · next in \d+ (min|h)/));
+    await see(row(page, "HTTP 404 · 1 try"));
     await see(row(page, "No webhook was registered").getByText("no webhook", { exact: true }));
     expect(await idsOf(page)).toEqual([delivered, waiting, failed, expect.stringMatching(/^evt_/)]);
     await see(page.getByText("1–4 of 4"));
@@ -39,74 +40,6 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await untilLive(page);
     await account.ingest({});
     await see(row(page, "No webhook was registered"));
-  });
-
-  test("is filtered by state, by webhook and by time; the URL keeps it, and a replay begins with it", async () => {
-    const account = await openAccount(server.url);
-    const early = await account.ingest({});
-    await account.setWebhooks({ webhook_url: hook, name: "Orders" });
-    const failed = await account.ingest({ answer: 404 });
-    const delivered = await account.ingest({});
-    const page = await openEvents(account);
-    await see(row(page, "HTTP 404"), row(page, "Delivered"));
-
-    await choose(page, "State", "Failed");
-    await seeIds(page, [failed, early]);
-    await choose(page, "Webhook", "Orders");
-    await seeIds(page, [failed]);
-    await choose(page, "Time", "Last hour");
-    await page.waitForURL(/state=failed&webhook=wh_\w+&time=1h$/);
-    await seeIds(page, [failed]);
-    await page.reload();
-    await seeIds(page, [failed]);
-    expect(await chosen(page, "State")).toBe("Failed");
-    expect(await chosen(page, "Webhook")).toBe("Orders");
-    expect(await chosen(page, "Time")).toBe("Last hour");
-
-    await choose(page, "State", "Waiting");
-    await see(page.getByText("No events match the filters."));
-    await page.goBack();
-    await seeIds(page, [failed]);
-    await page.goBack();
-    await page.goBack();
-    await seeIds(page, [failed, early]);
-    await page.goForward();
-    await seeIds(page, [failed]);
-
-    await page.goto(`${server.url}/events?state=waiting`);
-    await page.getByRole("button", { name: "Clear filters" }).click();
-    await seeIds(page, [delivered, failed, early]);
-    expect(new URL(page.url()).search).toBe("");
-
-    await choose(page, "State", "Failed");
-    await page.getByRole("button", { name: "Replay …" }).click();
-    await page.waitForURL(`${server.url}/replays?kind=failed`);
-  });
-
-  test("takes a range of time, in the user's own time", async () => {
-    const account = await openAccount(server.url);
-    const id = await account.ingest({});
-    const page = await openEvents(account, { size: "phone" });
-    await choose(page, "Time", "Custom range");
-    await page.getByRole("button", { name: "Show" }).click();
-    await see(page.getByText("Enter a start or an end."));
-    await page.getByLabel("From").fill("2026-01-02T00:00");
-    await page.getByLabel("To", { exact: true }).fill("2026-01-01T00:00");
-    await page.getByRole("button", { name: "Show" }).click();
-    await see(page.getByText("From must not be later than To."));
-    await browser.inspect(page, "events-range-wrong");
-
-    await page.getByLabel("To", { exact: true }).fill("2026-01-02T00:01");
-    await page.getByRole("button", { name: "Show" }).click();
-    await page.waitForURL((url) => url.searchParams.get("to")?.endsWith(":01:59.999Z") === true);
-    await see(page.getByText("No events match the filters."));
-    await page.getByLabel("To", { exact: true }).fill("");
-    await page.getByRole("button", { name: "Show" }).click();
-    await page.waitForURL((url) => url.searchParams.has("from") && !url.searchParams.has("to"));
-    await seeIds(page, [id]);
-    await page.reload();
-    await seeIds(page, [id]);
-    expect(await page.getByLabel("From").inputValue()).toBe("2026-01-02T00:00");
   });
 
   test.each(["desktop", "phone"] as const)(
@@ -156,12 +89,12 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(link.getByText("Waiting", { exact: true }).last());
     const box = await link.boundingBox();
     receiver.answerNow();
-    await see(link.getByText("Delivered · 1 attempt"));
+    await see(link.getByText("Delivered · 1 try"));
     expect(await link.boundingBox()).toEqual(box);
 
     // A list of what waits keeps the row, too, until it is asked again.
     await account.post("/v1/events/replays/all", { replayGroupId: "again" });
-    await see(link.getByText("Delivered · 2 attempts"));
+    await see(link.getByText("Delivered · 2 tries"));
   });
 
   test("counts what newly failed in a list of failures", async () => {
@@ -207,37 +140,13 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(page.getByText("1–50 of 188"));
   });
 
-  test("jumps to an id, wherever it stands in what is pasted, and says when there is none", async () => {
-    const account = await openAccount(server.url);
-    const id = await account.ingest({});
-    const strange = await (await openAccount(server.url)).ingest({});
-    const page = await openEvents(account, { provoked: [/^404: .*\/v1\/events\/evt_/] });
-    await seeIds(page, [id]);
-    const field = page.getByRole("searchbox", { name: "Search id" });
-    await page.keyboard.press("/");
-    await see(focused(field));
-    await page.keyboard.type("order 1042");
-    await page.keyboard.press("Enter");
-    await see(page.getByText("An event id is evt_ followed by 26 letters and digits."));
-    await field.fill(strange);
-    await page.keyboard.press("Enter");
-    await see(page.getByText("The account has no event with this id."));
-    await browser.inspect(page, "events-unknown-id");
-    await page.keyboard.press("Escape");
-    expect(await focused(field).count()).toBe(0);
-    await page.keyboard.press("/");
-    await field.fill(`  {"eventId":"${id.toUpperCase().replace("EVT", "evt")}","tenantId":…`);
-    await page.keyboard.press("Enter");
-    await page.waitForURL(`${server.url}/events/${id}`);
-  });
-
   test("is walked by keyboard", async () => {
     const account = await openAccount(server.url);
     await account.setWebhooks({ webhook_url: hook });
     const oldest = await account.ingest({ answer: 404 });
     const newest = await account.ingest({});
     const page = await openEvents(account, { permissions: ["clipboard-read", "clipboard-write"] });
-    await see(row(page, "HTTP 404 · 1 attempt"));
+    await see(row(page, "HTTP 404 · 1 try"));
     await page.keyboard.press("j");
     await see(focused(page.locator(`a[href="/events/${newest}"]`)));
     await page.keyboard.press("j");
@@ -252,7 +161,7 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     receiver.answerAlways(200);
     await page.keyboard.press("r");
     await see(page.getByRole("link", { name: "See the replay" }));
-    await see(row(page, "Delivered · 2 attempts"));
+    await see(row(page, "Delivered · 2 tries"));
     receiver.answerAlways(null);
 
     await page.keyboard.press("k");
@@ -280,49 +189,3 @@ describe.skipIf(noBrowser !== null)("the list of events", () => {
     await see(row(page, "No webhook was registered"));
   });
 });
-
-// ---------------------------------------------------------------- the user
-
-async function openEvents(account: Account, look: Partial<Look> = {}, query = ""): Promise<Page> {
-  const page = await browser.page({ size: "desktop", ...look, provoked: [left, ...(look.provoked ?? [])] });
-  await account.signIn(page);
-  await page.goto(`${server.url}/events${query}`);
-  await page.getByRole("heading", { name: "Events" }).waitFor();
-  return page;
-}
-
-async function see(...what: readonly Locator[]): Promise<void> {
-  for (const one of what) await one.waitFor();
-}
-
-/** What comes from now on arrives. */
-const untilLive = (page: Page) => see(page.getByText("Live", { exact: true }));
-
-const row = (page: Page, text: string | RegExp) => page.locator("a.event-row", { hasText: text });
-
-const focused = (locator: Locator) => locator.and(locator.page().locator(":focus"));
-
-const idsOf = (page: Page) =>
-  page.evaluate<string[]>("[...document.querySelectorAll('a.event-row')].map((row) => row.href.split('/').at(-1))");
-
-/** Waits until these are the rows. */
-async function seeIds(page: Page, ids: readonly string[]): Promise<void> {
-  const rows = page.locator("a.event-row");
-  const rowOf = (id = "") => page.locator(`[href="/events/${id}"]`);
-  await see(rows.first().and(rowOf(ids[0])), rows.last().and(rowOf(ids.at(-1))));
-  expect(await idsOf(page)).toEqual([...ids]);
-}
-
-const choose = (page: Page, label: string, option: string) =>
-  page.getByRole("combobox", { name: label }).selectOption({ label: option });
-
-const chosen = (page: Page, label: string) =>
-  page.getByRole("combobox", { name: label }).locator("option:checked").textContent();
-
-/** Scrolls as somebody does, until the page has followed. */
-async function scroll(page: Page, y: number): Promise<void> {
-  const before = await page.evaluate<number>("scrollY");
-  await page.mouse.wheel(0, y);
-  // Looked at in each frame, after the page has heard of it.
-  await page.waitForFunction(`scrollY !== ${before}`);
-}

@@ -4,6 +4,7 @@ import type { apiKeyRecord, jwkSet, signingSecret } from "../../src/accounts/cre
 import type { accountInfo, authenticated, createdTenant, upgraded } from "../../src/accounts/model.ts";
 import type { billing, paymentMethod } from "../../src/billing/model.ts";
 import type { attemptBody } from "../../src/events/attempt-model.ts";
+import type { failuresBody } from "../../src/events/failure-model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
 import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
@@ -23,6 +24,7 @@ export type JwkSet = v.InferOutput<typeof jwkSet>;
 export type SigningSecret = v.InferOutput<typeof signingSecret>;
 export type EventRecord = v.InferOutput<typeof recordBody>;
 export type EventPage = v.InferOutput<typeof pageBody>;
+export type Failures = v.InferOutput<typeof failuresBody>;
 export type Delivery = v.InferOutput<typeof deliveryBody>;
 export type Stats = v.InferOutput<typeof statsBody>;
 export type Attempt = v.InferOutput<typeof attemptBody>;

@@ -85,6 +85,19 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
 
 const isKnown = (code: string): code is keyof typeof reasons => Object.hasOwn(reasons, code);
 
+/** Those that a list can be narrowed to. */
+export const failureCodes: readonly string[] = ["http_status", ...Object.keys(reasons)];
+
+export const isFailureCode = (code: string): boolean => failureCodes.includes(code);
+
+/** What a list is narrowed to by code and status, of which one may be "". */
+export function reasonInWords(code: string, status: string): string {
+  const answer = status === "" ? "Any HTTP error" : `HTTP ${status}`;
+  if (code === "" || code === "http_status") return answer;
+  const { short } = explainFailure({ errorCode: code, statusCode: null }, code);
+  return status === "" ? short : `${short}, ${answer}`;
+}
+
 /**
  * Explains the failure of a record or of an attempt.
  * @param sentence the server's own: shown as it is when there is no code (the failure is older than the codes), or when the

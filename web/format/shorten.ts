@@ -29,3 +29,6 @@ export function shortenUrl(whole: string, max: number): string {
   const tail = Math.max(0, room - head);
   return `${characters.slice(0, head).join("")}${ellipsis}${characters.slice(characters.length - tail).join("")}`;
 }
+
+/** Host and port of a URL: whose it is, without anything that may be secret. What is no URL stays. */
+export const hostOf = (url: string): string => /^https?:\/\/([^/?#]+)/i.exec(url)?.[1] ?? url;

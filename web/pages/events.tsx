@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import type { Webhook } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
+import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useShortcuts } from "../parts/keyboard.tsx";
@@ -10,19 +11,20 @@ import { say } from "../parts/said.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useLoaded } from "../stream/load.ts";
 import { tryAndSay } from "./events/act.ts";
+import { webhookInWords } from "./events/chips.ts";
 import { copyCurl } from "./events/event-curl.ts";
 import { useEventList } from "./events/event-list.ts";
 import "./events.css";
-import { choose, type Filter, isChoosing, readFilter, replayUrlOf, urlOf } from "./events/filter.ts";
+import { choose, type Filter, isChoosing, readFilter, urlOf } from "./events/filter.ts";
 import { Filters } from "./events/filters.tsx";
-import { IdSearch } from "./events/id-search.tsx";
 import { findList, openFrom, useHistoryEntry, useReturn } from "./events/left-lists.ts";
 import { useNews } from "./events/news.ts";
-import { Pager } from "./events/pager.tsx";
-import { type ListedRecord, pairOf } from "./events/record.ts";
+import { Pager, SearchFurther } from "./events/pager.tsx";
+import { type Listed, type ListedRecord, pairOf } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
 import { EventRow, EventSkeleton } from "./events/row.tsx";
 import { useRowKeys } from "./events/row-keys.ts";
+import { useSeen } from "./events/seen.ts";
 
 /** The account's history: one row for each event and webhook, newest first. */
 export function EventsPage() {
@@ -31,6 +33,7 @@ export function EventsPage() {
   const entry = useHistoryEntry(url);
   const list = useEventList(filter, entry);
   const webhooks = useLoaded("webhooks", readWebhooks);
+  const seen = useSeen(list.records);
   const news = useNews(filter, list, urlOfWebhook(filter.webhook, webhooks.data));
   /** What was newest before somebody asked for more. */
   const [seenId, setSeenId] = useState<string | null>(null);
@@ -75,19 +78,15 @@ export function EventsPage() {
               </Button>
             )}
           </div>
-          <Button onClick={() => route(replayUrlOf(filter, Date.now()))}>Replay …</Button>
         </PageHead>
-        <div class="events-filters">
-          <IdSearch />
-          <Filters filter={filter} webhooks={webhooks.data} onChoose={apply} />
-        </div>
+        <Filters filter={filter} webhooks={webhooks.data} seen={seen} onChoose={apply} />
       </div>
       <section class="panel" aria-label="Events">
         <Shown
           of={list.loaded}
           skeleton={<EventSkeleton rows={12} />}
           isEmpty={({ records }) => records.length === 0}
-          empty={<NoEvents filter={filter} total={data?.total ?? 0} />}
+          empty={<NoEvents filter={filter} listed={data} />}
         >
           {(listed) => (
             <>
@@ -96,6 +95,7 @@ export function EventsPage() {
                   <EventRow
                     key={pairOf(record)}
                     record={record}
+                    webhook={webhookInWords(record.targetWebhook, webhooks.data)}
                     isSelected={pairOf(record) === rows.selected}
                     isNew={seenId !== null && record.eventId > seenId}
                     onSelect={() => rows.select(pairOf(record))}
@@ -122,8 +122,15 @@ async function act(record: ListedRecord | undefined, run: (record: ListedRecord)
   else await tryAndSay(() => run(record));
 }
 
-function NoEvents({ filter, total }: { filter: Filter; total: number }) {
+function NoEvents({ filter, listed }: { filter: Filter; listed: Listed | undefined }) {
   const { route } = useLocation();
+  const { total, searchedTo } = listed ?? { total: 0, searchedTo: null };
+  if (searchedTo !== null)
+    return (
+      <Empty sentence={`Nothing found back to ${exactTimeWithZone(Date.parse(searchedTo))}.`}>
+        <SearchFurther filter={filter} searchedTo={searchedTo} />
+      </Empty>
+    );
   if (filter.page > 1)
     return (
       <Empty sentence={`There is no page ${filter.page}.`}>

@@ -102,7 +102,7 @@ export function useEventList(filter: Filter, entry: string): EventList {
 
 /** @param before what is read again up to its own first record: then its counts stay, too */
 function toListed(
-  { events, total, totalIsExact = true }: EventPage,
+  { events, total, totalIsExact = true, totalEvents, searchedTo = null }: EventPage,
   isFirstPage: boolean,
   before: Listed | undefined,
 ): Listed {
@@ -110,5 +110,8 @@ function toListed(
   const [first] = records;
   if (before && before.held !== "") return { ...before, records };
   const held = isFirstPage ? (first?.ingestionTimestamp ?? "") : "";
-  return { records, total, totalIsExact, held, newestId: first?.eventId ?? "" };
+  return {
+    ...{ records, total, totalIsExact, totalEvents: totalEvents ?? null, searchedTo, held },
+    newestId: first?.eventId ?? "",
+  };
 }

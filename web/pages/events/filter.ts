@@ -1,8 +1,17 @@
+import { isFailureCode } from "../../format/failure.ts";
+
 /** What the list of events shows, as it stands in the URL: whoever reloads or shares it sees the same. */
 export interface Filter {
   readonly state: StateChoice;
+  /** Of the event, exactly; "": any. */
+  readonly type: string;
   /** Id or URL of a webhook; "": any. */
   readonly webhook: string;
+  /** Why it failed, as `errorCode` and `statusCode` have it; "": whatever happened. */
+  readonly code: string;
+  readonly status: string;
+  /** Text in the payload, or a part of the id. */
+  readonly q: string;
   readonly span: Span;
   /** ISO 8601, of the span `custom`; "": open. */
   readonly from: string;
@@ -16,22 +25,35 @@ export interface Filter {
   readonly until: string;
 }
 
-export type StateChoice = "" | "delivered" | "waiting" | "failed";
+export type StateChoice = "" | "delivered" | "waiting" | "failed" | "skipped";
 export type Span = "" | "1h" | "24h" | "7d" | "custom";
 
+export const everything: Filter = {
+  ...{ state: "", type: "", webhook: "", code: "", status: "", q: "" },
+  ...{ span: "", from: "", to: "", page: 1, until: "" },
+};
+
 export const pageSize = 50;
+/** The API takes no longer one. */
+export const longestSearch = 200;
 
 const hourMs = 3_600_000;
 const spanMs = { "1h": hourMs, "24h": 24 * hourMs, "7d": 7 * 24 * hourMs } as const;
 
-const stateOf: Readonly<Record<string, StateChoice>> = {
-  delivered: "delivered",
-  waiting: "waiting",
-  pending: "waiting",
-  failed: "failed",
-};
+export const recordStates = {
+  delivered: "DELIVERED",
+  waiting: "PENDING",
+  failed: "FAILED",
+  skipped: "SKIPPED",
+} as const;
 
-export const recordStates = { delivered: "DELIVERED", waiting: "PENDING", failed: "FAILED" } as const;
+/** By the words of the page and those of the API. */
+const stateOf = new Map<string, StateChoice>(
+  Object.entries(recordStates).flatMap(([choice, state]) => [
+    [choice, choice as StateChoice],
+    [state.toLowerCase(), choice as StateChoice],
+  ]),
+);
 
 /** Reads the query of the page. What it does not understand it leaves out. */
 export function readFilter(query: Readonly<Record<string, string>>): Filter {
@@ -39,9 +61,16 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
   const to = isoOrNothing(query.to);
   const span = query.time !== undefined && query.time in spanMs ? (query.time as keyof typeof spanMs) : null;
   const page = Number(query.page);
+  const status = isStatus(query.status ?? "") ? (query.status ?? "") : "";
+  const code = isFailureCode(query.code ?? "") ? (query.code ?? "") : "";
   return {
-    state: stateOf[query.state?.toLowerCase() ?? ""] ?? "",
+    state: stateOf.get(query.state?.toLowerCase() ?? "") ?? "",
+    type: query.type ?? "",
     webhook: query.webhook ?? "",
+    // Nothing but an answer has a status.
+    code: code === "http_status" && status !== "" ? "" : code,
+    status,
+    q: (query.q ?? "").trim().slice(0, longestSearch),
     span: span ?? (from === "" && to === "" ? "" : "custom"),
     from: span === null ? from : "",
     to: span === null ? to : "",
@@ -50,11 +79,15 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
   };
 }
 
+export const isStatus = (text: string): boolean => /^[1-5]\d\d$/.test(text);
+
 /** The page's URL of a filter. */
-export function urlOf({ state, webhook, span, from, to, page, until }: Filter): string {
+export function urlOf(filter: Partial<Filter>): string {
+  const { span, from, to, page, until, ...rest } = { ...everything, ...filter };
   const query = new URLSearchParams();
-  if (state !== "") query.set("state", state);
-  if (webhook !== "") query.set("webhook", webhook);
+  for (const name of ["state", "type", "webhook", "code", "status", "q"] as const) {
+    if (rest[name] !== "") query.set(name, rest[name]);
+  }
   if (span !== "" && span !== "custom") query.set("time", span);
   if (span === "custom" && from !== "") query.set("from", from);
   if (span === "custom" && to !== "") query.set("to", to);
@@ -71,7 +104,7 @@ export const choose = (filter: Filter, choice: Partial<Filter>): Filter => ({
   ...choice,
 });
 
-export const isChoosing = ({ state, webhook, span }: Filter): boolean => state !== "" || webhook !== "" || span !== "";
+export const isChoosing = (filter: Filter): boolean => urlOf({ ...filter, page: 1, until: "" }) !== "/events";
 
 /** The times that the filter's span means now; "": open. */
 export function timesOf({ span, from, to }: Filter, nowMs: number): { from: string; to: string } {
@@ -79,24 +112,40 @@ export function timesOf({ span, from, to }: Filter, nowMs: number): { from: stri
   return { from: new Date(nowMs - spanMs[span]).toISOString(), to: "" };
 }
 
-/** @param held shows nothing that is newer than this; "": up to now */
+/**
+ * What the list shows as the API takes it, apart from the state: the fields of its query, and of a replay.
+ *
+ * @param held of the first page: up to which time it is shown, so that no row moves; "": what is newest now
+ */
+export function fieldsOf(filter: Filter, nowMs: number, held: string): Record<string, string> {
+  const { from, to } = timesOf(filter, nowMs);
+  const end = [to, filter.until, held].filter((time) => time !== "").sort()[0];
+  const { type, webhook, code, status } = filter;
+  return {
+    ...(type !== "" && { type }),
+    ...(webhook !== "" && { webhook }),
+    ...(code !== "" && { code }),
+    ...(status !== "" && { status }),
+    // A page of the last hour may have been open for longer than that.
+    ...(from !== "" && { from: end !== undefined && end < from ? end : from }),
+    ...(end !== undefined && { to: end }),
+  };
+}
+
+/** The request of a page of the list. */
 export function requestOf(
   filter: Filter,
   nowMs: number,
   held: string,
 ): { path: string; query: Record<string, string | number | boolean> } {
-  const { from, to } = timesOf(filter, nowMs);
-  const end = [to, filter.until, held].filter((time) => time !== "").sort()[0];
   return {
     path: filter.state === "" ? "/v1/events" : `/v1/events/state/${recordStates[filter.state]}`,
     query: {
       page: filter.page - 1,
       size: pageSize,
       payload: false,
-      ...(filter.webhook !== "" && { webhook: filter.webhook }),
-      // A page of the last hour may have been open for longer than that.
-      ...(from !== "" && { from: end !== undefined && end < from ? end : from }),
-      ...(end !== undefined && { to: end }),
+      ...(filter.q !== "" && { q: filter.q }),
+      ...fieldsOf(filter, nowMs, held),
     },
   };
 }
@@ -105,14 +154,8 @@ export function requestOf(
 export const canGrow = ({ page, to, until }: Filter, nowMs: number): boolean =>
   page === 1 && until === "" && (to === "" || Date.parse(to) >= nowMs);
 
-/** The replay page with the same choice as far as there is one. A replay of failed events covers them all. */
-export function replayUrlOf(filter: Filter, nowMs: number): string {
-  if (filter.state === "failed") return "/replays?kind=failed";
-  const { from, to } = timesOf(filter, nowMs);
-  if (from === "" && to === "") return "/replays";
-  const times = { from: from || new Date(0).toISOString(), to: to || new Date(nowMs).toISOString() };
-  return `/replays?${new URLSearchParams({ kind: "timeline", ...times })}`;
-}
+/** Whether what the stream tells of a delivery does not say if it belongs to the list: then the list is asked. */
+export const isAsked = ({ type, code, status }: Filter): boolean => `${type}${code}${status}` !== "";
 
 const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/;
 

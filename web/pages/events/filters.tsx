@@ -1,122 +1,206 @@
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import type { Webhook } from "../../api/types.ts";
-import { shortenUrl } from "../../format/shorten.ts";
+import { failureCodes, reasonInWords } from "../../format/failure.ts";
 import { Button } from "../../parts/button.tsx";
 import { Choice, Field } from "../../parts/field.tsx";
-import type { Filter, Span, StateChoice } from "./filter.ts";
-
-const states: readonly { value: StateChoice; text: string }[] = [
-  { value: "", text: "All states" },
-  { value: "delivered", text: "Delivered" },
-  { value: "waiting", text: "Waiting" },
-  { value: "failed", text: "Failed" },
-];
-
-const spans: readonly { value: Span; text: string }[] = [
-  { value: "", text: "Any time" },
-  { value: "1h", text: "Last hour" },
-  { value: "24h", text: "Last 24 hours" },
-  { value: "7d", text: "Last 7 days" },
-  { value: "custom", text: "Custom range" },
-];
+import { Icon } from "../../parts/icon.tsx";
+import { chipsOf, spanWords, stateWords, webhookInWords } from "./chips.ts";
+import { CustomTimes } from "./custom-times.tsx";
+import { everything, type Filter, isStatus } from "./filter.ts";
+import { Search } from "./search.tsx";
+import type { Seen } from "./seen.ts";
 
 interface FiltersProps {
   filter: Filter;
   /** Undefined until they are known. */
   webhooks: readonly Webhook[] | undefined;
+  /** What there is to choose from, as far as it is known. */
+  seen: Seen;
   onChoose(choice: Partial<Filter>): void;
 }
 
-/** What of the history is shown: by state, webhook and time. */
-export function Filters({ filter, webhooks, onChoose }: FiltersProps) {
-  const [isTyping, setTyping] = useState(false);
-  const isCustom = filter.span === "custom" || isTyping;
+/** What a choice has no entry for is typed. */
+type Typed = "type" | "status" | "time";
 
-  function chooseSpan(value: string): void {
-    const span = spans.find((option) => option.value === value)?.value ?? "";
-    setTyping(span === "custom");
-    if (span !== "custom") onChoose({ span, from: "", to: "" });
+const other = "other";
+
+const optionsOf = (words: Readonly<Record<string, string>>) =>
+  Object.entries(words).map(([value, text]) => ({ value, text }));
+
+/** What of the history is shown, all together. On a phone it is folded until somebody wants to change it. */
+export function Filters(props: FiltersProps) {
+  const { filter, webhooks, onChoose } = props;
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  const chips = chipsOf(filter, webhooks);
+  return (
+    <div class="events-filters">
+      <Search text={filter.q} onSearch={(q) => onChoose({ q })} />
+      <Button class="filters-fold" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
+        {chips.length === 0 ? "Filters" : `Filters (${chips.length})`}
+      </Button>
+      <div id={id} class={`filter-fields ${isOpen ? "is-open" : ""}`}>
+        <Fields {...props} />
+      </div>
+      {chips.length > 0 && (
+        <ul class={`chips ${isOpen ? "is-beside-fields" : ""}`} aria-label="The list is narrowed to">
+          {chips.map(({ text, without }) => (
+            <li key={text}>
+              <button type="button" class="chip" title="Remove this filter" onClick={() => onChoose(without)}>
+                <span>{text}</span>
+                <span class="visually-hidden">, remove</span>
+                <Icon name="cross" />
+              </button>
+            </li>
+          ))}
+          {chips.length > 1 && (
+            <li>
+              <Button kind="quiet" onClick={() => onChoose(everything)}>
+                Clear all
+              </Button>
+            </li>
+          )}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function Fields({ filter, webhooks, seen, onChoose }: FiltersProps) {
+  const [typing, setTyping] = useState<Typed | null>(null);
+  const { state, type, webhook, code, status, span } = filter;
+
+  /** What is typed takes effect once it is complete. */
+  function choose(value: string, typed: Typed, choiceOf: (value: string) => Partial<Filter>): void {
+    setTyping(value === other ? typed : null);
+    if (value !== other) onChoose(choiceOf(value));
   }
 
+  function apply(choice: Partial<Filter>): void {
+    setTyping(null);
+    onChoose(choice);
+  }
+
+  const reason = `${code} ${status}`.trim();
+  const isCustom = typing === "time" || (typing === null && span === "custom");
   return (
     <>
       <Choice
         label="State"
         isLabelHidden
-        options={states}
-        value={filter.state}
-        onChoose={(value) => onChoose({ state: states.find((option) => option.value === value)?.value ?? "" })}
+        options={optionsOf(stateWords)}
+        value={state}
+        onChoose={(value) => onChoose({ state: value as Filter["state"] })}
+      />
+      <Choice
+        label="Event type"
+        isLabelHidden
+        options={[
+          { value: "", text: "Any type" },
+          ...[...new Set([...seen.types, type])].filter(Boolean).map((each) => ({ value: `=${each}`, text: each })),
+          { value: other, text: "Another type …" },
+        ]}
+        value={typing === "type" ? other : type && `=${type}`}
+        onChoose={(value) => choose(value, "type", (chosen) => ({ type: chosen.slice(1) }))}
       />
       <Choice
         label="Webhook"
         isLabelHidden
-        options={[{ value: "", text: "Any webhook" }, ...webhookOptions(filter.webhook, webhooks)]}
-        value={webhooks?.find(({ url }) => url === filter.webhook)?.id ?? filter.webhook}
-        onChoose={(webhook) => onChoose({ webhook })}
+        options={[{ value: "", text: "Any webhook" }, ...webhookOptions(webhook, webhooks)]}
+        value={webhooks?.find(({ url }) => url === webhook)?.id ?? webhook}
+        onChoose={(chosen) => onChoose({ webhook: chosen })}
+      />
+      <Choice
+        label="Reason"
+        isLabelHidden
+        options={[
+          { value: "", text: "Any reason" },
+          ...reasonOptions(reason, seen.statuses),
+          { value: other, text: "Another HTTP status …" },
+        ]}
+        value={typing === "status" ? other : reason}
+        onChoose={(value) => choose(value, "status", toReason)}
       />
       <Choice
         label="Time"
         isLabelHidden
-        options={spans}
-        value={isCustom ? "custom" : filter.span}
-        onChoose={chooseSpan}
+        options={optionsOf(spanWords)}
+        value={isCustom ? "custom" : span}
+        onChoose={(value) => {
+          setTyping(value === "custom" ? "time" : null);
+          if (value !== "custom") onChoose({ span: value as Filter["span"], from: "", to: "" });
+        }}
       />
-      {isCustom && (
-        <CustomTimes
-          key={`${filter.from} ${filter.to}`}
-          filter={filter}
-          onChoose={(times) => {
-            setTyping(false);
-            onChoose(times);
-          }}
+      {typing === "type" && (
+        <TypedChoice
+          label="Event type, exactly"
+          placeholder="order.paid"
+          judge={(text) => (text === "" ? "Enter a type." : null)}
+          onApply={(text) => apply({ type: text })}
         />
       )}
+      {typing === "status" && (
+        <TypedChoice
+          label="HTTP status"
+          placeholder="503"
+          judge={(text) => (isStatus(text) ? null : "Enter a status from 100 to 599.")}
+          onApply={(text) => apply(toReason(text))}
+        />
+      )}
+      {isCustom && <CustomTimes key={`${filter.from} ${filter.to}`} filter={filter} onChoose={apply} />}
     </>
   );
 }
 
+/** As `reasonOptions` writes it: a code, a status, or both. */
+function toReason(value: string): Pick<Filter, "code" | "status"> {
+  const parts = value.split(" ");
+  return {
+    code: parts.find((part) => part !== "" && !isStatus(part)) ?? "",
+    status: parts.find((part) => isStatus(part)) ?? "",
+  };
+}
+
+function reasonOptions(chosen: string, statuses: readonly string[]): { value: string; text: string }[] {
+  const values = [...new Set([...statuses, ...failureCodes, chosen])].filter((value) => value !== "");
+  return values.map((value) => {
+    const { code, status } = toReason(value);
+    return { value, text: reasonInWords(code, status) };
+  });
+}
+
 /** A webhook that was chosen and is no longer registered can still be seen to be chosen. */
 function webhookOptions(chosen: string, webhooks: readonly Webhook[] | undefined) {
-  const options = (webhooks ?? []).map(({ id, url, name }) => ({ value: id, text: name || shortenUrl(url, 40) }));
+  const options = (webhooks ?? []).map(({ id }) => ({ value: id, text: webhookInWords(id, webhooks) }));
   const isKnown = chosen === "" || webhooks?.some(({ id, url }) => id === chosen || url === chosen);
-  return isKnown ? options : [...options, { value: chosen, text: shortenUrl(chosen, 40) }];
+  return isKnown ? options : [...options, { value: chosen, text: webhookInWords(chosen, undefined) }];
 }
 
-const toIso = (local: string, addedMs = 0): string =>
-  local === "" ? "" : new Date(new Date(local).getTime() + addedMs).toISOString();
-
-/** The chosen minute is included. */
-const restOfMinuteMs = 59_999;
-
-/** The form of `datetime-local`, in the time of this machine. */
-function toLocal(iso: string): string {
-  if (iso === "") return "";
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
-/** Takes effect once complete: half a date would be a different one. */
-function CustomTimes({ filter, onChoose }: Pick<FiltersProps, "filter" | "onChoose">) {
-  const [from, setFrom] = useState(toLocal(filter.from));
-  const [to, setTo] = useState(toLocal(filter.to));
+function TypedChoice({
+  label,
+  placeholder,
+  judge,
+  onApply,
+}: {
+  label: string;
+  placeholder: string;
+  /** What is wrong with it; null: nothing. */
+  judge(text: string): string | null;
+  onApply(text: string): void;
+}) {
+  const [text, setText] = useState("");
   const [wrong, setWrong] = useState<string | null>(null);
-
-  function apply(): void {
-    if (from === "" && to === "") setWrong("Enter a start or an end.");
-    else if (from !== "" && to !== "" && from > to) setWrong("From must not be later than To.");
-    else onChoose({ span: "custom", from: toIso(from), to: toIso(to, restOfMinuteMs) });
-  }
-
   return (
     <form
-      class="custom-times"
+      class="typed-choice"
       onSubmit={(event) => {
         event.preventDefault();
-        apply();
+        const fault = judge(text.trim());
+        setWrong(fault);
+        if (fault === null) onApply(text.trim());
       }}
     >
-      <Field label="From" type="datetime-local" value={from} onType={setFrom} wrong={wrong} />
-      <Field label="To" type="datetime-local" value={to} onType={setTo} />
+      <Field label={label} value={text} onType={setText} placeholder={placeholder} autocomplete="off" wrong={wrong} />
       <Button type="submit">Show</Button>
     </form>
   );

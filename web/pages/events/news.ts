@@ -4,7 +4,7 @@ import type { EventPage } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
 import { resyncs, type StreamKind, type StreamMessage } from "../../stream/stream.ts";
 import type { EventList } from "./event-list.ts";
-import { canGrow, type Filter, requestOf, urlOf } from "./filter.ts";
+import { canGrow, type Filter, isAsked, requestOf, urlOf } from "./filter.ts";
 import { pairOf } from "./record.ts";
 
 /** What has come since a list was read. */
@@ -17,12 +17,15 @@ export interface News {
 /** More are not counted, and not remembered. */
 const mostNews = 999;
 const redrawMs = 250;
+/** Each is a request. */
+const askEveryMs = 2_000;
 
 const kinds: Record<Filter["state"], readonly StreamKind[]> = {
   "": ["event.accepted"],
   waiting: ["delivery.attempted", "delivery.finished"],
   delivered: ["delivery.finished"],
   failed: ["delivery.finished"],
+  skipped: ["event.accepted"],
 };
 
 const words: Record<Filter["state"], string> = {
@@ -30,6 +33,7 @@ const words: Record<Filter["state"], string> = {
   waiting: "newly waiting",
   delivered: "newly delivered",
   failed: "newly failed",
+  skipped: "newly skipped",
 };
 
 /**
@@ -73,8 +77,22 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
     } else come.current.delete(pair);
   }
 
+  // Searching is work, and whoever searches has something in mind that is there already.
+  const isWatched = () => webhookUrl !== undefined && filter.q === "" && canGrow(filter, Date.now());
+  const mustAsk = isAsked(filter) || filter.state === "skipped" || (filter.state === "" && webhookUrl !== null);
+
+  const asking = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(asking.current), [key]);
+
   useMessages(kinds[filter.state], (messages) => {
-    if (webhookUrl === undefined || !canGrow(filter, Date.now())) return;
+    if (!isWatched()) return;
+    if (mustAsk) {
+      asking.current ??= setTimeout(() => {
+        asking.current = undefined;
+        void look.current().catch(() => {});
+      }, askEveryMs);
+      return;
+    }
     for (const message of messages) count(message);
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
@@ -91,7 +109,7 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
 
   /** After a gap the list stays as it is; whether there is something newer is asked. */
   async function lookForNewer(): Promise<void> {
-    if (!data || !canGrow(filter, Date.now())) return;
+    if (!data || !isWatched() || isUncounted.current) return;
     const { path, query } = requestOf(filter, Date.now(), "");
     const { events } = await call<EventPage>(path, { query: { ...query, page: 0, size: 1 } });
     if ((events[0]?.eventId ?? "") <= data.newestId) return;

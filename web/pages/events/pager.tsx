@@ -3,10 +3,22 @@ import { exactTime } from "../../format/time.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { type Filter, pageSize, urlOf } from "./filter.ts";
 import type { Listed } from "./record.ts";
+import { deliveriesInWords } from "./record.ts";
+
+/** What a search has not looked at yet. */
+export const SearchFurther = ({ filter, searchedTo }: { filter: Filter; searchedTo: string }) => (
+  <LinkButton href={urlOf({ ...filter, page: 1, until: searchedTo })}>Search further</LinkButton>
+);
+
+/** Rows are deliveries: one event has one for each webhook that gets it. */
+function totalInWords({ total, totalIsExact, searchedTo }: Listed): string {
+  if (searchedTo !== null) return `${deliveriesInWords(total)} found so far`;
+  return totalIsExact ? deliveriesInWords(total) : `more than ${deliveriesInWords(total)}`;
+}
 
 /** Where in the list one is, and the pages before and after. They end at one time, so that they do not shift. */
 export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
-  const { records, total, totalIsExact } = listed;
+  const { records, total, totalIsExact, totalEvents, searchedTo } = listed;
   const before = (filter.page - 1) * pageSize;
   const end = before + records.length;
   const hasNext = records.length === pageSize && (!totalIsExact || end < total);
@@ -15,7 +27,14 @@ export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
     <nav class="pager" aria-label="Pages">
       <p class="soft">
         {records.length > 0 && `${count(before + 1)}–${count(end)} of `}
-        {totalIsExact ? count(total) : `more than ${count(total)}`}
+        {totalInWords(listed)}
+        {totalEvents !== null && totalEvents !== total && ` of ${count(totalEvents)} events`}
+        {!hasNext && searchedTo !== null && (
+          <>
+            {", "}
+            <span class="nowrap">searched back to {exactTime(Date.parse(searchedTo))}</span>
+          </>
+        )}
         {filter.until !== "" && (
           <>
             {" "}
@@ -25,6 +44,7 @@ export function Pager({ filter, listed }: { filter: Filter; listed: Listed }) {
       </p>
       <div class="buttons">
         {filter.until !== "" && <LinkButton href={urlOf({ ...filter, page: 1, until: "" })}>Newest</LinkButton>}
+        {!hasNext && searchedTo !== null && <SearchFurther filter={filter} searchedTo={searchedTo} />}
         {filter.page > 1 ? (
           <LinkButton href={urlOf({ ...filter, page: filter.page - 1, until })}>Previous</LinkButton>
         ) : (

@@ -1,4 +1,5 @@
 import type { EventRecord } from "../../api/types.ts";
+import { count } from "../../format/number.ts";
 
 /** A record as the list holds it: without its payload, which may have a quarter of a megabyte. */
 export type ListedRecord = Omit<EventRecord, "originalPayload">;
@@ -16,11 +17,18 @@ export interface Listed {
   readonly records: readonly ListedRecord[];
   readonly total: number;
   readonly totalIsExact: boolean;
+  /** Of the account; null: the list is of some. */
+  readonly totalEvents: number | null;
+  /** Of a search: down to which time it looked; null: at all. */
+  readonly searchedTo: string | null;
   /** The time of the first record of the first page, up to which that is read again: so no row moves. */
   readonly held: string;
   /** The newest event when somebody asked for what is new; what is newer came since. */
   readonly newestId: string;
 }
+
+/** Records are not events: there is one for each webhook that gets the event. */
+export const deliveriesInWords = (n: number): string => `${count(n)} ${n === 1 ? "delivery" : "deliveries"}`;
 
 export const attemptsInWords = (attempts: number): string => (attempts === 1 ? "1 attempt" : `${attempts} attempts`);
 

@@ -1,28 +1,29 @@
-import { shortenId, shortenUrl } from "../../format/shorten.ts";
+import { showControls } from "../../format/controls.ts";
+import { shortenId, withoutQuery } from "../../format/shorten.ts";
 import { DeliveryState } from "../../parts/delivery-state.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { outcomeOf } from "./outcome.ts";
 import type { ListedRecord } from "./record.ts";
 
-/** As many as the narrowest desktop has room for. */
-const longestUrl = 52;
-
 /** One record: an event and a webhook. */
 export function EventRow({
   record,
+  webhook,
   isSelected,
   isNew,
   onSelect,
   onOpen,
 }: {
   record: ListedRecord;
+  /** What people call it. */
+  webhook: string;
   isSelected: boolean;
   isNew: boolean;
   onSelect(): void;
   onOpen(): void;
 }) {
-  const { eventId, targetWebhook, state, ingestionTimestamp } = record;
+  const { eventId, targetWebhook, state, ingestionTimestamp, eventType } = record;
   return (
     <li class={isNew ? "is-new" : ""}>
       <a
@@ -34,17 +35,27 @@ export function EventRow({
         <span class="event-state is-new" key={state}>
           <DeliveryState state={state} isShort />
         </span>
-        <span class="mono event-id" title={eventId}>
+        {eventType === null ? (
+          <span class="soft event-type">no type</span>
+        ) : (
+          <span class="event-type" title={showControls(eventType)}>
+            {showControls(eventType)}
+          </span>
+        )}
+        <span class="mono soft event-id" title={eventId}>
           {shortenId(eventId)}
         </span>
         {targetWebhook === "" ? (
-          <span class="soft event-url">no webhook</span>
+          <span class="soft event-webhook">no webhook</span>
         ) : (
-          <span class="mono event-url" title={targetWebhook}>
-            {shortenUrl(targetWebhook, longestUrl)}
+          <span class="event-webhook" title={withoutQuery(targetWebhook)}>
+            {webhook}
           </span>
         )}
-        <span class={`event-outcome ${state === "FAILED" ? "bad" : "soft"}`} title={record.errorReason ?? undefined}>
+        <span
+          class={`event-outcome ${state === "FAILED" ? "bad" : "soft"}`}
+          title={withoutQuery(record.errorReason ?? "")}
+        >
           {outcomeOf(record, now.value)}
         </span>
         <span class="soft event-time">
@@ -64,8 +75,9 @@ export function EventSkeleton({ rows }: { rows: number }) {
       {Array.from({ length: rows }, (_, i) => (
         <li key={i} class="row event-row">
           <Skeleton width="14px" />
-          <Skeleton width="128px" />
-          <Skeleton width={`${48 + ((i * 37) % 40)}%`} />
+          <Skeleton width={`${40 + ((i * 37) % 40)}%`} />
+          <Skeleton width="104px" />
+          <Skeleton width={`${30 + ((i * 53) % 40)}%`} />
           <Skeleton width="60%" />
           <Skeleton width="64px" />
         </li>

@@ -3,14 +3,14 @@ import {
   canGrow,
   choose,
   type Filter,
+  isChoosing,
+  everything as nothing,
   readFilter,
-  replayUrlOf,
   requestOf,
   urlOf,
 } from "../../../../web/pages/events/filter.ts";
 
 const now = Date.UTC(2026, 2, 1, 12);
-const nothing: Filter = { state: "", webhook: "", span: "", from: "", to: "", page: 1, until: "" };
 const noon = "2026-03-01T12:00:00.000Z";
 const morning = "2026-03-01T08:00:00.000Z";
 
@@ -22,6 +22,9 @@ describe("the filter of the list", () => {
     ["/events?state=failed", { state: "failed" }],
     ["/events?webhook=https%3A%2F%2Fshop.example%2Fhook%3Fa%3D1", { webhook: "https://shop.example/hook?a=1" }],
     ["/events?time=24h", { span: "24h" }],
+    ["/events?state=skipped&type=order.paid", { state: "skipped", type: "order.paid" }],
+    ["/events?code=timeout", { code: "timeout" }],
+    ["/events?status=404&q=ada%40example.com", { status: "404", q: "ada@example.com" }],
     [`/events?from=${encodeURIComponent(morning)}`, { span: "custom", from: morning }],
     [`/events?page=3&until=${encodeURIComponent(noon)}`, { page: 3, until: noon }],
   ])("stands in the URL as %s and is read from it again", (url, filter) => {
@@ -34,6 +37,10 @@ describe("the filter of the list", () => {
     ["state=pending", "state=waiting"],
     ["state=lost&time=century&page=-1&from=yesterday&until=soon", ""],
     ["page=1.5", ""],
+    ["state=SKIPPED", "state=skipped"],
+    ["code=http_status&status=404", "status=404"],
+    ["code=http_status", "code=http_status"],
+    ["code=bad_luck&status=99&q=%20", ""],
     ["time=1h&from=2026-03-01T08:00Z", "time=1h"],
     ["from=2026-03-01T08:00Z", "from=2026-03-01T08%3A00%3A00.000Z"],
     ["to=2026-13-01T08:00:00Z", ""],
@@ -57,6 +64,12 @@ describe("what is asked of the server", () => {
     [{ span: "1h" }, "/v1/events", { from: "2026-03-01T11:00:00.000Z" }],
     [{ span: "custom", from: morning, to: noon }, "/v1/events", { from: morning, to: noon }],
     [{ page: 2, until: noon }, "/v1/events", { page: 1, to: noon }],
+    [
+      { state: "failed", type: "order.paid", status: "404", q: "ada" },
+      "/v1/events/state/FAILED",
+      { q: "ada", type: "order.paid", status: "404" },
+    ],
+    [{ code: "timeout", webhook: "wh_1" }, "/v1/events", { webhook: "wh_1", code: "timeout" }],
     [{ page: 2, until: morning, span: "1h" }, "/v1/events", { page: 1, from: morning, to: morning }],
     [{ page: 2, until: noon, span: "custom", to: morning }, "/v1/events", { page: 1, to: morning }],
     [{ page: 2, until: morning, span: "custom", to: noon }, "/v1/events", { page: 1, to: morning }],
@@ -80,15 +93,11 @@ test.each<[Partial<Filter>, boolean]>([
   expect(canGrow({ ...nothing, ...filter }, now)).toBe(expected);
 });
 
-test.each<[Partial<Filter>, string]>([
-  [{}, "/replays"],
-  [{ webhook: "wh_1" }, "/replays"],
-  [{ state: "failed", span: "1h" }, "/replays?kind=failed"],
-  [{ span: "24h" }, "/replays?kind=timeline&from=2026-02-28T12%3A00%3A00.000Z&to=2026-03-01T12%3A00%3A00.000Z"],
-  [
-    { span: "custom", to: morning },
-    "/replays?kind=timeline&from=1970-01-01T00%3A00%3A00.000Z&to=2026-03-01T08%3A00%3A00.000Z",
-  ],
-])("%j is replayed at %s", (filter, url) => {
-  expect(replayUrlOf({ ...nothing, ...filter }, now)).toBe(url);
+test.each<[Partial<Filter>, boolean]>([
+  [{}, false],
+  [{ page: 3, until: noon }, false],
+  [{ q: "ada" }, true],
+  [{ code: "timeout" }, true],
+])("whether %j leaves anything out: %p", (filter, expected) => {
+  expect(isChoosing({ ...nothing, ...filter })).toBe(expected);
 });

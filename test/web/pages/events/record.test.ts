@@ -57,15 +57,15 @@ const finished = (news: Record<string, unknown>) =>
 describe("a row says", () => {
   test.each<[string, Partial<ListedRecord>]>([
     ["Waiting", {}],
-    ["HTTP 503 · 3 attempts · next in 4 min", { ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" }],
-    ["HTTP 503 · 1 attempt · next now", { ...failure, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
-    ["Waiting · 2 attempts · next now", { attempts: 2 }],
-    ["Delivered · 1 attempt", { state: "DELIVERED", attempts: 1 }],
+    ["HTTP 503 · 3 tries · next in 4 min", { ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" }],
+    ["HTTP 503 · 1 try · next now", { ...failure, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
+    ["Waiting · 2 tries · next now", { attempts: 2 }],
+    ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
     [
-      "HTTP 503 from a version before the codes · 1 attempt",
+      "HTTP 503 from a version before the codes · 1 try",
       { state: "FAILED", errorReason: "HTTP 503 from a version before the codes", attempts: 1 },
     ],
-    ["HTTP 503 · 8 attempts", { state: "FAILED", ...failure, attempts: 8 }],
+    ["HTTP 503 · 8 tries", { state: "FAILED", ...failure, attempts: 8 }],
     [
       "No webhook was registered",
       { state: "FAILED", targetWebhook: "", errorReason: "No webhook …", errorCode: "no_webhook" },

@@ -1,0 +1,57 @@
+import type { Webhook } from "../../api/types.ts";
+import { reasonInWords } from "../../format/failure.ts";
+import { hostOf } from "../../format/shorten.ts";
+import { exactTime } from "../../format/time.ts";
+import type { Filter, Span, StateChoice } from "./filter.ts";
+
+export const stateWords: Readonly<Record<StateChoice, string>> = {
+  "": "All states",
+  delivered: "Delivered",
+  waiting: "Waiting",
+  failed: "Failed",
+  skipped: "Skipped",
+};
+
+export const spanWords: Readonly<Record<Span, string>> = {
+  "": "Any time",
+  "1h": "Last hour",
+  "24h": "Last 24 hours",
+  "7d": "Last 7 days",
+  custom: "Custom range",
+};
+
+type Webhooks = readonly Webhook[] | undefined;
+
+/** As what people know a webhook: its name, else its host. One that is no longer registered has the latter alone. */
+export function webhookInWords(idOrUrl: string, webhooks: Webhooks): string {
+  const known = webhooks?.find(({ id, url }) => id === idOrUrl || url === idOrUrl);
+  return known?.name || hostOf(known?.url ?? idOrUrl);
+}
+
+/** One thing that a list is narrowed by. */
+export interface Chip {
+  readonly text: string;
+  /** What takes it away. */
+  readonly without: Partial<Filter>;
+}
+
+/** Everything that a list is narrowed by, each in a few words. */
+export function chipsOf(filter: Filter, webhooks: Webhooks): Chip[] {
+  const { state, type, webhook, code, status, q, span } = filter;
+  const chips: (Chip | false)[] = [
+    q !== "" && { text: `“${q}”`, without: { q: "" } },
+    state !== "" && { text: stateWords[state], without: { state: "" } },
+    type !== "" && { text: type, without: { type: "" } },
+    webhook !== "" && { text: webhookInWords(webhook, webhooks), without: { webhook: "" } },
+    `${code}${status}` !== "" && { text: reasonInWords(code, status), without: { code: "", status: "" } },
+    span !== "" && { text: timeInWords(filter), without: { span: "", from: "", to: "" } },
+  ];
+  return chips.filter((chip) => chip !== false);
+}
+
+function timeInWords({ span, from, to }: Filter): string {
+  if (span !== "custom") return spanWords[span];
+  const said = (iso: string) => exactTime(Date.parse(iso)).slice(0, 16);
+  if (from === "") return `Until ${said(to)}`;
+  return to === "" ? `Since ${said(from)}` : `${said(from)} to ${said(to)}`;
+}
