@@ -14,14 +14,16 @@ import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { streamState, streamTrouble } from "../stream/stream.ts";
 import { latencyChart, outcomeChart } from "./overview/charts.ts";
-import { LatestFailures } from "./overview/latest-failures.tsx";
 import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
-import { Summary, SummarySkeleton, Verdict } from "./overview/summary.tsx";
+import { readSituation } from "./overview/situation.ts";
+import { Standing, StandingSkeleton } from "./overview/standing.tsx";
+import { Summary } from "./overview/summary.tsx";
 
 /** Is it working, and what failed: of the last hour, or of up to a week. */
 export function OverviewPage() {
   const range = readRange(useLocation().query);
   const stats = useStats(range);
+  const situation = useSituation(range);
   const isUnused = useIsUnused();
   if (isUnused === true) {
     return (
@@ -49,19 +51,21 @@ export function OverviewPage() {
         </div>
       </PageHead>
       <div class="stack">
-        <Shown
-          of={isUnused === null ? { ...stats, data: undefined } : stats}
-          skeleton={<OverviewSkeleton range={range} />}
-        >
+        <Shown of={isUnused === null ? { ...situation, data: undefined } : situation} skeleton={<StandingSkeleton />}>
           {(data) => (
             <>
-              <Verdict stats={data} since={range.words} />
-              <Summary stats={data} />
-              <Charts key={String(isUtc.value)} stats={data} range={range} />
+              <Standing situation={data} range={range} />
+              <Summary situation={data} waiting={stats.data?.waiting} />
             </>
           )}
         </Shown>
-        <LatestFailures />
+        {/* What comes above it later would move it. */}
+        <Shown
+          of={situation.data === undefined && situation.error === null ? { ...stats, data: undefined } : stats}
+          skeleton={<ChartsSkeleton range={range} />}
+        >
+          {(data) => <Charts key={String(isUtc.value)} stats={data} range={range} />}
+        </Shown>
       </div>
     </>
   );
@@ -85,17 +89,14 @@ function Charts({ stats, range }: { stats: Stats; range: Range }) {
 const outcomesTitle = ({ bucketWords }: Range) => `Deliveries ${bucketWords}, stacked by outcome`;
 const latencyTitle = "Latency p50 / p95";
 
-function OverviewSkeleton({ range }: { range: Range }) {
+function ChartsSkeleton({ range }: { range: Range }) {
   return (
-    <div class="stack">
-      <SummarySkeleton />
-      <div class="charts">
-        {[outcomesTitle(range), latencyTitle].map((title) => (
-          <Panel key={title} title={title}>
-            <Skeleton width="100%" height="240px" />
-          </Panel>
-        ))}
-      </div>
+    <div class="charts">
+      {[outcomesTitle(range), latencyTitle].map((title) => (
+        <Panel key={title} title={title}>
+          <Skeleton width="100%" height="240px" />
+        </Panel>
+      ))}
     </div>
   );
 }
@@ -106,6 +107,19 @@ const lagMs = 1200;
 const moveOnMs = 60_000;
 /** Faster changes cannot be read, and a week sums 10,000 minutes. */
 const refreshMs = 2000;
+
+/** Reading it is several requests. */
+const situationEveryMs = 3000;
+
+function useSituation(range: Range) {
+  const situation = useLoaded(`situation ${range.key}`, (signal) => readSituation(range, signal));
+  useRefresh(
+    ["event.accepted", "delivery.attempted", "delivery.finished", "account.changed"],
+    situationEveryMs,
+    situation.reload,
+  );
+  return situation;
+}
 
 function useStats(range: Range) {
   const stats = useLoaded(`stats ${range.key}`, (signal) =>

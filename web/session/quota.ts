@@ -4,6 +4,12 @@ import type { Account } from "../api/types.ts";
 export const isUsedUp = ({ events_this_month: used, enforced_events_per_month: quota }: Account): boolean =>
   quota > 0 && used >= quota;
 
+const nearly = 0.8;
+
+/** Soon events will be refused. */
+export const isNearlyUsedUp = ({ events_this_month: used, enforced_events_per_month: quota }: Account): boolean =>
+  quota > 0 && used >= nearly * quota;
+
 /** When the count of events begins again: months of quotas are UTC. */
 export function quotaResetsAt(now: number): string {
   const date = new Date(now);

@@ -27,6 +27,7 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
   const most = peak ? ` Peak at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
   return {
     ...shapeOf(at, range),
+    span: `last ${range.words}, with replays`,
     series,
     least: 4,
     tick: shortCount,

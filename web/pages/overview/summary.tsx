@@ -2,72 +2,59 @@ import type { ComponentChildren } from "preact";
 import type { Stats } from "../../api/types.ts";
 import { count, percent } from "../../format/number.ts";
 import { Icon, type IconName } from "../../parts/icon.tsx";
-import { Sparkline } from "../../parts/sparkline.tsx";
 import { Skeleton } from "../../parts/states.tsx";
-import { Time } from "../../parts/time.tsx";
+import { now, Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
+import { isNearlyUsedUp, isUsedUp } from "../../session/quota.ts";
+import { total } from "./failing-card.tsx";
+import { listUrl } from "./list-url.ts";
+import type { Situation } from "./situation.ts";
+import { since } from "./verdict.ts";
 
-/** Is it working, what waits, what failed, how much is left: four figures, each of which leads to what it counts. */
-export function Summary({ stats: { total, waiting, buckets } }: { stats: Stats }) {
-  const ended = total.delivered + total.failed;
-  const success = `${percent(total.delivered, ended)} success`;
+/** What arrived, what waits, what failed, how much is left: four figures, each of which leads to just as many. */
+export function Summary({ situation, waiting }: { situation: Situation; waiting: Stats["waiting"] | undefined }) {
+  const { from, delivered, failed } = situation;
+  const ended = delivered.n + failed.n;
+  const isKnown = delivered.isExact && failed.isExact && ended > 0;
+  const success = `${percent(delivered.n, ended)} success`;
   return (
-    <dl class="figures">
-      <Figure
-        name="Delivered"
-        tone="delivered"
-        icon="check"
-        href="/events?state=delivered"
-        value={count(total.delivered)}
-      >
-        {ended > 0 && (isAllLost(total) ? <b class="failed">{success}</b> : success)}
-      </Figure>
-      <Figure name="Waiting" tone="waiting" icon="wait" href="/events?state=waiting" value={count(waiting.records)}>
-        {waiting.oldestIngestionTimestamp !== null && (
-          <>
-            oldest <Time at={waiting.oldestIngestionTimestamp} />
-          </>
-        )}
-      </Figure>
-      <Figure name="Failed" tone="failed" icon="cross" href="/events?state=failed" value={count(total.failed)}>
-        <Sparkline values={buckets.map(({ failed }) => failed)} />
-      </Figure>
-      <Month />
-    </dl>
-  );
-}
-
-const isAllLost = ({ delivered, failed }: Stats["total"]) => delivered === 0 && failed > 0;
-
-/**
- * How it goes, in words. It is always there and always as high: a line that came and went would move what is below it from
- * under the pointer. @param since "hour", "6 hours"
- */
-export function Verdict({ stats: { total }, since }: { stats: Stats; since: string }) {
-  const { delivered, failed } = total;
-  const ended = delivered + failed;
-  if (failed === 0) {
-    return (
-      <p class="verdict soft">
-        {ended === 0 ? `No delivery has ended in the last ${since}.` : `Every delivery of the last ${since} succeeded.`}
+    <div class="stack tight">
+      <dl class="figures">
+        <Figure
+          name="Delivered"
+          tone="delivered"
+          icon="check"
+          href={listUrl({ state: "delivered", from })}
+          value={total(delivered)}
+        >
+          {isKnown && (delivered.n === 0 ? <b class="failed">{success}</b> : success)}
+        </Figure>
+        <Figure
+          name="Waiting"
+          tone="waiting"
+          icon="wait"
+          href={listUrl({ state: "waiting" })}
+          value={waiting ? count(waiting.records) : <Skeleton width="40px" height="20px" />}
+        >
+          {waiting && waiting.oldestIngestionTimestamp !== null && (
+            <>
+              oldest <Time at={waiting.oldestIngestionTimestamp} />
+            </>
+          )}
+        </Figure>
+        <Figure
+          name="Failed"
+          tone="failed"
+          icon="cross"
+          href={listUrl({ state: "failed", from })}
+          value={total(failed)}
+        />
+        <Month />
+      </dl>
+      <p class="soft small">
+        Deliveries of events accepted since <span class="nowrap">{since(Date.parse(from), now.value)}</span>.
       </p>
-    );
-  }
-  return (
-    <p class="verdict">
-      <span class="state failed">
-        <Icon name="cross" />
-        {isAllLost(total) ? (
-          <strong>
-            Nothing was delivered in the last {since}:{" "}
-            {ended === 1 ? "the only delivery" : `all ${count(ended)} deliveries`} failed.
-          </strong>
-        ) : (
-          `${count(failed)} of ${count(ended)} deliveries of the last ${since} failed.`
-        )}
-      </span>{" "}
-      <a href="/events?state=failed">See what failed</a>
-    </p>
+    </div>
   );
 }
 
@@ -84,7 +71,7 @@ function Figure({
   icon: IconName;
   href: string;
   value: ComponentChildren;
-  children: ComponentChildren;
+  children?: ComponentChildren;
 }) {
   return (
     <div class="figure">
@@ -98,20 +85,18 @@ function Figure({
       </dt>
       <dd>
         <strong>{value}</strong>
-        <span class={`more ${tone}`}>{children}</span>
+        <span class="more">{children}</span>
       </dd>
     </div>
   );
 }
-
-const nearlyAll = 0.8;
 
 /** What is used of the month's quota that is in force. */
 function Month() {
   const who = account.value;
   const used = who?.events_this_month ?? 0;
   const limit = who?.enforced_events_per_month ?? 0;
-  const share = limit === 0 ? 0 : used / limit;
+  const tone = who && isUsedUp(who) ? "bad" : who && isNearlyUsedUp(who) ? "warn" : "";
   return (
     <div class="figure">
       <dt>
@@ -130,28 +115,21 @@ function Month() {
           <Skeleton width="60%" height="20px" />
         )}
       </dd>
-      <dd class={`meter ${share >= 1 ? "bad" : share >= nearlyAll ? "warn" : ""}`}>
-        <i style={{ width: `${Math.min(100, share * 100)}%` }} />
+      <dd class={`meter ${tone}`}>
+        <i style={{ width: `${Math.min(100, limit === 0 ? 0 : (used / limit) * 100)}%` }} />
       </dd>
     </div>
   );
 }
 
 /** The shape of what comes. */
-export function SummarySkeleton() {
-  return (
-    <>
-      <p class="verdict">
-        <Skeleton width="320px" />
-      </p>
-      <div class="figures">
-        {["Delivered", "Waiting", "Failed", "This month"].map((name) => (
-          <div key={name} class="figure">
-            <span class="soft">{name}</span>
-            <Skeleton width="55%" height="24px" />
-          </div>
-        ))}
+export const SummarySkeleton = () => (
+  <div class="figures">
+    {["Delivered", "Waiting", "Failed", "This month"].map((name) => (
+      <div key={name} class="figure">
+        <span class="soft">{name}</span>
+        <Skeleton width="55%" height="24px" />
       </div>
-    </>
-  );
-}
+    ))}
+  </div>
+);

@@ -24,7 +24,7 @@ const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word:
   cancelled: { tone: "", icon: "cross", word: "Cancelled" },
 };
 
-const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
+export const hasEnded = ({ status }: Replay) => status === "completed" || status === "cancelled";
 
 /** One that has been gone through, and of which not all arrived, is no success. */
 function failedLook({ status, delivered, failed }: Replay): { tone: string; icon: IconName; word: string } | null {

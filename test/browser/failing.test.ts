@@ -1,0 +1,168 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
+import { startReceiver } from "../support/receiver.ts";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { startExecutable } from "./executable.ts";
+import { type Account, openAccount } from "./signed-in.ts";
+import { ask, left, press, seePath, seeText } from "./visitor.ts";
+
+const server = await startExecutable();
+const browser = openBrowser(server.url);
+
+/** What each path answers, by what the payload asks for; 204 unless it is told otherwise. */
+type Answers = (payload: { event_type?: string }) => Response;
+const answers = new Map<string, Answers>();
+const receiver = startReceiver({
+  answer: (request) =>
+    answers.get(request.path)?.((request.json() as { payload: object }).payload) ?? new Response(null, { status: 204 }),
+});
+afterAll(() => receiver.stop());
+
+const sizes = ["desktop", "phone"] as const;
+
+describe.skipIf(noBrowser !== null)("the overview while something fails", () => {
+  test.each(sizes)("opens on what fails and why, and counts what its lists count, on a %s", async (size) => {
+    const { page, account, path } = await openShop(size);
+    answers.set(path, failing);
+    await account.ingestAll([...orders(6), ...refunds(2), { event_type: "payment.failed" }]);
+    await seeText(page, /^1 of 2 webhooks delivers\. Shop has failed since \d\d:\d\d\.$/);
+    const shop = page.getByRole("region", { name: "Shop" });
+    await shop.getByText(/^8 of 9 failed since \d\d:\d\d, 1 waits for a retry$/).waitFor();
+    const causes = shop.getByRole("listitem");
+    expect(await causes.count()).toBe(2);
+    await causes.nth(0).getByText("no such route").waitFor();
+    await causes.nth(0).getByText("refund · order.paid").waitFor();
+    await causes.nth(0).getByText("given up").waitFor();
+    await causes.nth(1).getByText("database down").waitFor();
+    await causes.nth(1).getByText("being retried").waitFor();
+    await page.getByRole("list", { name: "Webhooks that deliver" }).getByText("Audit").waitFor();
+    await page.mouse.move(0, 0);
+    await browser.inspect(page, "overview-failing");
+
+    for (const [link, n] of [
+      [causes.nth(0).getByRole("link", { name: "See 8 events with HTTP 404" }), 8],
+      [causes.nth(1).getByRole("link", { name: "See 1 event with HTTP 500" }), 1],
+      [shop.getByRole("link", { name: "9", exact: true }), 9],
+      [page.getByRole("list", { name: "Webhooks that deliver" }).getByRole("link").last(), 9],
+      [page.locator(".figure").getByRole("link", { name: "Failed", exact: true }), 8],
+      [page.locator(".figure").getByRole("link", { name: "Delivered", exact: true }), 9],
+    ] as const) {
+      expect(await countOf(account, link)).toBe(n);
+    }
+    await causes.nth(0).getByRole("link", { name: "See 8 events with HTTP 404" }).click();
+    await seePath(page, "/events");
+    expect(new URL(page.url()).searchParams.get("code")).toBe("http_status");
+  });
+
+  test.each(sizes)("replays exactly what failed so, and shows how that goes, on a %s", async (size) => {
+    const { page, account, path } = await openShop(size);
+    answers.set(path, failing);
+    await account.ingestAll([...orders(3), { event_type: "payment.failed" }]);
+    const shop = page.getByRole("region", { name: "Shop" });
+    await shop.getByText("no such route").waitFor();
+    answers.set(path, ({ event_type }) => new Response("gone", { status: event_type === "order.paid" ? 410 : 204 }));
+    await press(shop, "Replay 3 with HTTP 404");
+    await seeText(page, "Replaying 3 failed events to Shop.");
+    const replays = page.getByRole("region", { name: "Replays" });
+    await replays.getByText("All failed").waitFor();
+    await replays.getByRole("img", { name: "Of the deliveries of this replay: 3 failed" }).waitFor();
+    await page.mouse.move(0, 0);
+    await shop.getByText("HTTP 410").waitFor();
+    await browser.inspect(page, "overview-replayed");
+
+    answers.delete(path);
+    await press(shop, "Replay 3 with HTTP 410");
+    await replays.getByText("Completed").waitFor();
+    await page.mouse.move(0, 0);
+    await shop.getByText("HTTP 410").waitFor({ state: "detached" });
+    const { replays: made } = await account.get<{ replays: { selected: number; filter: object }[] }>(
+      "/v1/events/replays",
+    );
+    expect(made.map(({ selected }) => selected)).toEqual([3, 3]);
+    expect(made[0]?.filter).toMatchObject({ code: "http_status", status: 410, webhook: expect.stringMatching(/^wh_/) });
+  });
+
+  test("asks before it replays more than a hundred events", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    await account.ingestAll(orders(101));
+    const shop = page.getByRole("region", { name: "Shop" });
+    await press(shop, "Replay 101 with HTTP 404");
+    const dialog = page.getByRole("dialog", { name: "Replay 101 failed events?" });
+    await dialog.getByText("They are sent to Shop again and nowhere else.").waitFor();
+    await browser.inspect(page, "overview-replay-many");
+    await press(dialog, "Not now");
+    expect(await account.get("/v1/events/replays")).toMatchObject({ total: 0 });
+    await press(shop, "Replay 101 with HTTP 404");
+    answers.delete(path);
+    await press(dialog, "Replay 101 failed events");
+    await page.getByRole("region", { name: "Replays" }).getByText("101 delivered").waitFor();
+    await page.mouse.move(0, 0);
+    await seeText(page, "Both webhooks deliver.");
+  });
+
+  test("says that a webhook delivers again, and keeps what it lost at hand", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    await account.ingestAll(orders(2));
+    await seeText(page, /^1 of 2 webhooks delivers\. Shop has failed since/);
+    answers.delete(path);
+    await account.ingest({ event_type: "order.paid" });
+    await seeText(page, "Both webhooks deliver. 2 deliveries failed and can be replayed.");
+    await page.getByRole("region", { name: "Shop" }).getByText("2 of 3 failed, and it delivers again").waitFor();
+    await browser.inspect(page, "overview-recovered");
+  });
+
+  test("keeps what somebody points at", async () => {
+    const { page, account, path } = await openShop("desktop");
+    answers.set(path, failing);
+    await account.ingestAll(orders(1));
+    const causes = page.getByRole("region", { name: "Shop" }).getByRole("listitem");
+    await causes.first().hover();
+    const read = page.waitForResponse(
+      async (answer) => answer.url().includes("/v1/failures") && (await answer.text()).includes("database down"),
+    );
+    await account.ingestAll(Array.from({ length: 3 }, () => ({ event_type: "payment.failed" })));
+    await read;
+    await seeText(page, /^4/);
+    expect(await causes.count()).toBe(1);
+    await page.mouse.move(0, 0);
+    await causes.nth(1).waitFor();
+  });
+});
+
+const failing: Answers = ({ event_type }) =>
+  event_type === "payment.failed"
+    ? new Response("database down", { status: 500 })
+    : new Response("no such route", { status: 404 });
+
+const orders = (n: number) => Array.from({ length: n }, (_, i) => ({ event_type: "order.paid", n: i }));
+const refunds = (n: number) => Array.from({ length: n }, (_, i) => ({ event_type: "refund", n: i }));
+
+let opened = 0;
+
+/** An account with two webhooks, of which the first is about to fail, on its overview. */
+async function openShop(size: (typeof sizes)[number]) {
+  opened += 1;
+  const path = `/shop-${opened}`;
+  const account = await openAccount(server.url);
+  const tier = `${server.url}/operator/tenants/${account.id}/tier`;
+  expect((await ask(tier, "PUT", server.operatorToken(), { tier: "enterprise" })).status).toBe(200);
+  await account.setWebhooks(
+    { webhook_url: receiver.url + path, name: "Shop" },
+    { webhook_url: `${receiver.url}/audit`, name: "Audit" },
+  );
+  const page: Page = await browser.page({ size, provoked: [left] });
+  await account.signIn(page);
+  await page.goto(server.url);
+  await page.getByText("Live", { exact: true }).waitFor();
+  return { page, account, path };
+}
+
+/** How many records the list behind a link has. */
+async function countOf(account: Account, link: Locator): Promise<number> {
+  const { searchParams } = new URL((await link.getAttribute("href")) ?? "", server.url);
+  const state = { delivered: "/state/DELIVERED", failed: "/state/FAILED" }[searchParams.get("state") ?? ""] ?? "";
+  searchParams.delete("state");
+  return (await account.get<{ total: number }>(`/v1/events${state}?${searchParams}`)).total;
+}

@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Failures, Webhook, WebhookHealth } from "../../../web/api/types.ts";
+import { type Failing, failingOf } from "../../../web/pages/overview/failing.ts";
+import type { Situation } from "../../../web/pages/overview/situation.ts";
+import { since, verdictOf } from "../../../web/pages/overview/verdict.ts";
+
+/** The zone of whoever looks at the page. */
+const ownZone = process.env.TZ;
+beforeEach(() => {
+  process.env.TZ = "UTC";
+});
+afterEach(() => {
+  if (ownZone === undefined) delete process.env.TZ;
+  else process.env.TZ = ownZone;
+});
+
+const at = (time: string) => `2026-11-21T${time}:00.000Z`;
+const ms = (time: string) => Date.parse(at(time));
+const now = ms("14:02");
+
+const shop: Webhook = { id: "wh_shop", url: "https://shop.example/hook?key=secret", name: "Shop" };
+const audit: Webhook = { id: "wh_audit", url: "https://audit.example/hook", name: "" };
+
+const groupOf = (of: Partial<Failures["groups"][number]>): Failures["groups"][number] => ({
+  targetWebhook: shop.url,
+  webhookId: shop.id,
+  errorCode: "http_status",
+  statusCode: 404,
+  answer: "",
+  waiting: 0,
+  failed: 1,
+  ongoing: true,
+  lastFailedAt: at("09:00"),
+  firstIngestionTimestamp: at("08:41"),
+  lastIngestionTimestamp: at("09:00"),
+  eventTypes: [],
+  eventIds: [],
+  ...of,
+});
+
+const healthOf = (webhook: Webhook, lastDeliveredAt: string | null): WebhookHealth => ({
+  id: webhook.id,
+  url: webhook.url,
+  records: 1,
+  delivered: 0,
+  failed: 1,
+  pending: 0,
+  lastDeliveredAt,
+  lastFailedAt: null,
+  lastError: null,
+  lastErrorCode: null,
+});
+
+describe("what fails", () => {
+  test("is one cause for each code and status, because that is what a list can be narrowed to", () => {
+    const groups = [
+      groupOf({ answer: "no such route", failed: 2, eventTypes: ["order.paid"] }),
+      groupOf({ answer: "no such order", failed: 5, eventTypes: ["refund", "order.paid"] }),
+      groupOf({ statusCode: 500, waiting: 1, failed: 0 }),
+      groupOf({ errorCode: "timeout", statusCode: null, failed: 9, lastFailedAt: at("09:30") }),
+    ];
+    const [failing] = failingOf({ groups }, [shop], [healthOf(shop, null)]);
+    expect(failing).toMatchObject({ name: "Shop", isRegistered: true, waiting: 1, failed: 16, downSince: ms("08:41") });
+    expect(
+      failing?.causes.map(({ code, status, failed, answers, types }) => [code, status, failed, answers, types]),
+    ).toEqual([
+      ["timeout", null, 9, [], []],
+      ["http_status", 404, 7, ["no such order", "no such route"], ["refund", "order.paid"]],
+      ["http_status", 500, 0, [], []],
+    ]);
+  });
+
+  test.each([
+    ["nothing was ever delivered", null, true, ms("08:41")],
+    ["something was delivered before the first of its events", at("08:00"), true, ms("08:41")],
+    ["something was delivered among them", at("08:50"), true, ms("08:50")],
+    ["something was delivered after the last failure", at("09:01"), true, null],
+    ["it is over", null, false, null],
+  ])("is down, if %s, since %p", (_, lastDeliveredAt, ongoing, downSince) => {
+    const [failing] = failingOf({ groups: [groupOf({ ongoing })] }, [shop], [healthOf(shop, lastDeliveredAt)]);
+    expect(failing?.downSince).toBe(downSince);
+  });
+
+  test("shows those that are down before those that more failed for, and calls a webhook without a name by its URL", () => {
+    const groups = [
+      groupOf({ failed: 50, ongoing: false }),
+      groupOf({ webhookId: audit.id, targetWebhook: audit.url }),
+      groupOf({ webhookId: "wh_gone", targetWebhook: "https://gone.example/x", failed: 2, ongoing: false }),
+      groupOf({ webhookId: null, targetWebhook: "", errorCode: "no_webhook", statusCode: null, ongoing: false }),
+    ];
+    const failing = failingOf({ groups }, [shop, audit], [healthOf(shop, at("10:00")), healthOf(audit, null)]);
+    expect(failing.map(({ name, isRegistered, downSince }) => [name, isRegistered, downSince !== null])).toEqual([
+      ["audit.example/hook", true, true],
+      ["Shop", true, false],
+      ["gone.example/x", false, false],
+      ["No webhook", true, false],
+    ]);
+  });
+});
+
+const none = { n: 0, isExact: true };
+const line = (name: string, isDisabled = false) => ({ id: name, name, isDisabled, counts: null });
+const down = (name: string, time = "08:41"): Failing => ({
+  id: name,
+  name,
+  isRegistered: true,
+  downSince: ms(time),
+  causes: [],
+  waiting: 0,
+  failed: 1,
+});
+
+describe("the verdict", () => {
+  const calm: Situation = {
+    from: at("13:00"),
+    failing: [],
+    others: 0,
+    webhooks: [line("Shop"), line("Audit"), line("Inbox")],
+    delivered: { n: 5, isExact: true },
+    failed: none,
+  };
+  const some = { n: 14, isExact: true };
+
+  test.each<[Partial<Situation>, string, string]>([
+    [{}, "good", "All 3 webhooks deliver."],
+    [{ webhooks: [line("Shop"), line("Audit")] }, "good", "Both webhooks deliver."],
+    [{ webhooks: [line("Shop")] }, "good", "Shop delivers."],
+    [{ delivered: none }, "none", "Nothing was sent in the last 6 hours."],
+    [{ failed: some }, "some", "All 3 webhooks deliver. 14 deliveries failed and can be replayed."],
+    [
+      { failed: { n: 10_000, isExact: false } },
+      "some",
+      "All 3 webhooks deliver. More than 10\u202f000 deliveries failed and can be replayed.",
+    ],
+    [{ failing: [down("Shop")] }, "some", "2 of 3 webhooks deliver. Shop has failed since 08:41."],
+    [
+      { failing: [down("Shop"), down("Audit", "09:02")] },
+      "some",
+      "1 of 3 webhooks delivers. Shop has failed since 08:41. Audit has failed since 09:02.",
+    ],
+    [
+      { webhooks: [line("Shop")], failing: [down("Shop")] },
+      "bad",
+      "Nothing is delivered. Shop has failed since 08:41.",
+    ],
+    [{ webhooks: [line("Shop", true), line("Audit")] }, "some", "1 of 2 webhooks delivers. Shop is disabled."],
+    [
+      { webhooks: [line("Shop", true), line("Audit")], failing: [down("Shop")] },
+      "some",
+      "1 of 2 webhooks delivers. Shop is disabled.",
+    ],
+    [
+      {
+        webhooks: ["A", "B", "C", "D", "E"].map((name) => line(name)),
+        failing: ["A", "B", "C", "D"].map((name) => down(name)),
+      },
+      "some",
+      "1 of 5 webhooks delivers. A has failed since 08:41. B has failed since 08:41. C has failed since 08:41. 1 more fails as well.",
+    ],
+    [{ webhooks: [] }, "bad", "No webhook is registered, so nothing is delivered."],
+  ])("of %j is %s: %s", (situation, tone, text) => {
+    expect(verdictOf({ ...calm, ...situation }, "6 hours", now)).toEqual({ tone: tone as "good", text });
+  });
+
+  test("names the day of what began on another one", () => {
+    expect(since(ms("08:41"), now)).toBe("08:41");
+    expect(since(Date.parse("2026-11-19T23:59:00Z"), now)).toBe("19 Nov 23:59");
+  });
+});

@@ -1,0 +1,86 @@
+import { useState } from "preact/hooks";
+import { showControls } from "../../format/controls.ts";
+import { count } from "../../format/number.ts";
+import { Icon } from "../../parts/icon.tsx";
+import { Skeleton } from "../../parts/states.tsx";
+import { now } from "../../parts/time.tsx";
+import { ReplaysUnderWay } from "../replays/under-way.tsx";
+import { FailingCard } from "./failing-card.tsx";
+import { useHold } from "./hold.ts";
+import { listUrl } from "./list-url.ts";
+import type { Range } from "./range.ts";
+import type { Situation } from "./situation.ts";
+import { SummarySkeleton } from "./summary.tsx";
+import { verdictOf } from "./verdict.ts";
+import { WebhookLines } from "./webhook-lines.tsx";
+
+const mostCards = 6;
+
+/** Whether it works; then what does not and why; then what does, in a line each. */
+export function Standing({ situation, range }: { situation: Situation; range: Range }) {
+  const { shown, holding } = useHold(situation);
+  const [started, setStarted] = useState<readonly string[]>([]);
+  const { from, failing, webhooks, others } = shown;
+  const more = failing.length - mostCards;
+  const troubled = new Set(failing.map(({ id }) => id));
+  return (
+    <>
+      <VerdictLine situation={situation} range={range} />
+      {failing.length > 0 && (
+        <div class="stack" {...holding}>
+          {failing.slice(0, mostCards).map((one) => (
+            <FailingCard
+              key={one.id ?? "none"}
+              failing={one}
+              line={webhooks.find(({ id }) => id === one.id)}
+              from={from}
+              onReplay={(id) => setStarted((earlier) => [...earlier, id])}
+            />
+          ))}
+          {(more > 0 || others > 0) && (
+            <p class="soft">
+              {more > 0 && `${count(more)} more ${more === 1 ? "webhook fails" : "webhooks fail"}. `}
+              {others > 0 && `${count(others)} more failed in many different ways. `}
+              <a href={listUrl({ state: "failed", from })}>See all that failed</a>
+            </p>
+          )}
+        </div>
+      )}
+      <ReplaysUnderWay started={started} />
+      <WebhookLines lines={webhooks.filter(({ id, isDisabled }) => !isDisabled && !troubled.has(id))} from={from} />
+    </>
+  );
+}
+
+/** Always there and always as high: a line that came and went would move what is below it from under the pointer. */
+function VerdictLine({ situation, range }: { situation: Situation; range: Range }) {
+  const { text, tone } = verdictOf(situation, range.words, now.value);
+  if (tone === "bad") {
+    return (
+      <p class="verdict bar bad" role="status">
+        <strong>{showControls(text)}</strong>
+        <a href="/webhooks">{situation.webhooks.length === 0 ? "Register a webhook" : "Check the webhooks"}</a>
+      </p>
+    );
+  }
+  return (
+    <p class="verdict" role="status">
+      {tone === "good" && (
+        <span class="state delivered">
+          <Icon name="check" />
+        </span>
+      )}
+      <span class={tone === "none" ? "soft" : ""}>{showControls(text)}</span>
+    </p>
+  );
+}
+
+/** The shape of what comes. */
+export const StandingSkeleton = () => (
+  <div class="stack">
+    <p class="verdict">
+      <Skeleton width="320px" />
+    </p>
+    <SummarySkeleton />
+  </div>
+);

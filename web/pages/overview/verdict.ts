@@ -1,0 +1,56 @@
+import { count } from "../../format/number.ts";
+import { clockTime, dayOf } from "../../parts/chart-text.ts";
+import type { Situation } from "./situation.ts";
+
+/** How it goes, in a sentence or two. */
+export interface Verdict {
+  readonly text: string;
+  /** `bad`: nothing gets through. */
+  readonly tone: "good" | "bad" | "some" | "none";
+}
+
+/** @param span "hour", "6 hours" */
+export function verdictOf(
+  { webhooks, failing, others, delivered, failed }: Situation,
+  span: string,
+  nowMs: number,
+): Verdict {
+  if (webhooks.length === 0) return { tone: "bad", text: "No webhook is registered, so nothing is delivered." };
+  const disabled = webhooks.filter(({ isDisabled }) => isDisabled);
+  const off = new Set(disabled.map(({ id }) => id));
+  const down = failing.filter(({ id, downSince }) => downSince !== null && (id === null || !off.has(id)));
+  const silent = new Set([...off, ...down.map(({ id }) => id)]);
+  const well = webhooks.filter(({ id }) => !silent.has(id)).length;
+  if (silent.size === 0) {
+    const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
+    if (!isAnything) return { tone: "none", text: `Nothing was sent in the last ${span}.` };
+    const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
+    return { tone: failed.n > 0 ? "some" : "good", text: `${allDeliver(webhooks)}${lost}` };
+  }
+  const causes = [
+    ...down.map(({ name, downSince }) => `${name} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
+    ...disabled.map(({ name }) => `${name} is disabled.`),
+  ];
+  const shown = causes.slice(0, mostNamed).join(" ");
+  const left = causes.length - mostNamed;
+  const more = left > 0 ? ` ${left} more ${left === 1 ? "fails" : "fail"} as well.` : "";
+  const share =
+    well === 0
+      ? "Nothing is delivered."
+      : `${well} of ${webhooks.length} webhooks ${well === 1 ? "delivers" : "deliver"}.`;
+  return { tone: well === 0 ? "bad" : "some", text: `${share} ${shown}${more}` };
+}
+
+const mostNamed = 3;
+
+function allDeliver(webhooks: Situation["webhooks"]): string {
+  if (webhooks.length === 1) return `${webhooks[0]?.name} delivers.`;
+  return webhooks.length === 2 ? "Both webhooks deliver." : `All ${webhooks.length} webhooks deliver.`;
+}
+
+const few = (n: number, isExact: boolean): string =>
+  n === 1 ? "1 delivery" : `${isExact ? "" : "More than "}${count(n)} deliveries`;
+
+/** "08:41"; of another day "21 Nov 08:41". */
+export const since = (ms: number, nowMs: number): string =>
+  dayOf(ms) === dayOf(nowMs) ? clockTime(ms) : `${dayOf(ms)} ${clockTime(ms)}`;

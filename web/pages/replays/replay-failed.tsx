@@ -1,0 +1,85 @@
+import { useState } from "preact/hooks";
+import { call, callForHeader } from "../../api/client.ts";
+import type { Previewed } from "../../api/types.ts";
+import { count } from "../../format/number.ts";
+import { Button } from "../../parts/button.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { say } from "../../parts/said.tsx";
+import { defaultLabel } from "./choice.ts";
+
+/** As the API takes it. */
+export interface FailedFilter {
+  readonly webhook?: string | undefined;
+  readonly type?: string | undefined;
+  readonly code?: string | undefined;
+  readonly status?: number | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** Beyond it, a click alone is too little. */
+const mostUnasked = 100;
+
+/** Delivers exactly what failed so again; of very many it asks first. */
+export function ReplayFailed({
+  filter,
+  n,
+  to,
+  label,
+  onStarted,
+}: {
+  filter: FailedFilter;
+  /** As it is known here; what is replayed is counted when the button is pressed. */
+  n: number;
+  /** The name of the webhook that gets it. */
+  to: string;
+  /** Of the button, for those who do not see what stands beside it. */
+  label: string;
+  /** @param id of the replay */
+  onStarted(id: string): void;
+}) {
+  const [asked, setAsked] = useState<number | null>(null);
+
+  async function begin(): Promise<void> {
+    const { selected } = await call<Previewed>("/v1/events/replays/preview", {
+      method: "POST",
+      body: { kind: "failed", ...filter },
+    });
+    if (selected === 0) say("None of these is failed any more, so there is nothing to replay.");
+    else if (selected > mostUnasked) setAsked(selected);
+    else await start(selected);
+  }
+
+  async function start(selected: number): Promise<void> {
+    const location = await callForHeader("/v1/events/replays/failed", "location", {
+      method: "POST",
+      body: { ...filter, replayGroupId: defaultLabel("failed", new Date()) },
+    });
+    setAsked(null);
+    say(`Replaying ${events(selected)} to ${to}.`);
+    onStarted(location?.split("/").at(-1) ?? "");
+  }
+
+  return (
+    <>
+      <Button onClick={begin} aria-label={label}>
+        Replay {count(n)}
+      </Button>
+      {asked !== null && (
+        <Dialog title={`Replay ${events(asked)}?`} onClose={() => setAsked(null)}>
+          <p>
+            They are sent to <bdi>{to}</bdi> again and nowhere else. The replay can be cancelled while it runs.
+          </p>
+          <div class="buttons">
+            <Button onClick={() => setAsked(null)}>Not now</Button>
+            <Button kind="primary" onClick={() => start(asked)}>
+              Replay {events(asked)}
+            </Button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+const events = (n: number): string => (n === 1 ? "1 failed event" : `${count(n)} failed events`);
