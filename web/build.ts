@@ -1,13 +1,12 @@
 import { mkdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { gzipSync } from "node:zlib";
-import type { BunPlugin } from "bun";
+import { type BunPlugin, gzipSync } from "bun";
 
 /**
  * Bundles the dashboard and the operator's page into `dist/web`: for each a page, and in `assets/` a script and a style whose
  * names hold a hash of their content, so that browsers may keep them for ever. They are stored as gzip under those names,
  * because that is how every browser takes them, and compressing them on each machine at each start would cost more than the
- * start.
+ * start. libdeflate looks longer for what repeats than zlib does, and saves 4 %.
  */
 
 const root = join(import.meta.dir, "..");
@@ -78,7 +77,7 @@ async function write(given: Bundle): Promise<void> {
   await Bun.write(join(out, pageFile), page);
   let weight = Buffer.byteLength(page);
   for (const output of outputs) {
-    const packed = gzipSync(await output.arrayBuffer(), { level: 9 });
+    const packed = gzipSync(new Uint8Array(await output.arrayBuffer()), { library: "libdeflate", level: 12 });
     await Bun.write(join(out, "assets", basename(output.path)), packed);
     weight += packed.length;
   }
