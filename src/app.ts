@@ -288,6 +288,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       store,
       limits,
       clock,
+      webhookConcurrency: config.webhookConcurrency,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       hub,
       sendTest: createTestDelivery({ signers, sender, clock, pace }),

@@ -96,13 +96,15 @@ export function createEngine(deps: EngineDeps): Engine {
     announce: announcer.attempted,
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
+  const servers = () => Math.max(1, lease.living().length);
   const pace = createAccountPace(clock, deliveryRates);
   const dispatcher = createDispatcher({
     store,
     clock,
     log,
     deliver,
-    webhookConcurrency: () => Math.ceil(webhookConcurrency / Math.max(1, lease.living().length)),
+    webhookConcurrency: () => Math.ceil(webhookConcurrency / servers()),
+    servers,
     mayStart: lease.mayStart,
     pace,
   });

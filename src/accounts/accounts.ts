@@ -32,7 +32,7 @@ export interface AccountDeps {
   passwords: Passwords;
   /** Null: this server takes no payments. */
   payments: AccountPayments | null;
-  settings: { readonly signup: "open" | "closed"; readonly localMode: boolean };
+  settings: { readonly signup: "open" | "closed"; readonly localMode: boolean; readonly webhookConcurrency: number };
   log: Log;
 }
 
@@ -119,7 +119,10 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (email === undefined) throw requiredOnPaidTiers("email");
     }
     if (password !== undefined) checkPassword(password);
-    const checked = await checkWebhooks(policy, webhooks, "webhooks", plans[tier].webhooks);
+    const checked = await checkWebhooks(webhooks, {
+      ...{ policy, field: "webhooks", limit: plans[tier].webhooks },
+      webhookConcurrency: settings.webhookConcurrency,
+    });
     if (tier !== "free" && email !== undefined) await loginEmails.refuseTaken(email);
     return checked;
   }

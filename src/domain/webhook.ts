@@ -26,7 +26,7 @@ export interface WebhookLimits {
   readonly maxConcurrency: number | null;
 }
 
-const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
+export const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
 
 /** Of a webhook of which nothing was said. */
 export const usualSettings: WebhookSettings = { eventTypes: null, paused: false, ...noLimits };

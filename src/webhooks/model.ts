@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { maxEventTypePatterns } from "../domain/event-types.ts";
-import type { Webhook } from "../domain/webhook.ts";
+import { highestRateLimit, type Webhook } from "../domain/webhook.ts";
 import { errorCode } from "../events/attempt-model.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
@@ -21,6 +21,27 @@ const paused = v.pipe(
   ),
 );
 
+const limit = v.pipe(
+  v.number("must be a number"),
+  v.integer("must be an integer"),
+  v.minValue(1, "must be at least 1"),
+);
+
+const rateLimit = v.pipe(
+  v.nullable(v.pipe(limit, v.maxValue(highestRateLimit, `must be at most ${highestRateLimit}`))),
+  v.description(
+    "Most attempts that start in a second, spread over it. Null, as by default: no limit of its own. Absent, a URL that stays keeps its own.",
+  ),
+);
+
+/** The highest one is a setting of the server: `checkWebhooks` knows it. */
+const maxConcurrency = v.pipe(
+  v.nullable(limit),
+  v.description(
+    "Most attempts at once, up to the server's own limit. Null, as by default: that one. Absent, a URL that stays keeps its own.",
+  ),
+);
+
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
 const webhookEntry = jsonObject({
   webhook_url: v.pipe(
@@ -30,6 +51,8 @@ const webhookEntry = jsonObject({
   name: v.optional(v.pipe(v.string("must be a string"), v.maxLength(200, "must have at most 200 characters")), ""),
   event_types: v.optional(eventTypes),
   paused: v.optional(paused),
+  rate_limit: v.optional(rateLimit),
+  max_concurrency: v.optional(maxConcurrency),
 });
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -49,6 +72,8 @@ export const webhookList = v.array(
     state: v.optional(v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["active", "paused"] }))),
     event_types: v.optional(v.nullable(v.array(v.string()))),
     paused: v.optional(v.boolean()),
+    rate_limit: v.optional(v.nullable(v.pipe(v.number(), v.integer()))),
+    max_concurrency: v.optional(v.nullable(v.pipe(v.number(), v.integer()))),
   }),
 );
 
@@ -111,11 +136,13 @@ export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, n
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
 
-export const toWebhookSettings = ({ id, url, name, eventTypes, paused }: Webhook) => ({
+export const toWebhookSettings = ({ id, url, name, eventTypes, paused, rateLimit, maxConcurrency }: Webhook) => ({
   ...{ id, url, name },
   state: paused ? "paused" : "active",
   event_types: eventTypes,
   paused,
+  rate_limit: rateLimit,
+  max_concurrency: maxConcurrency,
 });
 
 export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({

@@ -21,6 +21,8 @@ export interface WebhookRouteDeps {
   clock: Clock;
   /** Deliveries wait for the operator (`POSTRIDER_PAUSED`). */
   isPaused(): boolean;
+  /** Most attempts at once to one webhook, of any account. */
+  webhookConcurrency: number;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
   hub: AccountHub;
@@ -40,6 +42,7 @@ export function webhookRoutes({
   store,
   limits,
   clock,
+  webhookConcurrency,
   policyOf,
   hub,
   sendTest,
@@ -109,7 +112,7 @@ export function webhookRoutes({
       },
       async ({ tenant, body }) => {
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
-        const wanted = await checkWebhooks(policyOf(tenant), body, "", limit);
+        const wanted = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
         // Once more, and counted now: what was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());

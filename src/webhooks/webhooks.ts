@@ -15,18 +15,24 @@ export const allowInbox = (policy: UrlPolicy, inboxUrl: string): UrlPolicy => ({
 /** The part of the address policy that judges what is saved. */
 export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
 
+export interface ListConditions {
+  policy: UrlPolicy;
+  /** The name of the list in the request; empty when the body is the list. */
+  field: "webhooks" | "";
+  /** Webhooks that the plan allows. */
+  limit: number;
+  /** Most attempts at once to one webhook, of any account. */
+  webhookConcurrency: number;
+}
+
 /**
- * Judges a whole list of webhooks before anything of it is saved (rules, section 9).
+ * Judges a whole list of webhooks before anything of it is saved (rules, sections 9 and 14).
  *
- * @param field the name of the list in the request; empty when the body is the list
- * @param limit webhooks that the plan allows
  * @throws invalid for a bad URL or pattern, `duplicate_webhook`, `too_many_webhooks`
  */
 export async function checkWebhooks(
-  policy: UrlPolicy,
   entries: readonly WebhookEntry[],
-  field: "webhooks" | "",
-  limit: number,
+  { policy, field, limit, webhookConcurrency }: ListConditions,
 ): Promise<ListedWebhook[]> {
   // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
   if (entries.length > limit) throw tooManyEntries(field, limit);
@@ -43,12 +49,18 @@ export async function checkWebhooks(
     }
     indexOf.set(verdict.url.href, index);
   });
-  entries.forEach(({ event_types }, index) => {
+  entries.forEach(({ event_types, max_concurrency }, index) => {
     if (event_types) checkPatterns(event_types, `${field}[${index}].event_types`);
+    if (max_concurrency && max_concurrency > webhookConcurrency) {
+      const rule = `must be at most ${webhookConcurrency}, which this server sends to one webhook at once`;
+      throw invalidField(`${field}[${index}].max_concurrency`, rule);
+    }
   });
-  return entries.map(({ webhook_url, name, event_types, paused }) => ({
+  return entries.map(({ webhook_url, name, event_types, paused, rate_limit, max_concurrency }) => ({
     ...{ id: newId("wh"), url: webhook_url, name },
     ...(event_types !== undefined && { eventTypes: event_types }),
+    ...(rate_limit !== undefined && { rateLimit: rate_limit }),
+    ...(max_concurrency !== undefined && { maxConcurrency: max_concurrency }),
     ...(paused !== undefined && { paused: paused ?? usualSettings.paused }),
   }));
 }

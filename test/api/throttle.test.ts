@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Hook, type Hooks, ingestOne, startHooks } from "../support/api-server.ts";
+import { batchOf, type Hook, type Hooks, ingestOne, startHooks } from "../support/api-server.ts";
 import { startTestApp, type TestAccount } from "../support/test-app.ts";
 import { provenSections } from "./scenario.ts";
 
@@ -50,4 +50,32 @@ test("what is paused waits, also through a restart, and goes out oldest first; a
   expect(idsAt({ ...hook, received: await hook.whenReceived(8) })).toEqual(ids);
   await second.app.whenIdle();
   await second.stop();
+});
+
+test("a webhook gets no more a second, and no more at once, than it says; others get all at once", async () => {
+  const server = await startTestApp();
+  const account = await server.account();
+  await account.setTier("business");
+  const slow = hooks.hook(200);
+  let underWay = 0;
+  let most = 0;
+  const narrow = hooks.hook((response) => {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    setTimeout(() => {
+      underWay -= 1;
+      response.writeHead(200).end();
+    }, 5);
+  });
+  await put(account, { webhook_url: slow.url, rate_limit: 20 }, { webhook_url: narrow.url, max_concurrency: 2 });
+  const begin = performance.now();
+  await batchOf(server, account, 30);
+  await narrow.whenReceived(30);
+  const last = (await slow.whenReceived(30)).at(-1)?.at ?? 0;
+  await server.app.whenIdle();
+  expect(most).toBe(2);
+  // Two go at once, and 28 wait for their token, 50 ms each.
+  expect(last - begin).toBeGreaterThanOrEqual(1_400 - 1);
+  expect(slow.received).toHaveLength(30);
+  await server.stop();
 });

@@ -370,6 +370,7 @@ const orders = { ...a, event_types: ["order.*", "refund"] };
 const settings = async ({ ada }: World) => (await ada.get("/v1/tenants/webhooks?expand=true")).body;
 const patterns = async (current: World) =>
   (await settings(current)).map(({ event_types }: { event_types: unknown }) => event_types);
+const usual = { paused: false, rate_limit: null, max_concurrency: null };
 const withTypes = (event_types: unknown) => [{ ...b, event_types }];
 const rules14 = "rules 14";
 
@@ -385,9 +386,9 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
           name: "A",
           state: "active",
           event_types: orders.event_types,
-          paused: false,
+          ...usual,
         },
-        { id: any(String), url: b.webhook_url, name: "B", state: "active", event_types: null, paused: false },
+        { id: any(String), url: b.webhook_url, name: "B", state: "active", event_types: null, ...usual },
       ]),
   },
   "patterns that are not named stay with their URL": {
@@ -417,6 +418,28 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     request: ({ ada }) => put(ada, [{ ...a, paused: null }]),
     then: async (current) => expect(await settings(current)).toMatchObject([{ state: "active", paused: false }]),
   },
+  "limits, which stay with their URL": {
+    ...saved([a], rules14),
+    given: ({ ada }) => put(ada, [{ ...a, rate_limit: 1000, max_concurrency: 16 }]),
+    then: async (current) => expect(await settings(current)).toMatchObject([{ rate_limit: 1000, max_concurrency: 16 }]),
+  },
+  "null lifts them": {
+    ...saved([a], rules14),
+    request: ({ ada }) => put(ada, [{ ...a, rate_limit: null, max_concurrency: null }]),
+    then: async (current) => expect(await settings(current)).toMatchObject([usual]),
+  },
+  ...Object.fromEntries(
+    ([0, 1001, 1.5, "5", true] as const).map((value) => [
+      `a rate of ${JSON.stringify(value)}`,
+      refusal([{ ...b, rate_limit: value }], "invalid_request", /^\[0\]\.rate_limit must be/, rules14),
+    ]),
+  ),
+  ...Object.fromEntries(
+    ([0, 17, 1.5, "5"] as const).map((value) => [
+      `${JSON.stringify(value)} at once`,
+      refusal([{ ...b, max_concurrency: value }], "invalid_request", /^\[0\]\.max_concurrency must be/, rules14),
+    ]),
+  ),
   "a pause that is no boolean": refusal([{ ...b, paused: 1 }], "invalid_request", /^\[0\]\.paused must be/, rules14),
   "no patterns at all": refusal(withTypes([]), "event_types_empty", /^\[0\]\.event_types must not be empty/, rules14),
   "51 patterns": refusal(withTypes(Array(51).fill("a")), "too_many_event_types", /at most 50/, rules14),

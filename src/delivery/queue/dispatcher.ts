@@ -1,5 +1,5 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import type { WebhookRef } from "../../domain/webhook.ts";
+import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
@@ -12,6 +12,7 @@ import { createDiscovery } from "./discovery.ts";
 import { createHindsight } from "./hindsight.ts";
 import { createReadyWebhooks } from "./ready-webhooks.ts";
 import { already, createReturns } from "./returns.ts";
+import { createWebhookPace } from "./webhook-pace.ts";
 import type { WebhookQueue } from "./webhook-queue.ts";
 import { createWebhookQueues } from "./webhook-queues.ts";
 import { createWindow, withoutRequest } from "./window.ts";
@@ -68,12 +69,20 @@ export interface DispatcherDeps {
   /** Whether an attempt may start: what is owned here will be so until it has ended. */
   mayStart(): boolean;
   pace: AccountPace;
+  /** How many servers deliver, each its part of what a webhook's limits allow. */
+  servers(): number;
 }
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
-  const { store, clock, log, deliver, webhookConcurrency, mayStart, pace } = deps;
+  const { store, clock, log, deliver, webhookConcurrency, mayStart, pace, servers } = deps;
+  /** What the tenant allows is for all servers: each takes its part, one at least. */
+  const mostAtOnce = ({ maxConcurrency }: WebhookLimits) =>
+    maxConcurrency === null
+      ? webhookConcurrency()
+      : Math.min(webhookConcurrency(), Math.max(1, Math.floor(maxConcurrency / servers())));
   const admission = createAdmission(clock);
-  const queues = createWebhookQueues(webhookConcurrency);
+  const queues = createWebhookQueues(mostAtOnce);
+  const webhookPace = createWebhookPace(clock, servers);
   const paused = new Set<number>();
   const hindsight = createHindsight();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
@@ -119,8 +128,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       if (queue.dueAt !== null && queue.dueAt > clock.now()) alarm.set(queue, queue.dueAt);
       return;
     }
-    if (pace.tokens(queue) > 0) ready.add(queue);
-    else pace.hold(queue);
+    if (pace.tokens(queue) < 1) pace.hold(queue);
+    else if (webhookPace.tokens(queue) < 1) webhookPace.hold(queue);
+    else ready.add(queue);
+  }
+
+  /** How many attempts may start now, for its account and for itself. */
+  const tokens = (queue: WebhookQueue) => Math.min(pace.tokens(queue), webhookPace.tokens(queue));
+
+  /** What a delivery says of its account and its webhook. */
+  function learn(queue: WebhookQueue, { tier, limits }: DueDelivery): void {
+    queue.tier = tier;
+    queue.limits = limits;
   }
 
   let pumping = false;
@@ -128,9 +147,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (pumping || stopping || !started || stalls > 0 || onHold || !mayStart()) return;
     pumping = true;
     pace.release(makeReady);
+    webhookPace.release(makeReady);
     ready.serve(serve);
     pumping = false;
-    alarm.arm(earlier(ready.nextTurnAt(), pace.nextAt()));
+    alarm.arm(earlier(ready.nextTurnAt(), earlier(pace.nextAt(), webhookPace.nextAt())));
     if (idleWaiters.length > 0 && isIdle()) {
       for (const resolve of idleWaiters.splice(0)) resolve();
     }
@@ -138,7 +158,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   /** The next delivery of a webhook, or a read of the table for it. Also without one it may have an alarm to set. */
   function serve(queue: WebhookQueue): boolean {
-    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && pace.tokens(queue) > 0;
+    const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && tokens(queue) > 0;
     if (starts) {
       if (queue.wantsLoad(clock.now())) load(queue);
       const delivery = queue.next();
@@ -151,6 +171,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function begin(queue: WebhookQueue, delivery: DueDelivery): void {
     window.letGo(delivery);
     pace.take(queue.tenantKey, queue.tier);
+    webhookPace.take(queue);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
     const isClosed = () =>
@@ -201,7 +222,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const hasMemory = !window.isFull && loads <= maxLargeLoads;
     const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
     // What could not go out would wait in memory, where it takes the place of others.
-    const batch = Math.max(1, Math.min(most, pace.tokens(queue)));
+    const batch = Math.max(1, Math.min(most, tokens(queue)));
     store
       .claim(queue, now, batch)
       .then(
@@ -213,7 +234,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
             returns.giveBack(found.due.filter(hindsight.isCancelled));
             for (const delivery of found.due) {
               if (hindsight.isCancelled(delivery)) continue;
-              queue.tier = delivery.tier;
+              learn(queue, delivery);
               queue.addStored(delivery);
               window.hold(delivery);
             }
@@ -242,7 +263,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     admission.inFlight === 0 &&
     window.deliveries === 0 &&
     ready.isEmpty() &&
-    pace.isEmpty();
+    pace.isEmpty() &&
+    webhookPace.isEmpty();
 
   /** Nothing goes out to it from here, for the time being or ever. */
   const isClosed = (queue: WebhookQueue) => queue.removed || queue.paused || paused.has(queue.tenantKey) || stopping;
@@ -255,7 +277,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (!queue) return windowPerWebhook;
     if (queue.paused || queue.drains) return 0;
     // What finds no token waits in the table; here it would take the place of others.
-    return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, pace.tokens(queue) - queue.waiting);
+    return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, tokens(queue) - queue.waiting);
   }
 
   /** Gives back what waits for these webhooks, or only such deliveries of it. */
@@ -294,7 +316,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         }
         const delivery = withoutRequest(offered);
         const queue = queues.of(delivery);
-        queue.tier = delivery.tier;
+        learn(queue, delivery);
         queue.addFresh(delivery);
         window.hold(delivery);
         makeReady(queue);
@@ -373,15 +395,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
 
     throttle(tenantKey, webhooks) {
-      for (const { webhookKey, paused: isPaused } of webhooks) {
+      for (const { webhookKey, paused: isPaused, ...limits } of webhooks) {
         const known = queues.get(webhookKey);
         const queue = queues.of({ tenantKey, webhookKey });
         const goesOn = !isPaused && (!known || known.paused);
         queue.paused = isPaused;
+        queue.limits = limitsOf(limits);
+        webhookPace.renew(queue);
         if (isPaused) drop([queue]);
-        if (!goesOn) continue;
-        queue.drains = true;
-        expect(queue, already);
+        if (goesOn) {
+          queue.drains = true;
+          expect(queue, already);
+        } else makeReady(queue);
       }
       pump();
     },

@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Tier } from "../../domain/tenant.ts";
+import { noLimits, type WebhookLimits } from "../../domain/webhook.ts";
 import type { Standing } from "./admission.ts";
 
 /** What the dispatcher holds for one webhook: a short piece of its queue, and what it knows of its receiver. */
@@ -18,6 +19,12 @@ export interface WebhookQueue {
   isHeld: boolean;
   /** The plan that holds for its account; null until a delivery told it. */
   tier: Tier | null;
+  /** What its tenant has said; as a delivery or a change told it last. */
+  limits: WebhookLimits;
+  /** Until when the tokens of its rate are spoken for, on the monotonic clock; `webhook-pace.ts` says so. */
+  spokenFor: number;
+  /** It waits for its own next token; `webhook-pace.ts` says so. */
+  isSlowed: boolean;
   removed: boolean;
   /** The tenant has paused it. */
   paused: boolean;
@@ -47,7 +54,11 @@ export interface WebhookQueue {
   isIdle(): boolean;
 }
 
-export function createWebhookQueue(webhookKey: number, tenantKey: number, concurrency: () => number): WebhookQueue {
+export function createWebhookQueue(
+  webhookKey: number,
+  tenantKey: number,
+  concurrency: (limits: WebhookLimits) => number,
+): WebhookQueue {
   let fresh: DueDelivery[] = [];
   let stored: DueDelivery[] = [];
   const aborter = new AbortController();
@@ -65,6 +76,9 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     isReady: false,
     isHeld: false,
     tier: null,
+    limits: noLimits,
+    spokenFor: 0,
+    isSlowed: false,
     removed: false,
     paused: false,
     drains: false,
@@ -79,7 +93,7 @@ export function createWebhookQueue(webhookKey: number, tenantKey: number, concur
     },
     signal: aborter.signal,
     canStart(now) {
-      if (queue.removed || queue.paused || queue.inFlight >= (isSilent ? 1 : concurrency())) return false;
+      if (queue.removed || queue.paused || queue.inFlight >= (isSilent ? 1 : concurrency(queue.limits))) return false;
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,

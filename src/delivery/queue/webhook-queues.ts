@@ -1,4 +1,4 @@
-import type { WebhookRef } from "../../domain/webhook.ts";
+import type { WebhookLimits, WebhookRef } from "../../domain/webhook.ts";
 import { createWebhookQueue, type WebhookQueue } from "./webhook-queue.ts";
 
 /** The queues of all webhooks that have something to do, or had of late. */
@@ -15,8 +15,8 @@ export interface WebhookQueues {
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
 
-/** @param concurrency most attempts to one webhook at once, as it is now */
-export function createWebhookQueues(concurrency: () => number): WebhookQueues {
+/** @param concurrency most attempts at once to a webhook with these limits, as it is now */
+export function createWebhookQueues(concurrency: (limits: WebhookLimits) => number): WebhookQueues {
   const queues = new Map<number, WebhookQueue>();
 
   /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */

@@ -1,117 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import type { Delivered } from "../../../src/delivery/deliver.ts";
-import { createAccountPace, type DeliveryRates } from "../../../src/delivery/queue/account-pace.ts";
-import { createDispatcher } from "../../../src/delivery/queue/dispatcher.ts";
-import type { DueDelivery } from "../../../src/domain/delivery.ts";
-import type { Tier } from "../../../src/domain/tenant.ts";
-import type { WebhookRef } from "../../../src/domain/webhook.ts";
-import { silentLog } from "../../../src/lib/log.ts";
-import type { Store } from "../../../src/store/store.ts";
-import { dueDelivery } from "../../support/due-delivery.ts";
+import { createAccountPace } from "../../../src/delivery/queue/account-pace.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
-
-const rates: DeliveryRates = { free: 100, pro: 1_000, business: 1, enterprise: null };
-const settled: Delivered = { kind: "settled", answered: true, next: { kind: "delivered" }, connectionFree: null };
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** Backlogs in a table, and receivers that answer at once. A webhook's account is its hundreds. */
-function setUp() {
-  const clock = createFakeClock();
-  const table = new Map<number, DueDelivery>();
-  const owned = new Set<number>();
-  const tiers = new Map<number, Tier>();
-  const started: { webhookKey: number; deliveryKey: number; at: number }[] = [];
-  let loads = 0;
-  let lastKey = 0;
-  let answered: Promise<void> = Promise.resolve();
-  const accountOf = (webhookKey: number) => Math.floor(webhookKey / 100);
-  const tierOf = (tenantKey: number) => tiers.get(tenantKey) ?? "free";
-  const store = {
-    async discover() {
-      const keys = new Set([...table.values()].map(({ webhookKey }) => webhookKey));
-      return [...keys].map((webhookKey) => ({ webhookKey, tenantKey: accountOf(webhookKey), firstDueAt: 0 }));
-    },
-    async claim({ webhookKey }: WebhookRef, now: number, limit: number) {
-      loads += 1;
-      const all = [...table.values()].filter(
-        (delivery) => delivery.webhookKey === webhookKey && !owned.has(delivery.deliveryKey),
-      );
-      const due = all.slice(0, limit).map((delivery) => ({ ...delivery, tier: tierOf(delivery.tenantKey) }));
-      for (const { deliveryKey } of due) owned.add(deliveryKey);
-      return { due, nextDueAt: all.length > limit ? now : null };
-    },
-    async release(deliveries: readonly DueDelivery[]) {
-      for (const { deliveryKey } of deliveries) owned.delete(deliveryKey);
-    },
-  } as unknown as Store;
-  const pace = createAccountPace(clock, rates);
-  const dispatcher = createDispatcher({
-    store,
-    clock,
-    log: silentLog,
-    webhookConcurrency: () => 16,
-    mayStart: () => true,
-    pace,
-    async deliver({ webhookKey, deliveryKey }) {
-      started.push({ webhookKey, deliveryKey, at: clock.monotonicMs() });
-      await answered;
-      table.delete(deliveryKey);
-      return settled;
-    },
-  });
-
-  const world = {
-    clock,
-    pace,
-    dispatcher,
-    started,
-    loads: () => loads,
-    countOf: (webhookKey: number) => started.filter((attempt) => attempt.webhookKey === webhookKey).length,
-    setTier(tenantKey: number, tier: Tier) {
-      tiers.set(tenantKey, tier);
-      dispatcher.adoptPlan(tenantKey, tier);
-    },
-    /** New deliveries, as their commit offers them. */
-    accept(webhookKey: number, count: number) {
-      const deliveries = Array.from({ length: count }, () => {
-        lastKey += 1;
-        const tenantKey = accountOf(webhookKey);
-        return dueDelivery({ deliveryKey: lastKey, webhookKey, tenantKey, tier: tierOf(tenantKey) });
-      });
-      for (const delivery of deliveries) {
-        table.set(delivery.deliveryKey, delivery);
-        owned.add(delivery.deliveryKey);
-      }
-      return deliveries;
-    },
-    offer: (webhookKey: number, count: number) => dispatcher.offer(world.accept(webhookKey, count)),
-    hang() {
-      answered = new Promise(() => {});
-    },
-    /** Lets time pass, and everything that can happen in it. */
-    async pass(ms: number) {
-      await world.rest();
-      for (let left = ms; left > 0; left -= 1) {
-        clock.advance(1);
-        await turn();
-        await turn();
-      }
-      await world.rest();
-    },
-    async rest() {
-      for (let before = -1; before !== started.length + loads; await turn()) {
-        before = started.length + loads;
-        for (let n = 0; n < 4; n++) await turn();
-        clock.advance(0);
-      }
-    },
-  };
-  return world;
-}
+import { createPacedWorld, rates } from "./paced-world.ts";
 
 /** Ten seconds' worth are gone. */
 async function spent(webhookKey = 100) {
-  const world = setUp();
+  const world = createPacedWorld();
   await world.dispatcher.start();
   world.offer(webhookKey, 1_300);
   await world.pass(20);
@@ -182,7 +76,7 @@ describe("the pace of an account", () => {
   });
 
   test("is lower at once after a step down", async () => {
-    const world = setUp();
+    const world = createPacedWorld();
     world.setTier(1, "enterprise");
     await world.dispatcher.start();
     world.offer(100, 200);
@@ -214,7 +108,7 @@ describe("the pace of an account", () => {
   });
 
   test("counts what goes beside it, as a test does, which waits for nothing", async () => {
-    const world = setUp();
+    const world = createPacedWorld();
     await world.dispatcher.start();
     for (let n = 0; n < 400; n++) world.pace.take(1, "free");
     world.offer(100, 1_000);

@@ -42,6 +42,7 @@ export const webhookOf = (webhookKey: number): WebhookRef => ({ tenantKey: webho
 /** A table of pending deliveries, each of which is somebody's or nobody's, and attempts that end when the test says so. */
 export function createDispatcherWorld({
   concurrency = 16,
+  servers = 1,
   mayStart = () => true,
   table = [] as DueDelivery[],
   onLoad = () => {},
@@ -49,6 +50,7 @@ export function createDispatcherWorld({
   clock = systemClock,
 }: {
   concurrency?: number;
+  servers?: number;
   mayStart?: () => boolean;
   table?: DueDelivery[];
   onLoad?: () => void;
@@ -92,6 +94,7 @@ export function createDispatcherWorld({
     log: silentLog,
     webhookConcurrency: () => concurrency,
     mayStart,
+    servers: () => servers,
     pace: createAccountPace(clock, { free: null, pro: null, business: null, enterprise: null }),
     deliver: (delivery, route) =>
       new Promise((resolve, reject) => {

@@ -192,13 +192,14 @@ export async function createIncarnation(deps: IncarnationDeps) {
     hub,
     passwords: { hash: async () => "hash", verify: async () => false },
     payments: null,
-    settings: { signup: "open", localMode: true },
+    settings: { signup: "open", localMode: true, webhookConcurrency },
     log,
   });
   const routes = webhookRoutes({
     store,
     limits,
     clock,
+    webhookConcurrency,
     policyOf: () => anyUrl,
     hub,
     isPaused: () => false,
