@@ -51,6 +51,11 @@ export const chipsOf = (page: Page) => page.locator(".chip > span:first-child").
 
 export const removeChip = (page: Page, text: string) => page.getByRole("button", { name: `${text} , remove` }).click();
 
+/** On a phone the fields are folded. */
+export async function openFilters(page: Page, size: Look["size"]): Promise<void> {
+  if (size === "phone") await page.getByRole("button", { name: /^Filters/ }).click();
+}
+
 export const chosen = (page: Page, label: string) =>
   page.getByRole("combobox", { name: label }).locator("option:checked").textContent();
 

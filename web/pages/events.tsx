@@ -22,6 +22,8 @@ import { useNews } from "./events/news.ts";
 import { Pager, SearchFurther } from "./events/pager.tsx";
 import { type Listed, type ListedRecord, pairOf } from "./events/record.ts";
 import { replayEvent } from "./events/replay-event.ts";
+import { ReplayListed } from "./events/replay-listed.tsx";
+import { Replaying } from "./events/replaying.tsx";
 import { EventRow, EventSkeleton } from "./events/row.tsx";
 import { useRowKeys } from "./events/row-keys.ts";
 import { useSeen } from "./events/seen.ts";
@@ -78,9 +80,13 @@ export function EventsPage() {
               </Button>
             )}
           </div>
+          {data && (
+            <ReplayListed filter={filter} listed={{ ...data, records: list.records }} webhooks={webhooks.data} />
+          )}
         </PageHead>
         <Filters filter={filter} webhooks={webhooks.data} seen={seen} onChoose={apply} />
       </div>
+      <Replaying listUrl={urlOf(filter)} onOver={list.loadNewest} />
       <section class="panel" aria-label="Events">
         <Shown
           of={list.loaded}

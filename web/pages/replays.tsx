@@ -1,17 +1,20 @@
 import "./replays.css";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import type { Replay, ReplayPage } from "../api/types.ts";
+import type { Replay, ReplayPage, Webhook } from "../api/types.ts";
+import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { ReplayRow, ReplaySkeleton } from "../parts/replay-row.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
+import { chipsOf } from "./events/chips.ts";
+import { everything, type Filter } from "./events/filter.ts";
 import { urlOf } from "./replays/choice.ts";
 import { NewReplay } from "./replays/new-replay.tsx";
-import { ReplayRow, ReplaySkeleton } from "./replays/replay-row.tsx";
 import { useChoice } from "./replays/use-choice.ts";
 
 const pageSize = 20;
@@ -26,6 +29,8 @@ export function ReplaysPage() {
     call<ReplayPage>("/v1/events/replays", { query: { page: page - 1, size: pageSize }, signal }),
   );
   useRefresh(["replay.progressed"], followEveryMs, list.reload);
+
+  const webhooks = useLoaded("webhooks", readWebhooks);
 
   function replace(changed: Replay): void {
     if (!list.data) return;
@@ -57,7 +62,13 @@ export function ReplaysPage() {
               <>
                 <ul class="rows">
                   {replays.map((replay) => (
-                    <ReplayRow key={replay.id} replay={replay} isMarked={replay.id === query.id} onChanged={replace} />
+                    <ReplayRow
+                      key={replay.id}
+                      replay={replay}
+                      narrowedTo={narrowedTo(replay, webhooks.data)}
+                      isMarked={replay.id === query.id}
+                      onChanged={replace}
+                    />
                   ))}
                 </ul>
                 {total > pageSize && (
@@ -70,6 +81,16 @@ export function ReplaysPage() {
       </div>
     </>
   );
+}
+
+/** The filter of a replay, as the list of events has it. */
+function narrowedTo({ filter }: Replay, webhooks: readonly Webhook[] | undefined): string {
+  const { webhook = "", type = "", code = "", status = "", from = "", to = "" } = filter ?? {};
+  const span = from === "" && to === "" ? "" : "custom";
+  const chosen: Filter = { ...everything, webhook, type, code, status: String(status), span, from, to };
+  return chipsOf(chosen, webhooks)
+    .map(({ text }) => text)
+    .join(" · ");
 }
 
 /** From 1. */

@@ -5,6 +5,7 @@ import { readWebhooks } from "../../api/webhooks.ts";
 import { Refusal, useAttempt } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Choices } from "../../parts/choices.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
@@ -26,6 +27,14 @@ import {
 /** How often the number of failed events follows what happens. */
 const recountEveryMs = 2_000;
 const listEveryMs = 1_000;
+
+/** Beyond it, one press is not enough. */
+const mostUnasked = 100;
+
+const targets = {
+  failed: "to the webhooks that have not acknowledged them",
+  all: "to every registered webhook",
+} as const;
 
 /** What to replay, how many events that is, and the button. */
 export function NewReplay({
@@ -55,8 +64,10 @@ export function NewReplay({
   const webhooks = useLoaded("webhooks", readWebhooks);
   useRefresh(["account.changed"], listEveryMs, webhooks.reload);
 
+  const [isAsking, setAsking] = useState(false);
   const start = useAttempt(
     async () => {
+      setAsking(false);
       const location = await callForHeader(`/v1/events/replays/${choice.kind}`, "location", {
         method: "POST",
         body: { ...fieldsOf(choice), replayGroupId: shownLabel },
@@ -85,7 +96,9 @@ export function NewReplay({
         class="new-replay"
         onSubmit={(event) => {
           event.preventDefault();
-          if (selected !== null && selected > 0) start.run();
+          if (selected === null || selected === 0) return;
+          if (selected > mostUnasked) setAsking(true);
+          else start.run();
         }}
       >
         <Choices
@@ -131,6 +144,7 @@ export function NewReplay({
               disabled={selected === null || selected === 0 || shownLabel.trim() === "" || start.waitSeconds > 0}
             >
               {startText(choice.kind, selected)}
+              {selected !== null && selected > mostUnasked && " …"}
             </Button>
             <p class="soft small" role="status">
               {why ?? (selected === null ? "Counting events…" : "")}
@@ -138,6 +152,20 @@ export function NewReplay({
           </div>
         </div>
       </form>
+      {isAsking && (
+        <Dialog title={`${startText(choice.kind, selected)}?`} onClose={() => setAsking(false)}>
+          <p>
+            They will be delivered again {choice.kind === "failed" ? targets.failed : targets.all}, labelled{" "}
+            <strong>{shownLabel}</strong>.
+          </p>
+          <div class="buttons">
+            <Button onClick={() => setAsking(false)}>Do not replay</Button>
+            <Button kind="primary" onClick={start.run}>
+              Start the replay
+            </Button>
+          </div>
+        </Dialog>
+      )}
     </Panel>
   );
 }

@@ -2,9 +2,9 @@ import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay, ReplayPage } from "../../api/types.ts";
 import { Panel } from "../../parts/panel.tsx";
+import { hasEnded, ReplayRow } from "../../parts/replay-row.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
-import { hasEnded, ReplayRow } from "./replay-row.tsx";
 
 const followEveryMs = 500;
 

@@ -1,14 +1,16 @@
+import "./replay-row.css";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call } from "../../api/client.ts";
-import type { Replay } from "../../api/types.ts";
-import { count } from "../../format/number.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Icon, type IconName } from "../../parts/icon.tsx";
-import { say } from "../../parts/said.tsx";
-import { Shares } from "../../parts/shares.tsx";
-import { Skeleton } from "../../parts/states.tsx";
-import { Time } from "../../parts/time.tsx";
+import { call } from "../api/client.ts";
+import type { Replay } from "../api/types.ts";
+import { count } from "../format/number.ts";
+import { Button } from "./button.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+import { say } from "./said.tsx";
+import { Shares } from "./shares.tsx";
+import { Skeleton } from "./states.tsx";
+import { Time } from "./time.tsx";
 
 const kindWords: Readonly<Record<string, string>> = {
   failed: "Failed events",
@@ -35,13 +37,22 @@ function failedLook({ status, delivered, failed }: Replay): { tone: string; icon
 
 export function ReplayRow({
   replay,
-  isMarked,
+  narrowedTo = "",
+  isMarked = false,
   onChanged,
+  onCancel = cancelReplay,
+  children,
 }: {
   replay: Replay;
+  /** What of its kind it takes, in words; "": all of it. */
+  narrowedTo?: string;
   /** It is the one that the page was opened for. */
-  isMarked: boolean;
+  isMarked?: boolean;
   onChanged(replay: Replay): void;
+  /** @returns how it stands since */
+  onCancel?(replay: Replay): Promise<Replay>;
+  /** What stands at its end. */
+  children?: ComponentChildren;
 }) {
   const [isAsking, setAsking] = useState(false);
   const { kind, replayGroupId, status, selected, delivered, failed, superseded, skipped, returned = 0 } = replay;
@@ -63,7 +74,8 @@ export function ReplayRow({
           {replayGroupId}
         </strong>
         <span class="soft small">
-          {kindWords[kind] ?? kind} · <Time at={replay.createdAt} />
+          {kindWords[kind] ?? kind}
+          {narrowedTo !== "" && `: ${narrowedTo}`} · <Time at={replay.createdAt} />
         </span>
         {!hasEnded(replay) && (
           <Button class="end" onClick={() => setAsking(true)} aria-label={`Cancel ${replayGroupId}`}>
@@ -107,28 +119,40 @@ export function ReplayRow({
           </span>
         )}
       </p>
-      {isAsking && <CancelDialog replay={replay} open={open} onClose={() => setAsking(false)} onChanged={onChanged} />}
+      {children}
+      {isAsking && (
+        <CancelDialog
+          replay={replay}
+          open={open}
+          onClose={() => setAsking(false)}
+          onCancel={async () => onChanged(await onCancel(replay))}
+        />
+      )}
     </li>
   );
+}
+
+export async function cancelReplay({ id, replayGroupId }: Replay): Promise<Replay> {
+  const now = await call<Replay>(`/v1/events/replays/${id}`, { method: "DELETE" });
+  if (now.status === "cancelled") say(`Replay ${replayGroupId} cancelled.`);
+  else say("It had ended, so there was nothing left to cancel.");
+  return now;
 }
 
 function CancelDialog({
   replay,
   open,
   onClose,
-  onChanged,
+  onCancel,
 }: {
   replay: Replay;
   open: number;
   onClose(): void;
-  onChanged(replay: Replay): void;
+  onCancel(): Promise<void>;
 }) {
   async function cancel(): Promise<void> {
-    const now = await call<Replay>(`/v1/events/replays/${replay.id}`, { method: "DELETE" });
-    onChanged(now);
+    await onCancel();
     onClose();
-    if (now.status === "cancelled") say(`Replay ${replay.replayGroupId} cancelled.`);
-    else say("It had ended, so there was nothing left to cancel.");
   }
   return (
     <Dialog title={`Cancel ${replay.replayGroupId}?`} onClose={onClose}>

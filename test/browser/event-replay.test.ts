@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import { noBrowser, openBrowser } from "./browser.ts";
+import { choose, eventLists, openFilters, row, search, see, seeIds } from "./event-list.ts";
+import { startExecutable } from "./executable.ts";
+import { startObedientReceiver } from "./obedient-receiver.ts";
+import { type Account, openAccount } from "./signed-in.ts";
+import { press } from "./visitor.ts";
+
+const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
+const browser = openBrowser(server.url);
+const openEvents = eventLists(browser, server.url);
+const receiver = startObedientReceiver();
+const hook = `${receiver.url}/orders`;
+
+describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
+  test.each(["desktop", "phone"] as const)("exactly, with its progress and its events, on a %s", async (size) => {
+    const account = await openShop();
+    const [, paid, refund] = await account.ingestAll([
+      { type: "order.paid", answer: 500 },
+      { type: "order.paid", answer: 404 },
+      { type: "refund", answer: 404 },
+      { type: "refund" },
+    ]);
+    const page = await openEvents(account, { size }, "?state=failed");
+    await seeIds(page, [refund ?? "", paid ?? ""]);
+    await see(page.getByRole("button", { name: "Replay these 2" }));
+    await openFilters(page, size);
+    await choose(page, "Event type", "order.paid");
+    await choose(page, "Webhook", "Shop");
+    await seeIds(page, [paid ?? ""]);
+    await press(page, "Replay this one");
+    const progress = page.getByRole("region", { name: "Replay" });
+    await see(progress.getByText("All failed"), progress.getByText(/Failed events: order.paid · Shop/));
+    await browser.inspect(page, "events-replayed-failed");
+
+    receiver.answerAlways(200);
+    await press(page, "Replay this one");
+    await see(progress.getByText("Completed"), progress.getByText("1 delivered"));
+    // The list of what failed is read again.
+    await see(page.getByText("No events match the filters."));
+    expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
+    receiver.answerAlways(null);
+    expect(await replaysOf(account)).toMatchObject([
+      { kind: "failed", selected: 1, queued: 1, delivered: 1, filter: { type: "order.paid" } },
+      { kind: "failed", selected: 1, queued: 1, failed: 1, filter: { type: "order.paid" } },
+    ]);
+    await progress.getByRole("link", { name: "See its events" }).click();
+    await page.waitForURL(/\?type=order.paid&webhook=wh_\w+&to=/);
+    await see(row(page, "Delivered · 3 tries"), row(page, "HTTP 500"));
+    await progress.getByRole("button", { name: "Put the replay away" }).click();
+    expect(await progress.count()).toBe(0);
+  });
+
+  test("of many after a question that names the number and the target, and is cancelled", async () => {
+    const account = await openShop();
+    receiver.answerAlways(404);
+    await account.ingestAll(Array.from({ length: 120 }, (_, n) => ({ type: "order.paid", n })));
+    const page = await openEvents(account, {}, "?state=failed&type=order.paid");
+    await untilListed(account, "FAILED", 120);
+    await page.reload();
+    await press(page, "Replay these 120 …");
+    const dialog = page.getByRole("dialog", { name: "Replay 120 deliveries?" });
+    await see(dialog.getByText("120 events will be delivered again to Shop."));
+    await browser.inspect(page, "events-replay-asks");
+    await press(dialog, "Do not replay");
+    expect(await replaysOf(account)).toEqual([]);
+
+    // They wait for an hour, so that there is something to cancel.
+    receiver.answerAlways(503);
+    await press(page, "Replay these 120 …");
+    await press(dialog, "Replay 120 events");
+    const progress = page.getByRole("region", { name: "Replay" });
+    await see(progress.getByText("120 waiting"));
+    await browser.inspect(page, "events-replaying");
+    await progress.getByRole("button", { name: /^Cancel / }).click();
+    await press(page, "Cancel the replay");
+    await see(progress.getByText("Cancelled"), progress.getByText("120 returned"));
+    receiver.answerAlways(null);
+    expect(await replaysOf(account)).toMatchObject([{ status: "cancelled", selected: 120, returned: 120 }]);
+    expect(await account.get("/v1/events/state/FAILED?size=1")).toMatchObject({ total: 120 });
+  });
+
+  test("one by one when it was searched for, and not at all when there is nothing", async () => {
+    const account = await openShop();
+    const ids = await account.ingestAll([{ customer: "ada" }, { customer: "bob" }, { customer: "ada" }]);
+    const page = await openEvents(account);
+    await search(page, "ada");
+    await seeIds(page, [ids[2] ?? "", ids[0] ?? ""]);
+    await press(page, "Replay these 2");
+    const progress = page.getByRole("region", { name: "Replay" });
+    await see(progress.getByText("2 delivered"), progress.getByText(/Listed deliveries: “ada”/));
+    expect(await replaysOf(account)).toMatchObject([
+      { kind: "single", queued: 1, filter: { webhook: hook } },
+      { kind: "single", queued: 1, filter: { webhook: hook } },
+    ]);
+    expect(await account.get(`/v1/events/${ids[1]}`)).toMatchObject([{ attempts: 1 }]);
+
+    await search(page, "carol");
+    await see(page.getByText("No events match the filters."));
+    expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
+  });
+
+  test("nowhere without a webhook, and it says so", async () => {
+    const account = await openAccount(server.url);
+    await account.ingest({});
+    const page = await openEvents(account, { size: "phone" });
+    await press(page, "Replay this one");
+    await see(page.getByText("No webhook is registered, so a replay has nowhere to go."));
+    expect(await page.getByRole("button", { name: /^Replay \d/ }).count()).toBe(0);
+    await browser.inspect(page, "events-replay-nowhere");
+    await page.getByRole("link", { name: "Register a webhook first" }).click();
+    await page.waitForURL(`${server.url}/webhooks`);
+  });
+});
+
+async function openShop(): Promise<Account> {
+  const account = await openAccount(server.url);
+  await account.setWebhooks({ webhook_url: hook, name: "Shop" });
+  return account;
+}
+
+const replaysOf = async (account: Account) => (await account.get<{ replays: object[] }>("/v1/events/replays")).replays;
+
+/** The receiver has them before they are settled. */
+async function untilListed(account: Account, state: string, n: number): Promise<void> {
+  while ((await account.get<{ total: number }>(`/v1/events/state/${state}?size=1`)).total < n);
+}

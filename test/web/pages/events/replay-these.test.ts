@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import { everything, type Filter } from "../../../../web/pages/events/filter.ts";
+import type { ListedRecord } from "../../../../web/pages/events/record.ts";
+import { replayTheseOf, targetInWords, urlOfReplayed } from "../../../../web/pages/events/replay-these.ts";
+
+const now = Date.UTC(2026, 2, 1, 12);
+const held = "2026-03-01T11:59:00.000Z";
+const shop = { id: "wh_1", url: "https://shop.example/hook", name: "Shop" };
+const record = (targetWebhook: string): ListedRecord => ({
+  ...{ eventId: "evt_1", tenantId: "t", state: "FAILED", ingestionTimestamp: held, targetWebhook, eventType: null },
+  ...{ errorReason: null, errorCode: null, statusCode: null, attempts: 1, lastAttemptAt: null, nextAttemptAt: null },
+  replayGroupId: null,
+});
+const records = [record(shop.url), record(shop.url)];
+const listed = { total: 172, totalIsExact: true, held, records };
+const given = (filter: Partial<Filter>) => ({ ...everything, ...filter });
+
+describe("a list is replayed by what selects the same", () => {
+  test.each<[Partial<Filter>, string, Record<string, unknown>]>([
+    [{}, "all", { to: held }],
+    [{ state: "failed" }, "failed", { to: held }],
+    [{ type: "order.paid" }, "all", { type: "order.paid", to: held }],
+    [
+      { state: "failed", webhook: "wh_1", status: "404", span: "1h" },
+      "failed",
+      { webhook: "wh_1", status: 404, from: "2026-03-01T11:00:00.000Z", to: held },
+    ],
+    [{ webhook: shop.url, code: "timeout" }, "all", { webhook: shop.url, code: "timeout", to: held }],
+    [{ page: 2, until: "2026-03-01T10:00:00.000Z" }, "all", { to: "2026-03-01T10:00:00.000Z" }],
+  ])("%j: %s with %j", (filter, kind, fields) => {
+    expect(replayTheseOf(given(filter), listed, [shop], now)).toEqual({
+      ...{ by: "selection", kind, fields },
+      ...{ text: "Replay these 172 …", words: "172 deliveries", mustAsk: true },
+    } as never);
+  });
+
+  test.each<[Partial<typeof listed>, string, boolean]>([
+    [{ total: 1 }, "Replay this one", false],
+    [{ total: 100 }, "Replay these 100", false],
+    [{ total: 101 }, "Replay these 101 …", true],
+    [{ total: 10_000, totalIsExact: false }, "Replay these more than 10\u202f000 …", true],
+  ])("%j: %s", (of, text, mustAsk) => {
+    expect(replayTheseOf(given({}), { ...listed, ...of }, [shop], now)).toMatchObject({ text, mustAsk });
+  });
+});
+
+describe("what no replay selects is replayed as the page shows it", () => {
+  test.each<[Partial<Filter>]>([
+    [{ q: "ada" }],
+    [{ state: "delivered" }],
+    [{ state: "waiting" }],
+    [{ state: "skipped" }],
+    [{ webhook: "wh_gone" }],
+  ])("%j", (filter) => {
+    expect(replayTheseOf(given(filter), listed, [shop], now)).toEqual({
+      ...{ by: "page", records, text: "Replay 2 of this page", words: "2 deliveries", mustAsk: false },
+    } as never);
+  });
+
+  test("without those of webhooks that are gone", () => {
+    const mixed = { ...listed, total: 3, records: [record(shop.url), record("https://gone.example"), record("")] };
+    const these = replayTheseOf(given({ q: "ada" }), mixed, [shop], now);
+    expect(these).toMatchObject({ text: "Replay 2 of this page", records: [mixed.records[0], mixed.records[2]] });
+    const all = { ...listed, total: 2 };
+    expect(replayTheseOf(given({ q: "ada" }), all, [shop], now)).toMatchObject({ text: "Replay these 2" });
+  });
+});
+
+test.each<[string, Parameters<typeof replayTheseOf>]>([
+  ["nothing matches", [given({ state: "failed" }), { ...listed, total: 0, records: [] }, [shop], now]],
+  ["it is not known what is registered", [given({}), listed, undefined, now]],
+  ["all of it is of webhooks that are gone", [given({ webhook: "wh_gone" }), listed, [{ ...shop, url: "x" }], now]],
+  ["it has nowhere to go", [given({ q: "ada" }), { ...listed, records: [record("")] }, [], now]],
+])("there is nothing to replay when %s", (_, given) => {
+  expect(replayTheseOf(...given)).toBeNull();
+});
+
+test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
+  ["to Shop", { webhook: "wh_1" }, "failed", ["Shop", "Books"]],
+  ["to the webhooks where they failed so", { status: "404" }, "all", ["Shop", "Books"]],
+  ["to the webhooks that have not acknowledged them", { state: "failed" }, "failed", ["Shop", "Books"]],
+  ["to Shop", { state: "failed" }, "failed", ["Shop"]],
+  ["to Shop", {}, "all", ["Shop"]],
+  ["to Shop, Books and Audit", {}, "all", ["Shop", "Books", "Audit"]],
+  ["to all 4 webhooks", {}, "all", ["1", "2", "3", "4"]],
+])("it goes %s", (words, filter, kind, names) => {
+  expect(targetInWords(kind, given(filter), names, "Shop")).toBe(words);
+});
+
+test("what was replayed is listed whatever became of it, and what failed once more alone", () => {
+  const filter = given({ state: "failed", status: "404", type: "order.paid", page: 2 });
+  expect(urlOfReplayed(filter, held, now, "")).toBe("/events?type=order.paid&to=2026-03-01T11%3A59%3A00.000Z");
+  expect(urlOfReplayed(filter, held, now, "failed")).toBe(
+    "/events?state=failed&type=order.paid&to=2026-03-01T11%3A59%3A00.000Z",
+  );
+});

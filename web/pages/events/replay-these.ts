@@ -1,0 +1,87 @@
+import type { Webhook } from "../../api/types.ts";
+import { count } from "../../format/number.ts";
+import { type Filter, fieldsOf, urlOf } from "./filter.ts";
+import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
+
+/** Beyond it, one press is not enough. */
+const mostUnasked = 100;
+
+/** A replay of exactly what a list shows: never wider. */
+export type ReplayThese = {
+  /** On its button. */
+  readonly text: string;
+  /** What it takes, within a sentence. */
+  readonly words: string;
+  readonly mustAsk: boolean;
+} & (
+  | {
+      readonly by: "selection";
+      readonly kind: "failed" | "all";
+      /** The filters of the replay, and of its preview. */
+      readonly fields: Readonly<Record<string, string | number>>;
+    }
+  /** One by one: no replay selects what the list was asked for. */
+  | { readonly by: "page"; readonly records: readonly ListedRecord[] }
+);
+
+/**
+ * How the deliveries of a list are replayed. Of a search, of states that no replay selects, and of a webhook that is no
+ * longer registered, it is the page that one sees.
+ *
+ * @param webhooks that are registered; undefined: not known yet
+ * @returns null: nothing is listed, or nothing of it can go anywhere
+ */
+export function replayTheseOf(
+  filter: Filter,
+  listed: Pick<Listed, "total" | "totalIsExact" | "held" | "records">,
+  webhooks: readonly Webhook[] | undefined,
+  nowMs: number,
+): ReplayThese | null {
+  if (webhooks === undefined || listed.records.length === 0) return null;
+  const { state, webhook, q } = filter;
+  const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
+  if (q === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
+    const { status, ...fields } = fieldsOf(filter, nowMs, listed.held);
+    const { total, totalIsExact } = listed;
+    const mustAsk = total > mostUnasked || !totalIsExact;
+    const many = totalIsExact ? "" : "more than ";
+    return {
+      by: "selection",
+      kind: state === "failed" ? "failed" : "all",
+      fields: { ...fields, ...(status !== undefined && { status: Number(status) }) },
+      text: `${total === 1 ? "Replay this one" : `Replay these ${many}${count(total)}`}${mustAsk ? " …" : ""}`,
+      words: `${many}${deliveriesInWords(total)}`,
+      mustAsk,
+    };
+  }
+  const records = listed.records.filter(({ targetWebhook }) => targetWebhook === "" || isRegistered(targetWebhook));
+  const n = records.length;
+  if (n === 0 || webhooks.length === 0) return null;
+  const isAll = listed.totalIsExact && n === listed.total;
+  const these = n === 1 ? "this one" : `these ${n}`;
+  const text = isAll ? `Replay ${these}` : `Replay ${n} of this page`;
+  return { by: "page", records, text, words: deliveriesInWords(n), mustAsk: false };
+}
+
+/** Where the events of a selection go, as it ends a sentence. */
+export function targetInWords(
+  kind: "failed" | "all",
+  filter: Filter,
+  names: readonly string[],
+  webhook: string,
+): string {
+  if (filter.webhook !== "") return `to ${webhook}`;
+  if (names.length === 1) return `to ${names[0]}`;
+  if (`${filter.code}${filter.status}` !== "") return "to the webhooks where they failed so";
+  if (kind === "failed") return "to the webhooks that have not acknowledged them";
+  if (names.length > 3) return `to all ${names.length} webhooks`;
+  return `to ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+/** The list of what was replayed, whatever became of it; or of what failed once more. */
+export function urlOfReplayed(filter: Filter, held: string, nowMs: number, state: Filter["state"]): string {
+  const { from = "", to = "" } = fieldsOf(filter, nowMs, held);
+  const isBound = from !== "" || to !== "";
+  const whatever = { ...filter, state, code: "", status: "", page: 1, until: "" };
+  return urlOf({ ...whatever, span: isBound ? "custom" : "", from, to });
+}

@@ -1,0 +1,141 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { call, callForHeader } from "../../api/client.ts";
+import type { Replay, ReplayPage } from "../../api/types.ts";
+import { Button, LinkButton } from "../../parts/button.tsx";
+import { Icon } from "../../parts/icon.tsx";
+import { cancelReplay, hasEnded, ReplayRow } from "../../parts/replay-row.tsx";
+import { Shown, Skeleton } from "../../parts/states.tsx";
+import { account } from "../../session/account.ts";
+import { useRefresh } from "../../stream/live.ts";
+import { useLoaded } from "../../stream/load.ts";
+import { defaultLabel } from "./replay-event.ts";
+import type { ReplayThese } from "./replay-these.ts";
+
+/** The replay that was started last in this tab, until it is put away. */
+interface Started {
+  readonly tenantId: string;
+  /** Several: one for each delivery of a page. */
+  readonly ids: readonly string[];
+  readonly label: string;
+  readonly narrowedTo: string;
+  readonly eventsUrl: string;
+  readonly failedUrl: string;
+  /** The list that it is of. */
+  readonly listUrl: string;
+  readonly isOver: boolean;
+}
+
+type About = Pick<Started, "narrowedTo" | "eventsUrl" | "failedUrl" | "listUrl">;
+
+const started = signal<Started | null>(null);
+
+/** Starts it, and has it followed. @throws ApiError, if nothing of it was started */
+export async function startReplay(these: ReplayThese, about: About): Promise<void> {
+  const label = defaultLabel(new Date());
+  const ids: string[] = [];
+  const follow = () => {
+    const tenantId = account.value?.tenant_id ?? "";
+    if (ids.length > 0) started.value = { tenantId, ids, label, ...about, isOver: false };
+  };
+  const post = async (kind: string, body: object) => {
+    const path = `/v1/events/replays/${kind}`;
+    const location = await callForHeader(path, "location", { method: "POST", body: { ...body, replayGroupId: label } });
+    ids.push(location?.split("/").at(-1) ?? "");
+  };
+  try {
+    if (these.by === "selection") await post(these.kind, these.fields);
+    else {
+      for (const { eventId, targetWebhook } of these.records) {
+        await post("single", { eventId, ...(targetWebhook !== "" && { webhook: targetWebhook }) });
+      }
+    }
+  } finally {
+    follow();
+  }
+}
+
+const followEveryMs = 500;
+
+/** Many replays of one delivery each, as if they were one. */
+function sumOf(replays: readonly Replay[]): Replay {
+  const [first] = replays;
+  if (!first) throw new Error("The replays are not listed.");
+  const sum = (name: "selected" | "queued" | "delivered" | "failed" | "superseded" | "skipped" | "returned") =>
+    replays.reduce((total, replay) => total + (replay[name] ?? 0), 0);
+  const open = replays.find((replay) => !hasEnded(replay));
+  return {
+    ...first,
+    kind: "Listed deliveries",
+    status: open?.status ?? (replays.some(({ status }) => status === "cancelled") ? "cancelled" : "completed"),
+    ...{ selected: sum("selected"), queued: sum("queued"), delivered: sum("delivered"), failed: sum("failed") },
+    ...{ superseded: sum("superseded"), skipped: sum("skipped"), returned: sum("returned") },
+  };
+}
+
+/** Whether a replay of this list is under way. */
+export const isReplaying = (listUrl: string): boolean => started.value?.listUrl === listUrl && !started.value.isOver;
+
+/** How the replay goes that was started here. @param onOver of the list that is shown */
+export function Replaying({ listUrl, onOver }: { listUrl: string; onOver(): void }) {
+  const now = started.value;
+  if (now === null || now.tenantId !== account.value?.tenant_id) return null;
+  return <Progress key={now.ids[0]} of={now} onOver={() => now.listUrl === listUrl && onOver()} />;
+}
+
+function Progress({ of, onOver }: { of: Started; onOver(): void }) {
+  const { ids, label, narrowedTo, eventsUrl, failedUrl } = of;
+  const replay = useLoaded(ids.join(), async (signal) => {
+    const [id = ""] = ids;
+    if (ids.length === 1) return call<Replay>(`/v1/events/replays/${id}`, { signal });
+    const { replays } = await call<ReplayPage>("/v1/events/replays", { query: { size: ids.length + 100 }, signal });
+    return sumOf(replays.filter((one) => ids.includes(one.id)));
+  });
+  useRefresh(["replay.progressed"], followEveryMs, replay.reload);
+
+  const isOver = replay.data !== undefined && hasEnded(replay.data);
+  useEffect(() => {
+    if (!isOver || of.isOver) return;
+    started.value = { ...of, isOver };
+    onOver();
+  }, [isOver]);
+
+  async function cancelAll(shown: Replay): Promise<Replay> {
+    if (ids.length === 1) return cancelReplay(shown);
+    for (const id of ids) await call(`/v1/events/replays/${id}`, { method: "DELETE" });
+    replay.reload();
+    return { ...shown, status: "cancelled" };
+  }
+
+  return (
+    <section class="panel replaying" aria-label="Replay">
+      <Shown of={replay} skeleton={<Skeleton width="100%" height="64px" />}>
+        {(data) => (
+          <ul>
+            <ReplayRow
+              replay={{ ...data, replayGroupId: label }}
+              narrowedTo={narrowedTo}
+              onChanged={replay.put}
+              onCancel={cancelAll}
+            >
+              <div class="buttons">
+                <LinkButton href={eventsUrl}>See its events</LinkButton>
+                {data.failed > 0 && <LinkButton href={failedUrl}>See what failed</LinkButton>}
+                {hasEnded(data) && (
+                  <Button
+                    kind="quiet"
+                    class="end"
+                    onClick={() => (started.value = null)}
+                    aria-label="Put the replay away"
+                  >
+                    <Icon name="cross" />
+                  </Button>
+                )}
+              </div>
+            </ReplayRow>
+          </ul>
+        )}
+      </Shown>
+    </section>
+  );
+}
