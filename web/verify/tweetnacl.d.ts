@@ -1,0 +1,3 @@
+declare module "tweetnacl/nacl.js" {
+  export { default } from "tweetnacl";
+}
