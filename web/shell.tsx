@@ -12,7 +12,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useShortcuts } from "./parts/keyboard.tsx";
 import { account } from "./session/account.ts";
-import { isUsedUp, quotaResetsAt } from "./session/quota.ts";
+import { isNearlyUsedUp, isUsedUp, quotaResetsAt } from "./session/quota.ts";
 import { useServer } from "./session/server.ts";
 import { leaveEverywhere } from "./session/tabs.ts";
 import { unsaved } from "./session/unsaved.ts";
@@ -225,14 +225,21 @@ function Bars() {
           <a href="/plan">See the plan</a>
         </p>
       )}
+      {who && path === "/" && !isUsedUp(who) && isNearlyUsedUp(who) && (
+        <p class="bar" role="status">
+          {count(who.events_this_month)} of this month's {count(who.enforced_events_per_month)} events are used. Beyond
+          them new events are refused.
+          <a href="/plan">See the plan</a>
+        </p>
+      )}
       {standing === "past_due" && (
         <p class="bar">
           A charge failed and will be retried automatically. <a href="/plan">See the plan</a>
         </p>
       )}
       {standing === "suspended" && (
-        <p class="bar">
-          Your account is suspended: no events are accepted. <a href="/plan">See why</a>
+        <p class="bar bad" role="status">
+          Your account is suspended: new events are refused. <a href="/plan">See why</a>
         </p>
       )}
       {standing === "pending_verification" && (

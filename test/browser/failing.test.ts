@@ -35,7 +35,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await causes.nth(0).getByText("given up").waitFor();
     await causes.nth(1).getByText("database down").waitFor();
     await causes.nth(1).getByText("being retried").waitFor();
-    await page.getByRole("list", { name: "Webhooks that deliver" }).getByText("Audit").waitFor();
+    await page.getByRole("list", { name: "Webhooks without a failure" }).getByText("Audit").waitFor();
     await page.mouse.move(0, 0);
     await browser.inspect(page, "overview-failing");
 
@@ -43,7 +43,7 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
       [causes.nth(0).getByRole("link", { name: "See 8 events with HTTP 404" }), 8],
       [causes.nth(1).getByRole("link", { name: "See 1 event with HTTP 500" }), 1],
       [shop.getByRole("link", { name: "9", exact: true }), 9],
-      [page.getByRole("list", { name: "Webhooks that deliver" }).getByRole("link").last(), 9],
+      [page.getByRole("list", { name: "Webhooks without a failure" }).getByRole("link").last(), 9],
       [page.locator(".figure").getByRole("link", { name: "Failed", exact: true }), 8],
       [page.locator(".figure").getByRole("link", { name: "Delivered", exact: true }), 9],
     ] as const) {
@@ -111,6 +111,30 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await seeText(page, "Both webhooks deliver. 2 deliveries failed and can be replayed.");
     await page.getByRole("region", { name: "Shop" }).getByText("2 of 3 failed, and it delivers again").waitFor();
     await browser.inspect(page, "overview-recovered");
+  });
+
+  test.each(sizes)("says which webhooks are paused or disabled, and what to press, on a %s", async (size) => {
+    const { page, account } = await openShop(size);
+    await account.ingest({ n: 1 });
+    await page.route("**/v1/tenants/webhooks?expand=true", async (route) => {
+      const response = await route.fetch();
+      const states = ["disabled", "paused"];
+      const listed = ((await response.json()) as object[]).map((webhook, i) => ({ ...webhook, state: states[i] }));
+      await route.fulfill({ response, json: listed });
+    });
+    await page.goto(`${server.url}/?range=6h`);
+    await seeText(page, "Nothing is delivered. Shop is disabled. Audit is paused.");
+    await page
+      .getByRole("list", { name: "Webhooks without a failure" })
+      .getByRole("link", { name: "paused" })
+      .waitFor();
+    await browser.inspect(page, "overview-disabled");
+    await page
+      .getByRole("status")
+      .filter({ hasText: "Shop is disabled: nothing is sent to it" })
+      .getByRole("link")
+      .click();
+    await seePath(page, "/webhooks");
   });
 
   test("keeps what somebody points at", async () => {

@@ -85,6 +85,25 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     expect(await page.locator(".figure b.failed").count()).toBe(0);
   });
 
+  test("says that the quota is nearly used up", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "phone", provoked: [left] });
+    await account.signIn(page);
+    await page.route("**/v1/tenants/me", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), events_this_month: 8_000 } });
+    });
+    await page.goto(server.url);
+    await seeText(page, "8\u202f000 of this month's 10\u202f000 events are used.");
+    await seeText(page, `${hook} delivers.`);
+    await page.locator(".figure .meter.warn").waitFor();
+    await browser.inspect(page, "overview-nearly");
+    await follow(page, "Events");
+    await seePath(page, "/events");
+    expect(await page.getByText("events are used").count()).toBe(0);
+  });
+
   test("draws both charts over one axis of time, and nothing among deliveries that counts events", async () => {
     const account = await openWithWebhook();
     await account.ingest({ n: 1 });
@@ -144,11 +163,50 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeChart(page, "1 deliveries succeeded");
     const panel = page.getByRole("region", { name: "Deliveries per 2 hours, stacked by outcome" });
     await panel.locator("canvas").hover({ position: { x: 120, y: 60 }, force: true });
-    await panel.getByText(/^\d+ [A-Z][a-z]{2} \d\d:\d\d$/).waitFor();
+    await panel.getByText(/^\d+ [A-Z][a-z]{2} \d\d:\d\d · click or drag for events$/).waitFor();
     expect(await panel.getByRole("listitem").allTextContents()).toEqual(["Delivered 0", "Failed 0", "Accepted 0"]);
     await page.mouse.move(0, 0);
     await panel.getByText("last 7 days").waitFor();
     expect(await panel.getByRole("listitem").first().textContent()).toBe("Delivered 1");
+  });
+
+  test("leads from a bucket, from several and from a row of the table to the events of that time", async () => {
+    const account = await openWithWebhook();
+    await account.ingest({ n: 1 });
+    const page = await browser.page({ size: "desktop", provoked: [left] });
+    await account.signIn(page);
+    await page.goto(`${server.url}/?range=24h`);
+    await seeChart(page, "1 deliveries succeeded");
+    const plot = page.locator(".chart-plot .u-over");
+    const box = await plot.first().boundingBox();
+    const [x, y, bucket] = [box?.x ?? 0, (box?.y ?? 0) + 60, (box?.width ?? 0) / 96];
+    const quarterHour = 900_000;
+
+    // The last bucket, which is the one of now.
+    await page.mouse.click(x + 95.5 * bucket, y);
+    await seePath(page, "/events");
+    const one = chosenTimes(page);
+    expect(one.to - one.from).toBe(quarterHour - 1);
+    expect(Date.now()).toBeWithin(one.from, one.to + quarterHour);
+    await page.getByRole("link", { name: /evt_/ }).waitFor();
+
+    await page.goBack();
+    await seeChart(page, "1 deliveries succeeded");
+    await page.mouse.move(x + 10.5 * bucket, y);
+    await page.mouse.down();
+    await page.mouse.move(x + 12.5 * bucket, y, { steps: 3 });
+    await page.mouse.up();
+    await seePath(page, "/events");
+    const three = chosenTimes(page);
+    expect(three.to - three.from).toBe(3 * quarterHour - 1);
+    expect(one.from - three.from).toBe(85 * quarterHour);
+
+    await page.goBack();
+    const panel = page.getByRole("region", { name: /^Latency/ });
+    await panel.getByText("Figures as a table").click();
+    await panel.getByRole("row").nth(1).getByRole("link").click();
+    await seePath(page, "/events");
+    expect(chosenTimes(page)).toEqual(one);
   });
 
   test("draws its charts in the colours of the scheme, also when that changes", async () => {
@@ -243,6 +301,11 @@ async function openWithWebhook(): Promise<Account> {
   const account = await openAccount(server.url);
   await account.setWebhooks({ webhook_url: receiver.url });
   return account;
+}
+
+function chosenTimes(page: Page): { from: number; to: number } {
+  const { searchParams } = new URL(page.url());
+  return { from: Date.parse(searchParams.get("from") ?? ""), to: Date.parse(searchParams.get("to") ?? "") };
 }
 
 /** The figures of the charts are written once a second. */

@@ -14,6 +14,7 @@ import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
 import { streamState, streamTrouble } from "../stream/stream.ts";
 import { latencyChart, outcomeChart } from "./overview/charts.ts";
+import { listUrl } from "./overview/list-url.ts";
 import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
 import { readSituation } from "./overview/situation.ts";
 import { Standing, StandingSkeleton } from "./overview/standing.tsx";
@@ -77,14 +78,17 @@ function Charts({ stats, range }: { stats: Stats; range: Range }) {
   return (
     <div class="charts">
       <Panel title={outcomesTitle(range)}>
-        <Chart data={outcomes} />
+        <Chart data={outcomes} hrefOf={eventsOf} />
       </Panel>
       <Panel title={latencyTitle}>
-        <Chart data={latencies} />
+        <Chart data={latencies} hrefOf={eventsOf} />
       </Panel>
     </div>
   );
 }
+
+const eventsOf = (from: number, to: number) =>
+  listUrl({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
 
 const outcomesTitle = ({ bucketWords }: Range) => `Deliveries ${bucketWords}, stacked by outcome`;
 const latencyTitle = "Latency p50 / p95";

@@ -21,8 +21,14 @@ const labelWidth = 64;
 /** Counts and milliseconds are whole, and so is what stands at the axis. */
 const steps = Array.from({ length: 12 }, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
-/** @param onPoint the bucket under the pointer, or none */
-export function draw(element: HTMLElement, first: ChartData, onPoint: (index: number | null) => void): Plot {
+export interface Pointing {
+  /** The bucket under the pointer, or none. */
+  onPoint(index: number | null): void;
+  /** A bucket was clicked, or several were dragged over. */
+  onChoose(first: number, last: number): void;
+}
+
+export function draw(element: HTMLElement, first: ChartData, { onPoint, onChoose }: Pointing): Plot {
   let data = first;
   const look = readLook();
   const order = drawingOrder(first);
@@ -36,7 +42,7 @@ export function draw(element: HTMLElement, first: ChartData, onPoint: (index: nu
       tzDate: (ms) => (isUtc.peek() ? uPlot.tzDate(new Date(ms), "Etc/UTC") : new Date(ms)),
       padding: [8, 16, 0, 0],
       legend: { show: false },
-      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       scales: {
         x: { range: () => [(data.at[0] ?? 0) - halfMs(), (data.at.at(-1) ?? 0) + halfMs()] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, data.least) * 1.08] },
@@ -52,11 +58,22 @@ export function draw(element: HTMLElement, first: ChartData, onPoint: (index: nu
         { ...look.axis, size: axisWidth, space: 36, incrs: steps, values: (_, splits) => splits.map(first.tick) },
       ],
       series: [{}, ...order.map(({ shape, tone }) => seriesOf(shape, look.colours[tone]))],
-      hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)] },
+      hooks: {
+        setCursor: [({ cursor }) => onPoint(cursor.idx ?? null)],
+        setSelect: [
+          ({ select: { left, width }, posToIdx }) => width > 0 && onChoose(posToIdx(left), posToIdx(left + width)),
+        ],
+      },
     },
     columnsOf(first),
     element,
   );
+
+  // After a drag there is no click.
+  plot.over.addEventListener("click", () => {
+    const { idx } = plot.cursor;
+    if (typeof idx === "number") onChoose(idx, idx);
+  });
 
   return {
     show(next) {

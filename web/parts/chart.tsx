@@ -1,5 +1,6 @@
 import "./chart.css";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
 import { zoneName } from "../format/zone.ts";
 import type { ChartData, ChartSeries } from "./chart-data.ts";
 import { draw, type Plot } from "./chart-plot.ts";
@@ -9,9 +10,9 @@ const dayMs = 86_400_000;
 
 /**
  * What happened over time, in three forms: drawn, as a sentence for screen readers, and as a table. Pointing at a bucket
- * shows its figures beside the names.
+ * shows its figures beside the names; clicking it, or dragging over several, leads to what happened in that time.
  */
-export function Chart({ data }: { data: ChartData }) {
+export function Chart({ data, hrefOf }: { data: ChartData; hrefOf: HrefOf }) {
   const [pointed, setPointed] = useState<number | null>(null);
   const { at, series, format, span } = data;
   const time = pointed === null ? undefined : at[pointed];
@@ -30,29 +31,43 @@ export function Chart({ data }: { data: ChartData }) {
           </li>
         ))}
       </ul>
-      <Canvas data={data} onPoint={setPointed} />
+      <Canvas data={data} onPoint={setPointed} hrefOf={hrefOf} />
       <p class="chart-span">
-        {time === undefined ? `${span}, ${zoneName(at.at(-1) ?? 0)}` : moment(time, isOfDays(at))}
+        {time === undefined
+          ? `${span}, ${zoneName(at.at(-1) ?? 0)}`
+          : `${moment(time, isOfDays(at))} · click or drag for events`}
       </p>
-      <Figures data={data} />
+      <Figures data={data} hrefOf={hrefOf} />
     </div>
   );
 }
 
+/** What lists the events of a time. @param from the first millisecond @param to the last */
+type HrefOf = (from: number, to: number) => string;
+
 const isOfDays = (at: readonly number[]) => (at.at(-1) ?? 0) - (at[0] ?? 0) >= dayMs * 0.9;
 
-function Canvas({ data, onPoint }: { data: ChartData; onPoint(index: number | null): void }) {
+function Canvas({ data, onPoint, hrefOf }: { data: ChartData; onPoint(index: number | null): void; hrefOf: HrefOf }) {
+  const { route } = useLocation();
   const element = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const latest = useRef(data);
   latest.current = data;
+  const choose = useRef((_first: number, _last: number) => {});
+  choose.current = (first, last) => {
+    const { at, bucketMs } = data;
+    route(hrefOf(at[first] ?? 0, (at[last] ?? 0) + bucketMs - 1));
+  };
 
   useEffect(() => {
     const parent = element.current;
     if (!parent) return;
     const make = () => {
       plot.current?.destroy();
-      plot.current = draw(parent, latest.current, onPoint);
+      plot.current = draw(parent, latest.current, {
+        onPoint,
+        onChoose: (first, last) => choose.current(first, last),
+      });
     };
     make();
     const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -73,7 +88,7 @@ function Canvas({ data, onPoint }: { data: ChartData; onPoint(index: number | nu
 }
 
 /** Newest first. Rendered only while open: hundreds of cells that change every two seconds are expensive. */
-function Figures({ data: { at, series, format, summary } }: { data: ChartData }) {
+function Figures({ data: { at, bucketMs, series, format, summary }, hrefOf }: { data: ChartData; hrefOf: HrefOf }) {
   const [isOpen, setOpen] = useState(false);
   const newest = at.map((ms, i) => ({ ms, i })).reverse();
   return (
@@ -97,7 +112,9 @@ function Figures({ data: { at, series, format, summary } }: { data: ChartData })
             <tbody>
               {newest.map(({ ms, i }) => (
                 <tr key={ms}>
-                  <th scope="row">{moment(ms, isOfDays(at))}</th>
+                  <th scope="row">
+                    <a href={hrefOf(ms, ms + bucketMs - 1)}>{moment(ms, isOfDays(at))}</a>
+                  </th>
                   {series.map(({ name, values }) => {
                     const value = values[i] ?? null;
                     return <td key={name}>{value === null ? "–" : format(value)}</td>;

@@ -99,7 +99,7 @@ describe("what fails", () => {
 });
 
 const none = { n: 0, isExact: true };
-const line = (name: string, isDisabled = false) => ({ id: name, name, isDisabled, counts: null });
+const line = (name: string, state = "active") => ({ id: name, name, state, counts: null });
 const down = (name: string, time = "08:41"): Failing => ({
   id: name,
   name,
@@ -143,9 +143,10 @@ describe("the verdict", () => {
       "bad",
       "Nothing is delivered. Shop has failed since 08:41.",
     ],
-    [{ webhooks: [line("Shop", true), line("Audit")] }, "some", "1 of 2 webhooks delivers. Shop is disabled."],
+    [{ webhooks: [line("Shop", "disabled"), line("Audit")] }, "some", "1 of 2 webhooks delivers. Shop is disabled."],
+    [{ webhooks: [line("Shop", "paused")] }, "bad", "Nothing is delivered. Shop is paused."],
     [
-      { webhooks: [line("Shop", true), line("Audit")], failing: [down("Shop")] },
+      { webhooks: [line("Shop", "disabled"), line("Audit")], failing: [down("Shop")] },
       "some",
       "1 of 2 webhooks delivers. Shop is disabled.",
     ],

@@ -13,7 +13,8 @@ export interface Total {
 export interface WebhookLine {
   readonly id: string;
   readonly name: string;
-  readonly isDisabled: boolean;
+  /** `active`, or why nothing is sent to it: `paused`, `disabled`. */
+  readonly state: string;
   /** Null: there are too many webhooks to count for each. */
   readonly counts: { readonly delivered: Total; readonly all: Total } | null;
 }
@@ -49,7 +50,7 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => ({
     id: webhook.id,
     name: nameOf(webhook),
-    isDisabled: webhook.state === "disabled",
+    state: webhook.state ?? "active",
     counts:
       webhooks.length > mostCounted
         ? null

@@ -26,6 +26,16 @@ export function Standing({ situation, range }: { situation: Situation; range: Ra
   return (
     <>
       <VerdictLine situation={situation} range={range} />
+      {situation.webhooks
+        .filter(({ state }) => state === "disabled")
+        .map(({ id, name }) => (
+          <p key={id} class="verdict bar bad" role="status">
+            <span>
+              <bdi>{showControls(name)}</bdi> is disabled: nothing is sent to it, and what comes for it fails.
+            </span>
+            <a href="/webhooks">Enable it</a>
+          </p>
+        ))}
       {failing.length > 0 && (
         <div class="stack" {...holding}>
           {failing.slice(0, mostCards).map((one) => (
@@ -47,7 +57,7 @@ export function Standing({ situation, range }: { situation: Situation; range: Ra
         </div>
       )}
       <ReplaysUnderWay started={started} />
-      <WebhookLines lines={webhooks.filter(({ id, isDisabled }) => !isDisabled && !troubled.has(id))} from={from} />
+      <WebhookLines lines={webhooks.filter(({ id, state }) => state !== "disabled" && !troubled.has(id))} from={from} />
     </>
   );
 }

@@ -16,8 +16,8 @@ export function verdictOf(
   nowMs: number,
 ): Verdict {
   if (webhooks.length === 0) return { tone: "bad", text: "No webhook is registered, so nothing is delivered." };
-  const disabled = webhooks.filter(({ isDisabled }) => isDisabled);
-  const off = new Set(disabled.map(({ id }) => id));
+  const inactive = webhooks.filter(({ state }) => state !== "active");
+  const off = new Set(inactive.map(({ id }) => id));
   const down = failing.filter(({ id, downSince }) => downSince !== null && (id === null || !off.has(id)));
   const silent = new Set([...off, ...down.map(({ id }) => id)]);
   const well = webhooks.filter(({ id }) => !silent.has(id)).length;
@@ -29,7 +29,7 @@ export function verdictOf(
   }
   const causes = [
     ...down.map(({ name, downSince }) => `${name} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
-    ...disabled.map(({ name }) => `${name} is disabled.`),
+    ...inactive.map(({ name, state }) => `${name} is ${state}.`),
   ];
   const shown = causes.slice(0, mostNamed).join(" ");
   const left = causes.length - mostNamed;

@@ -4,17 +4,18 @@ import { total } from "./failing-card.tsx";
 import { listUrl } from "./list-url.ts";
 import type { WebhookLine } from "./situation.ts";
 
-/** The webhooks that nothing is wrong with, as short as that can be said. */
+/** The webhooks of which nothing failed, as short as that can be said. */
 export function WebhookLines({ lines, from }: { lines: readonly WebhookLine[]; from: string }) {
   if (lines.length === 0) return null;
   return (
-    <ul class="well" aria-label="Webhooks that deliver">
-      {lines.map(({ id, name, counts }) => (
+    <ul class="well" aria-label="Webhooks without a failure">
+      {lines.map(({ id, name, state, counts }) => (
         <li key={id}>
-          <span class="state delivered">
-            <Icon name="check" />
+          <span class={`state ${state === "active" ? "delivered" : "waiting"}`}>
+            <Icon name={state === "active" ? "check" : "wait"} />
           </span>
           <bdi>{showControls(name)}</bdi>
+          {state !== "active" && <a href="/webhooks">{state}</a>}
           {counts && (
             <span class="soft">
               {counts.all.n === 0 ? (
