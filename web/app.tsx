@@ -11,6 +11,7 @@ import { ReplaysPage } from "./pages/replays.tsx";
 import { SignedInAlready, SignInPage } from "./pages/sign-in.tsx";
 import { SignUpPage } from "./pages/sign-up.tsx";
 import { StartPage } from "./pages/start.tsx";
+import { WebhookPage } from "./pages/webhook.tsx";
 import { WebhooksPage } from "./pages/webhooks.tsx";
 import { WelcomePage } from "./pages/welcome.tsx";
 import { Brand } from "./parts/brand.tsx";
@@ -36,6 +37,7 @@ const views = {
   "/events": EventsPage,
   "/events/:id": EventPage,
   "/webhooks": WebhooksPage,
+  "/webhooks/:id": WebhookPage,
   "/replays": ReplaysPage,
   "/inbox": InboxPage,
   "/inbox/:token": InboxPage,

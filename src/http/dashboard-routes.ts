@@ -12,6 +12,7 @@ const views = [
   "/events",
   "/events/:id",
   "/webhooks",
+  "/webhooks/:id",
   "/replays",
   "/inbox",
   "/inbox/:token",

@@ -11,31 +11,36 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 describe("the dashboard's page", () => {
-  test.each(["/", "/events", "/events/evt_01jc8x2m4e7n9q3s5v7y9a1c3e", "/webhooks", "/inbox/anything", "/plan"])(
-    "is at %s, and its headers let in no script but our own",
-    async (path) => {
-      const answer = await server.request("GET", path);
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
-      const policy = answer.headers.get("content-security-policy") ?? "";
-      expect(policy.split("; ").sort()).toEqual([
-        "base-uri 'none'",
-        "connect-src 'self'",
-        "default-src 'none'",
-        "font-src 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "img-src 'self' data:",
-        "require-trusted-types-for 'script'",
-        "script-src 'self'",
-        "style-src 'self'",
-      ]);
-      expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
-      expect(answer.headers.get("cross-origin-opener-policy")).toBe("same-origin");
-      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
-      expect(answer.text).not.toMatch(/<script>|<style|style=|onload/);
-    },
-  );
+  test.each([
+    "/",
+    "/events",
+    "/events/evt_01jc8x2m4e7n9q3s5v7y9a1c3e",
+    "/webhooks",
+    "/webhooks/wh_1",
+    "/inbox/anything",
+    "/plan",
+  ])("is at %s, and its headers let in no script but our own", async (path) => {
+    const answer = await server.request("GET", path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    expect(policy.split("; ").sort()).toEqual([
+      "base-uri 'none'",
+      "connect-src 'self'",
+      "default-src 'none'",
+      "font-src 'self'",
+      "form-action 'self'",
+      "frame-ancestors 'none'",
+      "img-src 'self' data:",
+      "require-trusted-types-for 'script'",
+      "script-src 'self'",
+      "style-src 'self'",
+    ]);
+    expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(answer.headers.get("cross-origin-opener-policy")).toBe("same-origin");
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(answer.text).not.toMatch(/<script>|<style|style=|onload/);
+  });
 
   test("names a script and a style, which come compressed and may be kept for ever", async () => {
     const { text } = await server.request("GET", "/");

@@ -8,7 +8,7 @@ import type { failuresBody } from "../../src/events/failure-model.ts";
 import type { deliveryBody, pageBody, recordBody, statsBody } from "../../src/events/model.ts";
 import type { inboxBody, savedAnswer } from "../../src/inbox/model.ts";
 import type { previewedBody, replayBody, replayListBody } from "../../src/replays/model.ts";
-import type { savedWebhooks, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
+import type { savedWebhooks, webhookEntries, webhookHealthList, webhookList } from "../../src/webhooks/model.ts";
 
 /** What the server answers, in the types that it checks and documents its answers by. */
 
@@ -31,6 +31,7 @@ export type Attempt = v.InferOutput<typeof attemptBody>;
 export type Webhook = v.InferOutput<typeof webhookList>[number];
 export type WebhookHealth = v.InferOutput<typeof webhookHealthList>[number];
 export type SavedWebhook = v.InferOutput<typeof savedWebhooks>[number];
+export type SavedSettings = v.InferInput<typeof webhookEntries>[number];
 export type Replay = v.InferOutput<typeof replayBody>;
 export type ReplayPage = v.InferOutput<typeof replayListBody>;
 export type Inbox = v.InferOutput<typeof inboxBody>;

@@ -1,4 +1,4 @@
 import type { SavedWebhook, Webhook } from "./types.ts";
 
-/** A webhook as a list of them is saved. Whoever saves one sends back what it does not edit, or the save takes it away. */
+/** A webhook as a list of them is saved. A setting that it does not name stays as it is; the name, as the specification has it, does not. */
 export const toEntry = ({ url, name }: Pick<Webhook, "url" | "name">): SavedWebhook => ({ webhook_url: url, name });

@@ -1,7 +1,38 @@
-import { call } from "./client.ts";
-import type { SavedWebhook, Webhook } from "./types.ts";
+import { ApiError, call } from "./client.ts";
+import type { SavedSettings, SavedWebhook, Webhook } from "./types.ts";
+import { toEntry } from "./webhook-entry.ts";
 
 export const readWebhooks = (signal?: AbortSignal) => call<Webhook[]>("/v1/tenants/webhooks", { signal });
+
+/** With all their settings. */
+export const readSettings = (signal?: AbortSignal) =>
+  call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal });
+
+/**
+ * Changes some settings of one webhook; what an entry does not name stays as it is. The list is read anew, because it is
+ * replaced as a whole and somebody may have saved another one.
+ *
+ * @throws ApiError, which names fields by `entry`
+ */
+export async function saveSettings(id: string, change: Partial<SavedSettings>): Promise<Webhook[]> {
+  const registered = await readWebhooks();
+  if (!registered.some((webhook) => webhook.id === id)) {
+    throw new ApiError("The webhook is not registered any more.", 404, "webhook_not_found", null);
+  }
+  const body = registered.map((webhook) => ({ ...toEntry(webhook), ...(webhook.id === id && change) }));
+  try {
+    await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body });
+  } catch (error) {
+    throw error instanceof ApiError ? inEntry(error) : error;
+  }
+  return readSettings();
+}
+
+/** `[1].rate_limit` of the list is `rate_limit` of its entry. */
+function inEntry({ message, status, code, retryAfterSeconds, broken }: ApiError): ApiError {
+  const named = broken && { ...broken, field: broken.field.replace(/^\[\d+\]\.?/, "") };
+  return new ApiError(message, status, code, retryAfterSeconds, named);
+}
 
 /** Replaces the whole list. @returns what is registered from now on */
 export async function saveWebhooks(entries: readonly SavedWebhook[]): Promise<Webhook[]> {

@@ -42,6 +42,42 @@ export function Field({ label, hint, wrong = null, type = "text", onType, ...giv
   );
 }
 
+/** Text of several lines. */
+export function Area({
+  label,
+  hint,
+  wrong = null,
+  rows = 8,
+  value,
+  placeholder,
+  onType,
+}: Pick<FieldProps, "label" | "hint" | "wrong" | "placeholder"> & {
+  rows?: number;
+  value: string;
+  onType(value: string): void;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        rows={rows}
+        spellcheck={false}
+        autocomplete="off"
+        placeholder={placeholder}
+        aria-invalid={wrong !== null}
+        aria-describedby={`${id}-more`}
+        value={value}
+        onInput={({ currentTarget }) => onType(currentTarget.value)}
+      />
+      <span id={`${id}-more`} class={wrong === null ? "hint" : "wrong"}>
+        {wrong ?? hint}
+      </span>
+    </div>
+  );
+}
+
 /** A choice of a few, by the browser's own control: it works with every keyboard and every phone. */
 export function Choice({
   label,

@@ -10,18 +10,18 @@ import type { ListedRecord } from "./record.ts";
 export function EventRow({
   record,
   webhook,
-  isSelected,
-  isNew,
-  onSelect,
-  onOpen,
+  isSelected = false,
+  isNew = false,
+  onSelect = () => {},
+  onOpen = () => {},
 }: {
   record: ListedRecord;
   /** What people call it. */
   webhook: string;
-  isSelected: boolean;
-  isNew: boolean;
-  onSelect(): void;
-  onOpen(): void;
+  isSelected?: boolean;
+  isNew?: boolean;
+  onSelect?(): void;
+  onOpen?(): void;
 }) {
   const { eventId, targetWebhook, state, ingestionTimestamp, eventType } = record;
   return (

@@ -44,7 +44,11 @@ function Registered({
     <article class="webhook" aria-label={called}>
       <div class="head">
         <div class="what">
-          {saved.name !== "" && <h3>{saved.name}</h3>}
+          {saved.name !== "" && (
+            <h3>
+              <a href={`/webhooks/${saved.id}`}>{saved.name}</a>
+            </h3>
+          )}
           <p class="url">
             <code>{withoutQuery(saved.url)}</code>
             <Copy text={saved.url} what="the URL" />
@@ -65,6 +69,7 @@ function Registered({
       <TestAnswer of={test} />
       {health ? <Health health={health} /> : <Skeleton width="60%" height="8px" />}
       <div class="buttons links">
+        <a href={`/webhooks/${saved.id}`}>Settings and health</a>
         <a href={`/events?webhook=${encodeURIComponent(saved.id)}`}>See its events</a>
         {isInbox && <a href="/inbox">Open the inbox</a>}
       </div>

@@ -1,7 +1,8 @@
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Inbox } from "../../api/types.ts";
 import { Button } from "../../parts/button.tsx";
+import { Area } from "../../parts/field.tsx";
 import { FindingSummary, Findings } from "../../parts/findings.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
@@ -77,36 +78,5 @@ export function CheckPanel({ keys: { jwks, secret } }: { keys: VerifyKeys }) {
         </div>
       </form>
     </Panel>
-  );
-}
-
-function Area({
-  label,
-  hint,
-  value,
-  onType,
-}: {
-  label: string;
-  hint: string;
-  value: string;
-  onType(value: string): void;
-}) {
-  const id = useId();
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <textarea
-        id={id}
-        rows={8}
-        spellcheck={false}
-        autocomplete="off"
-        aria-describedby={`${id}-more`}
-        value={value}
-        onInput={({ currentTarget }) => onType(currentTarget.value)}
-      />
-      <span id={`${id}-more`} class="hint">
-        {hint}
-      </span>
-    </div>
   );
 }

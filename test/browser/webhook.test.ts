@@ -1,0 +1,131 @@
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Look, noBrowser, openBrowser } from "./browser.ts";
+import { row, see } from "./event-list.ts";
+import { startExecutable } from "./executable.ts";
+import { startObedientReceiver } from "./obedient-receiver.ts";
+import { type Account, openAccount } from "./signed-in.ts";
+import { follow, left, press, seeHeading, seeText } from "./visitor.ts";
+
+const server = await startExecutable({ POSTRIDER_RETRY_SCHEDULE: "1h" });
+const browser = openBrowser(server.url);
+const receiver = startObedientReceiver();
+const hook = `${receiver.url}/orders?token=s3cret`;
+
+const refused = /^400: .*\/v1\/tenants\/webhooks$/;
+
+describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
+  test.each(["desktop", "phone"] as const)("says how it does and why it fails, on a %s", async (size) => {
+    const { account, page } = await open({ size });
+    await seeText(page, "Nothing has been sent to it yet.");
+    await account.ingestAll([
+      ...[{ type: "order.paid" }, { type: "order.paid", answer: 404 }, { type: "refund", answer: 503 }],
+      { type: "order.paid", answer: 404 },
+    ]);
+    await see(page.getByRole("region", { name: "Shop" }).getByText("HTTP 404"));
+    await see(row(page, "order.paid").getByText("Delivered · 1 try"), row(page, "HTTP 503 · 1 try"));
+    const figures = page.locator(".webhook-figures");
+    await see(figures.getByText("Delivered1"), figures.getByText("Waiting1"), figures.getByText("Failed2"));
+    expect(await page.getByText("s3cret").count()).toBe(0);
+    await browser.inspect(page, "webhook");
+
+    await press(page, /^Replay 2 with HTTP 404$/);
+    await see(page.getByText("All failed"));
+    await figures.getByRole("link", { name: "Failed" }).click();
+    await page.waitForURL(/\/events\?state=failed&webhook=wh_\w+&from=/);
+    await see(page.getByText("1–2 of 2 deliveries"));
+    await page.goBack();
+    await page.getByRole("link", { name: "1 h", exact: true }).click();
+    await page.waitForURL(/\/webhooks\/wh_\w+\?range=1h$/);
+    await see(figures.getByText("Failed2"));
+  });
+
+  test.each(["desktop", "phone"] as const)(
+    "saves its settings, and shows what is wrong beside its field, on a %s",
+    async (size) => {
+      const { account, page, id } = await open({ size, provoked: [refused] });
+      const save = page.getByRole("button", { name: "Save settings" });
+      expect(await save.isDisabled()).toBe(true);
+      await page.getByLabel("Name").fill("Books");
+      await page.getByLabel("Event types").fill("order.*\nre fund!");
+      await save.click();
+      await seeText(page, /^“fund!” must be words of letters/);
+      await browser.inspect(page, "webhook-settings-wrong");
+      await page.getByLabel("Event types").fill("order.*\nrefund");
+      await page.getByLabel("Rate limit, a second").fill("5000");
+      await page.getByLabel("Concurrency").fill("2");
+      await save.click();
+      await seeText(page, "This must be at most 1000.");
+      await page.getByLabel("Rate limit, a second").fill("20");
+      await save.click();
+      await seeText(page, "Settings saved.");
+      await seeHeading(page, "Books");
+      expect(await settingsOf(account)).toMatchObject([
+        ...[{ id, name: "Books", event_types: ["order.*", "refund"], rate_limit: 20, max_concurrency: 2 }],
+      ]);
+      await page.getByLabel("Event types").fill("");
+      await page.getByLabel("Rate limit, a second").fill("");
+      await save.click();
+      await page.locator("form.webhook-settings button[type=submit]:disabled").waitFor();
+      expect(await settingsOf(account)).toMatchObject([{ event_types: null, rate_limit: null, max_concurrency: 2 }]);
+    },
+  );
+
+  test("keeps what is not saved while one looks elsewhere, and saves nothing else of the list", async () => {
+    const { account, page } = await open({});
+    await page.getByLabel("Rate limit, a second").fill("7");
+    await follow(page, "Events");
+    await seeText(page, "You have unsaved settings of a webhook.");
+    // Meanwhile somebody pauses it.
+    await account.put("/v1/tenants/webhooks", [{ webhook_url: hook, name: "Shop", paused: true }]);
+    await follow(page, "Back to them");
+    expect(await page.getByLabel("Rate limit, a second").inputValue()).toBe("7");
+    await press(page, "Save settings");
+    await seeText(page, "Settings saved.");
+    expect(await settingsOf(account)).toMatchObject([{ paused: true, rate_limit: 7 }]);
+    await page.getByLabel("Name").fill("Never");
+    await press(page, "Discard");
+    expect(await page.getByLabel("Name").inputValue()).toBe("Shop");
+  });
+
+  test.each(["desktop", "phone"] as const)("pauses and resumes it, and tests it meanwhile, on a %s", async (size) => {
+    const { account, page } = await open({ size });
+    await press(page, "Pause");
+    await seeText(page, "Its deliveries wait, and go out oldest first when you resume it.");
+    await account.ingest({ type: "order.paid" });
+    await see(page.locator(".webhook-figures").getByText("Waiting1"));
+    await press(page, "Send a test event");
+    await seeText(page, "Acknowledged");
+    await browser.inspect(page, "webhook-paused");
+    await press(page, "Resume");
+    await see(row(page, "Delivered · 1 try"));
+    expect(await settingsOf(account)).toMatchObject([{ state: "active" }]);
+  });
+
+  test("is reached from the list, and says so when there is none", async () => {
+    const { account, page } = await open({});
+    await follow(page, "Webhooks");
+    await follow(page, "Shop");
+    await seeHeading(page, "Shop");
+    await account.setWebhooks();
+    await seeText(page, "This webhook is not registered, or not any more.");
+    await browser.inspect(page, "webhook-gone");
+    await follow(page, "See its events");
+    await page.waitForURL(/\/events\?webhook=wh_/);
+  });
+});
+
+async function open(look: Partial<Look>): Promise<{ account: Account; page: Page; id: string }> {
+  const account = await openAccount(server.url);
+  await account.setWebhooks({ webhook_url: hook, name: "Shop" });
+  const [webhook] = await account.get<{ id: string }[]>("/v1/tenants/webhooks");
+  const id = webhook?.id ?? "";
+  const page = await browser.page({ size: "desktop", ...look, provoked: [left, ...(look.provoked ?? [])] });
+  await account.signIn(page);
+  await page.goto(`${server.url}/webhooks/${id}`);
+  await seeHeading(page, "Shop");
+  await page.getByText("Live", { exact: true }).waitFor();
+  return { account, page, id };
+}
+
+const settingsOf = (account: Account) => account.get<object[]>("/v1/tenants/webhooks?expand=true");

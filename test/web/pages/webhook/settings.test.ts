@@ -1,0 +1,39 @@
+import { describe, expect, test } from "bun:test";
+import { changesOf, type Draft, toDraft, wrongPattern } from "../../../../web/pages/webhook/settings.ts";
+
+const shop = {
+  ...{ id: "wh_1", url: "https://shop.example/hook", name: "Shop", state: "active" },
+  ...{ event_types: ["order.paid", "refund.*"], paused: false, rate_limit: 10, max_concurrency: null },
+};
+const draft = toDraft(shop);
+
+test("the settings stand as one types them", () => {
+  expect(draft).toEqual({ name: "Shop", eventTypes: "order.paid\nrefund.*", rateLimit: "10", maxConcurrency: "" });
+});
+
+describe("what is saved is what differs", () => {
+  test.each<[Partial<Draft>, object]>([
+    [{}, {}],
+    [{ name: " Books " }, { name: "Books" }],
+    [{ eventTypes: " order.paid ,\n\nrefund.*\n" }, {}],
+    [{ eventTypes: "order.*" }, { event_types: ["order.*"] }],
+    [{ eventTypes: " \n" }, { event_types: null }],
+    [{ rateLimit: "" }, { rate_limit: null }],
+    [{ rateLimit: " 10 " }, {}],
+    [
+      { rateLimit: "25", maxConcurrency: "2" },
+      { rate_limit: 25, max_concurrency: 2 },
+    ],
+  ])("%j: %j", (edit, changes) => {
+    expect(changesOf(shop, { ...draft, ...edit })).toEqual(changes);
+  });
+});
+
+test.each([
+  ["event_types[1]", "must be words", "“refund.*” must be words."],
+  ["event_types", "must have at most 50 patterns", "The types must have at most 50 patterns."],
+  ["rate_limit", "must be at least 1", null],
+])("a refusal of %s is about a type: %s", (field, rule, said) => {
+  expect(wrongPattern({ field, rule }, draft)).toBe(said);
+  expect(wrongPattern(null, draft)).toBeNull();
+});

@@ -1,0 +1,170 @@
+import "./webhook.css";
+import { useState } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso/router";
+import type { Webhook } from "../api/types.ts";
+import { readSettings, saveSettings } from "../api/webhooks.ts";
+import { hostOf, withoutQuery } from "../format/shorten.ts";
+import { Button, LinkButton } from "../parts/button.tsx";
+import { Copy } from "../parts/copy.tsx";
+import { Icon } from "../parts/icon.tsx";
+import { PageHead } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { say } from "../parts/said.tsx";
+import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
+import { useRefresh } from "../stream/live.ts";
+import { useLoaded } from "../stream/load.ts";
+import { pairOf } from "./events/record.ts";
+import { EventRow } from "./events/row.tsx";
+import { FailingCard } from "./overview/failing-card.tsx";
+import { ranges, readRange } from "./overview/range.ts";
+import { ReplaysUnderWay } from "./replays/under-way.tsx";
+import { Figures } from "./webhook/figures.tsx";
+import { SettingsForm } from "./webhook/settings-form.tsx";
+import { readWebhookSituation, type WebhookSituation } from "./webhook/situation.ts";
+import { Health } from "./webhooks/health.tsx";
+import { TestAnswer, useTestEvent } from "./webhooks/test-event.tsx";
+
+const listEveryMs = 1_000;
+/** Reading it is several requests. */
+const situationEveryMs = 3_000;
+
+/** One webhook: how it does, why it fails, what it is told, and its latest events. */
+export function WebhookPage() {
+  const { id = "" } = useRoute().params;
+  const webhooks = useLoaded("settings", readSettings);
+  useRefresh(["account.changed"], listEveryMs, webhooks.reload);
+  const webhook = webhooks.data?.find((one) => one.id === id);
+  if (webhook) return <Registered key={id} webhook={webhook} onSaved={webhooks.put} />;
+  return (
+    <>
+      <Way />
+      <PageHead title="Webhook" />
+      <Shown of={webhooks} skeleton={<SkeletonRows rows={3} />}>
+        {() => (
+          <Empty sentence="This webhook is not registered, or not any more. Its events are kept.">
+            <LinkButton href={`/events?webhook=${encodeURIComponent(id)}`}>See its events</LinkButton>
+          </Empty>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+const Way = () => (
+  <p class="event-back">
+    <a href="/webhooks">
+      <Icon name="back" />
+      Webhooks
+    </a>
+  </p>
+);
+
+function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: Webhook[]): void }) {
+  const { id, url, name } = webhook;
+  const range = readRange({ range: "24h", ...useLocation().query });
+  const situation = useLoaded(`${id} ${range.key}`, (signal) => readWebhookSituation(webhook, range, signal));
+  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], situationEveryMs, situation.reload);
+  const [replays, setReplays] = useState<readonly string[]>([]);
+  const test = useTestEvent(webhook);
+  const path = `/webhooks/${id}`;
+
+  async function pause(paused: boolean): Promise<void> {
+    onSaved(await saveSettings(id, { paused }));
+    say(
+      paused ? "Paused. Its deliveries wait until you resume it." : "Resumed. What has waited goes out, oldest first.",
+    );
+  }
+
+  return (
+    <>
+      <Way />
+      <PageHead title={name || hostOf(url)}>
+        <div class="end buttons">
+          <Button onClick={test.attempt.run} busy={test.attempt.isBusy} disabled={test.attempt.waitSeconds > 0}>
+            Send a test event
+          </Button>
+          {webhook.paused ? (
+            <Button kind="primary" onClick={() => pause(false)}>
+              Resume
+            </Button>
+          ) : (
+            <Button onClick={() => pause(true)}>Pause</Button>
+          )}
+        </div>
+      </PageHead>
+      <div class="stack">
+        <p class="webhook-address">
+          {webhook.paused && <span class="badge warn">Paused</span>}
+          <code>{withoutQuery(url)}</code>
+          <Copy text={url} what="the URL" />
+        </p>
+        {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
+        <TestAnswer of={test} />
+        <nav class="segments webhook-ranges" aria-label="Time range">
+          {ranges.map((one) => (
+            <a
+              key={one.key}
+              href={one.key === "24h" ? path : `${path}?range=${one.key}`}
+              {...(one.key === range.key && { "aria-current": "true" as const })}
+            >
+              {one.name}
+            </a>
+          ))}
+        </nav>
+        <Shown of={situation} skeleton={<Skeleton width="100%" height="240px" />}>
+          {(data) => (
+            <Doing webhook={webhook} situation={data} onReplay={(started) => setReplays([...replays, started])} />
+          )}
+        </Shown>
+        {replays.length > 0 && <ReplaysUnderWay started={replays} />}
+        <SettingsForm webhook={webhook} onSaved={onSaved} />
+        {situation.data && <Latest webhook={webhook} situation={situation.data} />}
+      </div>
+    </>
+  );
+}
+
+function Doing({
+  webhook,
+  situation,
+  onReplay,
+}: {
+  webhook: Webhook;
+  situation: WebhookSituation;
+  onReplay(id: string): void;
+}) {
+  const { from, failing, health } = situation;
+  return (
+    <>
+      <Figures webhookId={webhook.id} situation={situation} />
+      {failing && <FailingCard failing={failing} line={undefined} from={from} onReplay={onReplay} />}
+      {health && (
+        <Panel title="Latest deliveries">
+          <Health health={health} />
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function Latest({
+  webhook: { id, name, url },
+  situation: { latest },
+}: {
+  webhook: Webhook;
+  situation: WebhookSituation;
+}) {
+  return (
+    <Panel title="Its events" actions={<a href={`/events?webhook=${id}`}>See all</a>} isFlush>
+      {latest.length === 0 ? (
+        <Empty sentence="Nothing has been sent to it yet." />
+      ) : (
+        <ul class="rows">
+          {latest.map((record) => (
+            <EventRow key={pairOf(record)} record={record} webhook={name || hostOf(url)} />
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}

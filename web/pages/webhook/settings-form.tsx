@@ -1,0 +1,113 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Webhook } from "../../api/types.ts";
+import { saveSettings } from "../../api/webhooks.ts";
+import { Refusal, useAttempt } from "../../parts/attempt.tsx";
+import { Button } from "../../parts/button.tsx";
+import { Area, Field } from "../../parts/field.tsx";
+import { Panel } from "../../parts/panel.tsx";
+import { say } from "../../parts/said.tsx";
+import { unsaved } from "../../session/unsaved.ts";
+import { changesOf, type Draft, toDraft, wrongPattern } from "./settings.ts";
+
+/** Outlives the view: whoever looks something up elsewhere finds the changes again. */
+const kept = signal<{ readonly id: string; readonly draft: Draft } | null>(null);
+
+/** Patterns are named by their place in the list. */
+const fields = ["name", "rate_limit", "max_concurrency"];
+
+/** What a webhook is told, and nothing of it changes until it is saved. */
+export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: Webhook[]): void }) {
+  const draft = kept.value?.id === webhook.id ? kept.value.draft : toDraft(webhook);
+  const changes = changesOf(webhook, draft);
+  const isChanged = Object.keys(changes).length > 0;
+
+  const save = useAttempt(
+    async () => {
+      onSaved(await saveSettings(webhook.id, changes));
+      kept.value = null;
+      say("Settings saved.");
+    },
+    { fields },
+  );
+
+  useEffect(() => {
+    const path = `/webhooks/${webhook.id}`;
+    if (isChanged) unsaved.value = { path, text: "You have unsaved settings of a webhook." };
+    else if (unsaved.peek()?.path === path) unsaved.value = null;
+  }, [isChanged, webhook.id]);
+
+  const edit = (change: Partial<Draft>) => {
+    save.forget();
+    kept.value = { id: webhook.id, draft: { ...draft, ...change } };
+  };
+  const types = wrongPattern(save.refusal?.broken ?? null, draft);
+
+  return (
+    <Panel title="Settings">
+      <form
+        class="form webhook-settings"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isChanged) save.run();
+        }}
+      >
+        <Field
+          label="Name"
+          value={draft.name}
+          onType={(name) => edit({ name })}
+          hint="Only for you."
+          autocomplete="off"
+          wrong={save.wrong("name")}
+        />
+        <Area
+          label="Event types"
+          rows={3}
+          value={draft.eventTypes}
+          onType={(eventTypes) => edit({ eventTypes })}
+          placeholder="order.*"
+          hint="One in each line: order.paid, or order.* for all that begin so. Empty: every event."
+          wrong={types}
+        />
+        <div class="two">
+          <Field
+            label="Rate limit, a second"
+            type="number"
+            min={1}
+            step={1}
+            value={draft.rateLimit}
+            onType={(rateLimit) => edit({ rateLimit })}
+            hint="Most attempts that start in a second. Empty: no limit."
+            wrong={save.wrong("rate_limit")}
+          />
+          <Field
+            label="Concurrency"
+            type="number"
+            min={1}
+            step={1}
+            value={draft.maxConcurrency}
+            onType={(maxConcurrency) => edit({ maxConcurrency })}
+            hint="Most attempts at once. Empty: the server's own limit."
+            wrong={save.wrong("max_concurrency")}
+          />
+        </div>
+        {types === null && <Refusal of={save} />}
+        <div class="buttons">
+          <Button kind="primary" type="submit" busy={save.isBusy} disabled={!isChanged || save.waitSeconds > 0}>
+            Save settings
+          </Button>
+          {isChanged && (
+            <Button
+              onClick={() => {
+                save.forget();
+                kept.value = null;
+              }}
+            >
+              Discard
+            </Button>
+          )}
+        </div>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,41 @@
+import { call } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
+import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
+import { withoutPayload } from "../events/record.ts";
+import { failingOf } from "../overview/failing.ts";
+import type { Range } from "../overview/range.ts";
+import type { Total } from "../overview/situation.ts";
+
+const shown = 8;
+
+export type WebhookSituation = Awaited<ReturnType<typeof readWebhookSituation>>;
+
+/** How one webhook does: what became of the events since a moment, why it fails, and the latest deliveries to it. */
+export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets }: Range, signal: AbortSignal) {
+  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
+  const [failures, health] = await Promise.all([
+    call<Failures>("/v1/failures", { query: { from: since, webhook: webhook.id }, signal }),
+    call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
+  ]);
+  // Failures are counted by whole hours, so everything is.
+  const { from } = failures;
+  const page = (state: string, query: object) =>
+    call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: false, ...query }, signal });
+  const totalOf = async (state: string): Promise<Total> => {
+    const { total, totalIsExact = true } = await page(state, { from, size: 1 });
+    return { n: total, isExact: totalIsExact };
+  };
+  const [delivered, waiting, failed, latest] = await Promise.all([
+    totalOf("/state/DELIVERED"),
+    totalOf("/state/PENDING"),
+    totalOf("/state/FAILED"),
+    page("", { size: shown }),
+  ]);
+  return {
+    from,
+    ...{ delivered, waiting, failed },
+    health: health.find(({ id }) => id === webhook.id) ?? null,
+    failing: failingOf(failures, [webhook], health)[0] ?? null,
+    latest: latest.events.map(withoutPayload),
+  };
+}
