@@ -112,14 +112,14 @@ const moveOnMs = 60_000;
 /** Faster changes cannot be read, and a week sums 10,000 minutes. */
 const refreshMs = 2000;
 
-/** Reading it is several requests. */
-const situationEveryMs = 3000;
+/** Reading it is several requests, and of days it counts much. */
+const situationEveryMs = ({ key }: Range) => (key === ranges[0].key ? 3000 : 10_000);
 
 function useSituation(range: Range) {
   const situation = useLoaded(`situation ${range.key}`, (signal) => readSituation(range, signal));
   useRefresh(
     ["event.accepted", "delivery.attempted", "delivery.finished", "account.changed"],
-    situationEveryMs,
+    situationEveryMs(range),
     situation.reload,
   );
   return situation;

@@ -1,7 +1,7 @@
 import "./replays.css";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import type { Replay, ReplayPage, Webhook } from "../api/types.ts";
+import type { Replay, ReplayPage } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
 import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -11,9 +11,8 @@ import { ReplayRow, ReplaySkeleton } from "../parts/replay-row.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
-import { chipsOf } from "./events/chips.ts";
-import { everything, type Filter } from "./events/filter.ts";
 import { urlOf } from "./replays/choice.ts";
+import { narrowedTo } from "./replays/narrowed.ts";
 import { NewReplay } from "./replays/new-replay.tsx";
 import { useChoice } from "./replays/use-choice.ts";
 
@@ -81,16 +80,6 @@ export function ReplaysPage() {
       </div>
     </>
   );
-}
-
-/** The filter of a replay, as the list of events has it. */
-function narrowedTo({ filter }: Replay, webhooks: readonly Webhook[] | undefined): string {
-  const { webhook = "", type = "", code = "", status = "", from = "", to = "" } = filter ?? {};
-  const span = from === "" && to === "" ? "" : "custom";
-  const chosen: Filter = { ...everything, webhook, type, code, status: String(status), span, from, to };
-  return chipsOf(chosen, webhooks)
-    .map(({ text }) => text)
-    .join(" · ");
 }
 
 /** From 1. */

@@ -46,7 +46,7 @@ export function FailingCard({
           <bdi>{showControls(name)}</bdi>
         </h2>
         <p>
-          <Share failing={failing} all={line?.counts?.all ?? null} from={from} />
+          <Share failing={failing} all={line?.all ?? null} from={from} />
         </p>
       </header>
       <ul class="rows">

@@ -1,5 +1,5 @@
-import type { Failures, Webhook, WebhookHealth } from "../../api/types.ts";
-import { shortenUrl } from "../../format/shorten.ts";
+import type { Failures, Webhook } from "../../api/types.ts";
+import { hostOf } from "../../format/shorten.ts";
 
 /** Deliveries to one webhook that fail with one code and one status: what the list of events can be narrowed to. */
 export interface Cause {
@@ -31,39 +31,48 @@ export interface Failing {
 
 type Group = Failures["groups"][number];
 
-export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string =>
-  name || shortenUrl(url.replace(/^https?:\/\//, ""), 40);
+export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => name || hostOf(url);
+
+/** What is known of a registered webhook beside its failures. */
+export interface Receiver extends Pick<Webhook, "id" | "url" | "name"> {
+  readonly lastDeliveredAt: string | null;
+  /** Each of its newest records has failed, or waits after a failure. */
+  readonly isFailingThrough: boolean;
+}
 
 /** What fails, by webhook: those that are down first, and then those that most failed for. */
 export function failingOf(
   { groups }: Pick<Failures, "groups">,
-  webhooks: readonly Webhook[],
-  health: readonly WebhookHealth[],
+  receivers: readonly Receiver[],
+  nowMs: number,
 ): Failing[] {
   return [...byKey(groups, ({ webhookId }) => webhookId ?? "").values()]
-    .map((ofOne) => toFailing(ofOne, webhooks, health))
+    .map((ofOne) => toFailing(ofOne, receivers, nowMs))
     .sort((a, b) => Number(b.downSince !== null) - Number(a.downSince !== null) || sizeOf(b) - sizeOf(a));
 }
 
 export const sizeOf = ({ waiting, failed }: Pick<Cause, "waiting" | "failed">): number => waiting + failed;
 
-function toFailing(groups: readonly Group[], webhooks: readonly Webhook[], health: readonly WebhookHealth[]): Failing {
+/** Without a delivery for so long, a webhook is down, and no longer one that fails now and then. */
+const patienceMs = 60_000;
+
+function toFailing(groups: readonly Group[], receivers: readonly Receiver[], nowMs: number): Failing {
   const id = groups[0]?.webhookId ?? null;
-  const url = groups[0]?.targetWebhook ?? "";
-  const registered = webhooks.find((webhook) => webhook.id === id);
+  const receiver = receivers.find((one) => one.id === id);
   const causes = [...byKey(groups, ({ errorCode, statusCode }) => `${errorCode} ${statusCode}`).values()]
     .map(toCause)
     .sort((a, b) => sizeOf(b) - sizeOf(a));
-  const deliveredAt = Date.parse(health.find((one) => one.id === id)?.lastDeliveredAt ?? "") || 0;
+  const deliveredAt = Date.parse(receiver?.lastDeliveredAt ?? "") || 0;
   const firstAt = Math.min(...causes.map((cause) => cause.firstAt));
   const isDown =
-    (id === null ? webhooks.length === 0 : registered !== undefined) &&
+    (id === null ? receivers.length === 0 : receiver !== undefined) &&
     groups.some(({ ongoing }) => ongoing) &&
-    causes.some(({ lastFailedAt }) => lastFailedAt > deliveredAt);
+    causes.some(({ lastFailedAt }) => lastFailedAt > deliveredAt) &&
+    (nowMs - deliveredAt > patienceMs || receiver?.isFailingThrough === true);
   return {
     id,
-    name: id === null ? "No webhook" : nameOf(registered ?? { name: "", url }),
-    isRegistered: id === null ? webhooks.length > 0 : registered !== undefined,
+    name: id === null ? "No webhook" : nameOf(receiver ?? { name: "", url: groups[0]?.targetWebhook ?? "" }),
+    isRegistered: id === null ? receivers.length > 0 : receiver !== undefined,
     downSince: isDown ? Math.max(firstAt, deliveredAt) : null,
     causes,
     waiting: sum(causes.map(({ waiting }) => waiting)),

@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
-import { type Failing, failingOf, nameOf } from "./failing.ts";
+import { type Failing, failingOf, nameOf, type Receiver } from "./failing.ts";
 import type { Range } from "./range.ts";
 
 /** Records of events since the same moment: how many, and whether that is all of them. */
@@ -10,13 +10,11 @@ export interface Total {
   readonly isExact: boolean;
 }
 
-export interface WebhookLine {
-  readonly id: string;
-  readonly name: string;
+export interface WebhookLine extends Receiver {
   /** `active`, or why nothing is sent to it: `paused`, `disabled`. */
   readonly state: string;
-  /** Null: there are too many webhooks to count for each. */
-  readonly counts: { readonly delivered: Total; readonly all: Total } | null;
+  /** Its records; null: there are too many webhooks to count for each. */
+  readonly all: Total | null;
 }
 
 /** What works and what does not. */
@@ -31,44 +29,45 @@ export interface Situation {
   readonly failed: Total;
 }
 
-/** Each of them costs two requests. */
+/** Each of them costs a request. */
 const mostCounted = 10;
+/** So many failures in a row are no accident. */
+const newest = 10;
 
 export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {
-  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
+  const now = serverNow();
+  const since = new Date(now - bucketMs * buckets).toISOString();
   const [failures, webhooks, health] = await Promise.all([
     call<Failures>("/v1/failures", { query: { from: since }, signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),
     call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
   ]);
   const { from } = failures;
-  const totalOf = async (state: string, webhook?: string): Promise<Total> => {
-    const query = { from, webhook, size: 1, payload: false };
-    const { total, totalIsExact = true } = await call<EventPage>(`/v1/events${state}`, { query, signal });
-    return { n: total, isExact: totalIsExact };
+  const read = (state: string, size: number, webhook?: string) =>
+    call<EventPage>(`/v1/events${state}`, { query: { from, webhook, size, payload: false }, signal });
+  const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
+    const { id, url, state = "active" } = webhook;
+    const page = webhooks.length > mostCounted ? null : await read("", newest, id);
+    return {
+      ...{ id, url, name: nameOf(webhook), state },
+      lastDeliveredAt: health.find((one) => one.id === id)?.lastDeliveredAt ?? null,
+      isFailingThrough: page?.events.every((one) => one.state !== "DELIVERED" && one.errorCode !== null) ?? false,
+      all: page && totalOf(page),
+    };
   };
-  const lineOf = async (webhook: Webhook): Promise<WebhookLine> => ({
-    id: webhook.id,
-    name: nameOf(webhook),
-    state: webhook.state ?? "active",
-    counts:
-      webhooks.length > mostCounted
-        ? null
-        : { delivered: await totalOf(deliveredPath, webhook.id), all: await totalOf("", webhook.id) },
-  });
   const [delivered, failed, lines] = await Promise.all([
-    totalOf(deliveredPath),
-    totalOf("/state/FAILED"),
+    read("/state/DELIVERED", 1),
+    read("/state/FAILED", 1),
     Promise.all(webhooks.map(lineOf)),
   ]);
   return {
     from,
-    failing: failingOf(failures, webhooks, health),
+    failing: failingOf(failures, lines, now),
     others: failures.others.waiting + failures.others.failed,
     webhooks: lines,
-    delivered,
-    failed,
+    delivered: totalOf(delivered),
+    failed: totalOf(failed),
   };
 }
 
-const deliveredPath = "/state/DELIVERED";
+const totalOf = ({ total, totalIsExact = true }: EventPage): Total => ({ n: total, isExact: totalIsExact });

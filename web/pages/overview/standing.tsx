@@ -29,7 +29,7 @@ export function Standing({ situation, range }: { situation: Situation; range: Ra
       {situation.webhooks
         .filter(({ state }) => state === "disabled")
         .map(({ id, name }) => (
-          <p key={id} class="verdict bar bad" role="status">
+          <p key={id} class="bar bad" role="status">
             <span>
               <bdi>{showControls(name)}</bdi> is disabled: nothing is sent to it, and what comes for it fails.
             </span>
@@ -56,7 +56,7 @@ export function Standing({ situation, range }: { situation: Situation; range: Ra
           )}
         </div>
       )}
-      <ReplaysUnderWay started={started} />
+      <ReplaysUnderWay started={started} webhooks={webhooks} />
       <WebhookLines lines={webhooks.filter(({ id, state }) => state !== "disabled" && !troubled.has(id))} from={from} />
     </>
   );

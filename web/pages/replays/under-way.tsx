@@ -1,15 +1,18 @@
 import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import type { Replay, ReplayPage } from "../../api/types.ts";
+import type { Replay, ReplayPage, Webhook } from "../../api/types.ts";
+import { LinkButton } from "../../parts/button.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { hasEnded, ReplayRow } from "../../parts/replay-row.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
+import { urlOf } from "../events/filter.ts";
+import { listFilterOf, narrowedTo } from "./narrowed.ts";
 
 const followEveryMs = 500;
 
 /** How replays go that run or wait, and those that were started here; nothing while there are none. */
-export function ReplaysUnderWay({ started }: { started: readonly string[] }) {
+export function ReplaysUnderWay({ started, webhooks }: { started: readonly string[]; webhooks: readonly Webhook[] }) {
   const list = useLoaded("under way", (signal) =>
     call<ReplayPage>("/v1/events/replays", { query: { size: 20 }, signal }),
   );
@@ -28,9 +31,22 @@ export function ReplaysUnderWay({ started }: { started: readonly string[] }) {
     <Panel title="Replays" actions={<a href="/replays">See all</a>} isFlush>
       <ul class="rows">
         {shown.map((replay) => (
-          <ReplayRow key={replay.id} replay={replay} isMarked={false} onChanged={replace} />
+          <ReplayRow key={replay.id} replay={replay} narrowedTo={narrowedTo(replay, webhooks)} onChanged={replace}>
+            {replay.filter && <ItsEvents of={replay} />}
+          </ReplayRow>
         ))}
       </ul>
     </Panel>
+  );
+}
+
+/** Whatever became of them: with another code than it was narrowed to, or with none. */
+function ItsEvents({ of }: { of: Replay }) {
+  const whatever = { ...listFilterOf(of), code: "", status: "" };
+  return (
+    <div class="buttons">
+      <LinkButton href={urlOf(whatever)}>See its events</LinkButton>
+      {of.failed > 0 && <LinkButton href={urlOf({ ...whatever, state: "failed" })}>See what failed</LinkButton>}
+    </div>
   );
 }

@@ -1,0 +1,16 @@
+import type { Replay, Webhook } from "../../api/types.ts";
+import { chipsOf } from "../events/chips.ts";
+import { everything, type Filter } from "../events/filter.ts";
+
+/** The filter of a replay, as the list of events has it. */
+export function listFilterOf({ filter }: Replay): Filter {
+  const { webhook = "", type = "", code = "", status = "", from = "", to = "" } = filter ?? {};
+  const span = from === "" && to === "" ? "" : "custom";
+  return { ...everything, webhook, type, code, status: String(status), span, from, to };
+}
+
+/** In words. */
+export const narrowedTo = (replay: Replay, webhooks: readonly Webhook[] | undefined): string =>
+  chipsOf(listFilterOf(replay), webhooks)
+    .map(({ text }) => text)
+    .join(" · ");
