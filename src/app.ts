@@ -214,12 +214,13 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     signers,
     sender,
     random,
+    isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
   });
-  const { dispatcher, deliveries, replayer, pace } = engine;
-  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers }));
+  const { dispatcher, deliveries, replayer, pace, failingWebhooks } = engine;
+  store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks }));
   const avoidNodes = () =>
     network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
-  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, avoidNodes }));
+  lease.onChange(createLeaseHeeder({ deliveries, hub, answers, signers, failingWebhooks, avoidNodes }));
 
   const codec = jwt({ name: "jwt", secret: secrets.sessionSecret, alg: "HS256", schema: sessionClaims }).decorator.jwt;
   const sessions = createSessions({ codec, store, clock });
@@ -289,6 +290,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       limits,
       clock,
       webhookConcurrency: config.webhookConcurrency,
+      log,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       hub,
       sendTest: createTestDelivery({ signers, sender, clock, pace }),

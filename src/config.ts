@@ -30,6 +30,8 @@ export interface Config {
   /** Null: the operator token alone reads the metrics. */
   readonly metricsToken: string | null;
   readonly retryScheduleMs: readonly number[];
+  /** Null: no webhook is ever disabled. */
+  readonly disableAfterMs: number | null;
   readonly dnsServers: readonly string[];
   readonly extraCa: string | null;
   readonly maxBodyBytes: number;

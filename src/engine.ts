@@ -1,5 +1,6 @@
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
+import { createFailingWebhooks, type FailingWebhooks } from "./delivery/failing-webhooks.ts";
 import { createFailureLog } from "./delivery/failure-log.ts";
 import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/queue/account-pace.ts";
 import type { DeliveryControl } from "./delivery/queue/control.ts";
@@ -7,6 +8,7 @@ import { createDispatcher, type Dispatcher } from "./delivery/queue/dispatcher.t
 import { createRetryPolicy } from "./delivery/retry.ts";
 import type { Sender } from "./delivery/sender.ts";
 import type { Signers } from "./delivery/signers.ts";
+import type { DueDelivery } from "./domain/delivery.ts";
 import type { AnnounceAccepted } from "./events/ingest.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -28,6 +30,8 @@ export interface Engine {
   readonly replayer: Pick<Loop, "wake">;
   /** Test deliveries count against it too. */
   readonly pace: AccountPace;
+  /** Told of what changes in the store. */
+  readonly failingWebhooks: Pick<FailingWebhooks, "stands" | "forget" | "forgetTenant" | "forgetAll">;
   announceAccepted: AnnounceAccepted;
   /** Begins to deliver what is pending, then the work in the background. */
   start(): Promise<void>;
@@ -38,7 +42,7 @@ export interface Engine {
    * @returns attempts that were left after `graceMs`
    */
   stop(graceMs: number, beside?: Promise<void>): Promise<number>;
-  /** Writes the statistics that are still in memory. */
+  /** Writes what is still in memory: statistics, and which webhooks fail. */
   flush(): Promise<void>;
 }
 
@@ -47,6 +51,8 @@ export interface EngineSettings {
   /** Most attempts to one webhook at once, of all nodes: each has its share. */
   readonly webhookConcurrency: number;
   readonly deliveryRates: DeliveryRates;
+  /** Null: no webhook is ever disabled. */
+  readonly disableAfterMs: number | null;
 }
 
 export interface EngineDeps {
@@ -64,20 +70,22 @@ export interface EngineDeps {
   random(): number;
   /** Events that a bulk replay queues in one transaction. @default see `createReplayer` */
   replayChunk?: number;
+  /** Whether a delivery goes out over the network. */
+  isOutbound(delivery: DueDelivery): boolean;
 }
 
 /**
  * What delivers, put together once: the program runs it, and so does the simulation (`bun run sim`), which tries this very
  * wiring in a world that fails.
  *
- *   ingest ──offer──▶ dispatcher ──▶ deliver ──▶ settle ──▶ announce ──▶ streams, statistics, metrics, log
+ *   ingest ──offer──▶ dispatcher ──▶ deliver ──▶ settle ──▶ announce ──▶ streams, statistics, metrics, log, failing webhooks
  *                      ▲      ▲                                │
  *   changes, replays ──┘      └──wake── replayer ◀──wake───────┴── the replay of this record has ended
  *      └── what was removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, jobs, lease, clock, log, hub, metrics, signers, sender, random, replayChunk } = deps;
-  const { retryScheduleMs, webhookConcurrency, deliveryRates } = deps.settings;
+  const { store, jobs, lease, clock, log, hub, metrics, signers, sender, random, replayChunk, isOutbound } = deps;
+  const { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs } = deps.settings;
   const stats = createStatRecorder({ store, clock });
   const announcer = createAnnouncer({
     hub,
@@ -87,13 +95,17 @@ export function createEngine(deps: EngineDeps): Engine {
     failureLog: createFailureLog({ clock, log, store }),
     onReplayedRunEnded: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }).runEnded,
   });
+  const failingWebhooks = createFailingWebhooks({ store, clock, log, hub, isOutbound, policy: { disableAfterMs } });
   const deliver = createDeliver({
     clock,
     signers,
     sender,
     store,
     retry: createRetryPolicy(retryScheduleMs, random),
-    announce: announcer.attempted,
+    announce(settlement, kind) {
+      announcer.attempted(settlement, kind);
+      failingWebhooks.attempted(settlement);
+    },
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
   const servers = () => Math.max(1, lease.living().length);
@@ -133,12 +145,17 @@ export function createEngine(deps: EngineDeps): Engine {
     dispatcher,
     replayer,
     pace,
+    failingWebhooks,
     announceAccepted: announcer.accepted,
 
     deliveries: {
       ...dispatcher,
       removeWebhooks(keys) {
         dispatcher.removeWebhooks(keys);
+        janitor.wake();
+      },
+      disableWebhook(key) {
+        dispatcher.disableWebhook(key);
         janitor.wake();
       },
       stopTenant(tenantKey) {
@@ -152,6 +169,7 @@ export function createEngine(deps: EngineDeps): Engine {
     },
 
     async start() {
+      await failingWebhooks.start();
       await dispatcher.start();
       replayer.start();
       janitor.start();
@@ -160,6 +178,8 @@ export function createEngine(deps: EngineDeps): Engine {
       await Promise.all([beside, replayer.stop(), janitor.stop()]);
       return dispatcher.stop(graceMs);
     },
-    flush: stats.flush,
+    async flush() {
+      await Promise.all([stats.flush(), failingWebhooks.flush()]);
+    },
   };
 }

@@ -1,22 +1,32 @@
 import type { DeliveryControl } from "./delivery/queue/control.ts";
 import type { Signers } from "./delivery/signers.ts";
 import type { Change } from "./domain/change.ts";
+import type { Engine } from "./engine.ts";
 import type { Answers } from "./http/answers.ts";
 import type { Hub } from "./stream/hub.ts";
 
 export interface ChangeHeederDeps {
   deliveries: Pick<
     DeliveryControl,
-    "removeWebhooks" | "cancelReplay" | "stopTenant" | "pauseTenant" | "resumeTenant" | "adoptPlan" | "throttle"
+    | "removeWebhooks"
+    | "disableWebhook"
+    | "wake"
+    | "cancelReplay"
+    | "stopTenant"
+    | "pauseTenant"
+    | "resumeTenant"
+    | "adoptPlan"
+    | "throttle"
   >;
   hub: Pick<Hub, "closeTenant" | "closeSession">;
   /** Large answers under way, which end with the account. */
   answers: Pick<Answers, "closeTenant">;
   signers: Pick<Signers, "forget">;
+  failingWebhooks: Pick<Engine["failingWebhooks"], "stands" | "forget" | "forgetTenant">;
 }
 
 /** What a running program does about each change, so that nothing in its memory rests on the state before. */
-export function createChangeHeeder({ deliveries, hub, answers, signers }: ChangeHeederDeps) {
+export function createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks }: ChangeHeederDeps) {
   return function heed(change: Change): void {
     switch (change.kind) {
       case "account_deleted":
@@ -24,6 +34,7 @@ export function createChangeHeeder({ deliveries, hub, answers, signers }: Change
         hub.closeTenant(change.tenantId);
         answers.closeTenant(change.tenantId);
         signers.forget(change.tenantKey);
+        failingWebhooks.forgetTenant(change.tenantKey);
         return;
       case "account_suspended":
         deliveries.pauseTenant(change.tenantKey);
@@ -42,6 +53,13 @@ export function createChangeHeeder({ deliveries, hub, answers, signers }: Change
         return;
       case "webhooks_removed":
         deliveries.removeWebhooks(change.webhookKeys);
+        failingWebhooks.forget(change.webhookKeys);
+        return;
+      case "webhook_stands":
+        failingWebhooks.stands(change.tenantKey, change.webhookKey, change.as);
+        if (change.as === "disabled") deliveries.disableWebhook(change.webhookKey);
+        // What was still waiting as it was enabled goes on.
+        if (change.as === "well") deliveries.wake([change]);
         return;
       case "webhooks_throttled":
         deliveries.throttle(change.tenantKey, change.webhooks);

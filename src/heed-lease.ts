@@ -1,5 +1,6 @@
 import type { DeliveryControl } from "./delivery/queue/control.ts";
 import type { Signers } from "./delivery/signers.ts";
+import type { Engine } from "./engine.ts";
 import type { Answers } from "./http/answers.ts";
 import type { NodeLeaseListener } from "./store/node-lease.ts";
 import type { Hub } from "./stream/hub.ts";
@@ -9,6 +10,7 @@ export interface LeaseHeederDeps {
   hub: Pick<Hub, "closeAll">;
   answers: Pick<Answers, "closeAll">;
   signers: Pick<Signers, "forgetAll">;
+  failingWebhooks: Pick<Engine["failingWebhooks"], "forgetAll">;
   /** Keeps deliveries off the listeners of those that live. */
   avoidNodes(): void;
 }
@@ -19,6 +21,7 @@ export const createLeaseHeeder = ({
   hub,
   answers,
   signers,
+  failingWebhooks,
   avoidNodes,
 }: LeaseHeederDeps): NodeLeaseListener => ({
   lost() {
@@ -27,6 +30,7 @@ export const createLeaseHeeder = ({
     hub.closeAll();
     answers.closeAll();
     signers.forgetAll();
+    failingWebhooks.forgetAll();
   },
   confirmed() {
     avoidNodes();

@@ -253,6 +253,16 @@ export const settings = {
       return list !== null && list.length > 100 ? null : list;
     },
   }),
+  disableAfterMs: setting({
+    env: "POSTRIDER_DISABLE_AFTER",
+    default: "5d",
+    doc: "A webhook is disabled when every attempt to it has failed for so long (ms s m h d), 12 hours at least, or when it answers three deliveries in a row with 410; `0`: none ever is.",
+    example: "5d",
+    parse: (text): { value: number | null } | null => {
+      const value = text === "0" ? null : parseDuration(text);
+      return value === null && text !== "0" ? null : { value };
+    },
+  }),
   dnsServers: setting({
     env: "POSTRIDER_DNS_SERVERS",
     default: "",

@@ -18,12 +18,13 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
   const clock = createFakeClock();
   const sent: number[] = [];
   const none = {
+    failingWebhooks: async () => [],
     discover: async () => [],
     claim: async () => ({ due: [], nextDueAt: null }),
     release: async () => {},
     queueReplayBatch: async () => null,
     returnCancelled: async () => null,
-    failDeliveriesOfRemoved: async () => false,
+    failUndeliverable: async () => false,
     eraseDeleted: async () => false,
     prune: async () => false,
     forgetWebhooks: async () => false,
@@ -37,6 +38,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     settings: {
       retryScheduleMs: [],
       webhookConcurrency: 1,
+      disableAfterMs: null,
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
     },
     store: none as unknown as Store,
@@ -56,13 +58,14 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
       close() {},
     },
     random: () => 0.5,
+    isOutbound: () => true,
   });
   return { engine, sent, clock };
 }
 
 const works = {
   "the replayer": (underWay: Promise<void>) => ({ step: { queueReplayBatch: () => underWay.then(() => null) } }),
-  "the janitor": (underWay: Promise<void>) => ({ step: { failDeliveriesOfRemoved: () => underWay.then(() => false) } }),
+  "the janitor": (underWay: Promise<void>) => ({ step: { failUndeliverable: () => underWay.then(() => false) } }),
   "what stops beside it": (beside: Promise<void>) => ({ beside }),
 };
 
@@ -107,7 +110,7 @@ test("when a replay has ended, the account's next one begins without anybody's d
 
 test.each<[Job, (begun: () => Promise<void>) => Partial<Store>]>([
   ["replayer", (begun) => ({ queueReplayBatch: () => begun().then(() => null) })],
-  ["janitor", (begun) => ({ failDeliveriesOfRemoved: () => begun().then(() => false) })],
+  ["janitor", (begun) => ({ failUndeliverable: () => begun().then(() => false) })],
 ])("the %s works where its job is, and where the others are does not matter", async (job, work) => {
   for (const isHeld of [true, false]) {
     let begun = 0;

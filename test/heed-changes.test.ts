@@ -12,6 +12,8 @@ function setUp() {
   const heed = createChangeHeeder({
     deliveries: {
       removeWebhooks: note("deliveries.removeWebhooks"),
+      disableWebhook: note("deliveries.disableWebhook"),
+      wake: (webhooks) => note("deliveries.wake")(...webhooks.map(({ webhookKey }) => webhookKey)),
       cancelReplay: note("deliveries.cancelReplay"),
       stopTenant: note("deliveries.stopTenant"),
       pauseTenant: note("deliveries.pauseTenant"),
@@ -22,6 +24,11 @@ function setUp() {
     hub: { closeTenant: note("hub.closeTenant"), closeSession: note("hub.closeSession") },
     answers: { closeTenant: note("answers.closeTenant") },
     signers: { forget: note("signers.forget") },
+    failingWebhooks: {
+      stands: note("failing.stands"),
+      forget: note("failing.forget"),
+      forgetTenant: note("failing.forgetTenant"),
+    },
   });
   return { heed, done };
 }
@@ -32,14 +39,29 @@ const tenant = { tenantKey: 7, tenantId: "t7" };
 const rows: readonly [Change, readonly string[]][] = [
   [
     { ...tenant, kind: "account_deleted" },
-    ["deliveries.stopTenant 7", "hub.closeTenant t7", "answers.closeTenant t7", "signers.forget 7"],
+    [
+      "deliveries.stopTenant 7",
+      "hub.closeTenant t7",
+      "answers.closeTenant t7",
+      "signers.forget 7",
+      "failing.forgetTenant 7",
+    ],
   ],
   [{ ...tenant, kind: "account_suspended" }, ["deliveries.pauseTenant 7"]],
   [{ ...tenant, kind: "account_resumed" }, ["deliveries.resumeTenant 7"]],
   [{ ...tenant, kind: "plan_changed", tier: "pro" }, ["deliveries.adoptPlan 7 pro"]],
   [{ ...tenant, kind: "sessions_ended" }, ["hub.closeTenant t7"]],
   [{ kind: "session_ended", sessionId: "s1" }, ["hub.closeSession s1"]],
-  [{ ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] }, ["deliveries.removeWebhooks 1,2"]],
+  [
+    { ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] },
+    ["deliveries.removeWebhooks 1,2", "failing.forget 1,2"],
+  ],
+  [{ ...tenant, kind: "webhook_stands", webhookKey: 5, as: "failing" }, ["failing.stands 7 5 failing"]],
+  [
+    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "disabled" },
+    ["failing.stands 7 5 disabled", "deliveries.disableWebhook 5"],
+  ],
+  [{ ...tenant, kind: "webhook_stands", webhookKey: 5, as: "well" }, ["failing.stands 7 5 well", "deliveries.wake 5"]],
   [{ ...tenant, kind: "webhooks_throttled", webhooks: [slow] }, [`deliveries.throttle 7 [${JSON.stringify(slow)}]`]],
   [{ ...tenant, kind: "replay_cancelled", replayKey: 3 }, ["deliveries.cancelReplay 7 3"]],
   [{ ...tenant, kind: "signing_changed" }, ["signers.forget 7"]],

@@ -9,6 +9,7 @@ function setUp() {
     hub: { closeAll: note("close streams") },
     answers: { closeAll: note("close answers") },
     signers: { forgetAll: note("forget keys") },
+    failingWebhooks: { forgetAll: note("forget what fails") },
     avoidNodes: note("avoid nodes"),
   });
   return { heeder, done };
@@ -17,7 +18,7 @@ function setUp() {
 test("a node that was declared dead owns nothing, and lets go of all that others may have changed", () => {
   const { heeder, done } = setUp();
   heeder.lost();
-  expect(done).toEqual(["surrender", "close streams", "close answers", "forget keys"]);
+  expect(done).toEqual(["surrender", "close streams", "close answers", "forget keys", "forget what fails"]);
 });
 
 test("a lease that goes on lets what waited for it start, and keeps it off those that share it", () => {

@@ -2,13 +2,13 @@ import { type ApiKey, isActive } from "./credentials.ts";
 import type { DueDelivery } from "./delivery.ts";
 import { DomainError, rateLimited, unavailable } from "./errors.ts";
 import { takes } from "./event-types.ts";
-import { type Failure, noWebhook } from "./failure.ts";
+import { type Failure, noWebhook, webhookDisabled } from "./failure.ts";
 import type { Moment } from "./moment.ts";
 import { plans } from "./plans.ts";
 import { accountGone, apiKeyRefused, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
-import { limitsOf } from "./webhook.ts";
+import { isEnabled, limitsOf } from "./webhook.ts";
 
 /** Rules, section 6: an idempotency key is remembered for 24 hours. */
 export const idempotencyLifetimeMs = 24 * 60 * 60 * 1000;
@@ -39,7 +39,7 @@ export interface EarlierAnswer {
  *      ├──its idempotency key, used within 24 hours──▶ repeated, or refused if it was another request
  *      ├──account, quota or disk say no──▶ refused
  *      └──▶ accepted, and of each event
- *              ├──webhooks take its type──▶ a PENDING record for each of them
+ *              ├──webhooks take its type──▶ a record for each of them: PENDING, or FAILED where the webhook is disabled
  *              ├──none of those that are registered does──▶ one record, SKIPPED
  *              └──none is registered──▶ one record, FAILED for want of a webhook
  */
@@ -63,7 +63,8 @@ export interface WaitingRecord {
 
 export interface UndeliverableRecord {
   readonly state: "FAILED";
-  readonly webhook: null;
+  /** Null: there is none. */
+  readonly webhook: RegisteredWebhook | null;
   readonly finishedAt: number;
   readonly failure: Failure;
 }
@@ -114,7 +115,13 @@ function recordsOf(type: string | null, webhooks: readonly RegisteredWebhook[], 
   const finishedAt = moment.orderedNow;
   if (webhooks.length === 0) return [{ state: "FAILED", webhook: null, finishedAt, failure: noWebhook }];
   const takers = webhooks.filter(({ eventTypes }) => takes(eventTypes, type));
-  return takers.length > 0 ? fanOut(takers, moment) : [{ state: "SKIPPED", webhook: null, finishedAt }];
+  if (takers.length === 0) return [{ state: "SKIPPED", webhook: null, finishedAt }];
+  if (takers.every(isEnabled)) return fanOut(takers, moment);
+  return takers.flatMap((webhook): NewRecord[] =>
+    isEnabled(webhook)
+      ? fanOut([webhook], moment)
+      : [{ state: "FAILED", webhook, finishedAt, failure: webhookDisabled }],
+  );
 }
 
 /** The records of an event for webhooks that have none of it. */

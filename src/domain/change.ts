@@ -25,6 +25,8 @@ type ChangeOfTenant =
   | { readonly kind: "account_changed" }
   | { readonly kind: "webhooks_removed"; readonly webhookKeys: readonly number[] }
   | { readonly kind: "webhooks_throttled"; readonly webhooks: readonly ThrottledWebhook[] }
+  /** What is known of its failures is another; `disabled`: nothing goes out to it until it is `well`. */
+  | { readonly kind: "webhook_stands"; readonly webhookKey: number; readonly as: "well" | "failing" | "disabled" }
   /** Nothing more of it goes out. */
   | { readonly kind: "replay_cancelled"; readonly replayKey: number }
   | { readonly kind: "api_keys_changed" }

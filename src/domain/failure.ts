@@ -16,7 +16,7 @@ export type NoResponseCause =
   | "interrupted";
 
 /** Records without an attempt: nobody could or will make one. */
-type NoAttemptCause = "no_webhook" | "webhook_removed" | "unreadable";
+type NoAttemptCause = "no_webhook" | "webhook_removed" | "webhook_disabled" | "unreadable";
 
 export type FailureCode = "http_status" | NoResponseCause | NoAttemptCause;
 
@@ -34,6 +34,7 @@ export const failureCodes: Readonly<Record<FailureCode, string>> = {
   interrupted: "the server shut down during a test delivery",
   no_webhook: "no webhook was registered when the event arrived",
   webhook_removed: "the webhook was removed before the delivery succeeded",
+  webhook_disabled: "the webhook was disabled, as every attempt had failed for days or it answered 410",
   unreadable: "the event's page in the database is damaged",
 };
 
@@ -60,6 +61,11 @@ export const noWebhook: Failure = { code: "no_webhook", reason: "No webhook was 
 export const webhookRemoved: Failure = {
   code: "webhook_removed",
   reason: "The webhook was removed before the delivery succeeded",
+};
+
+export const webhookDisabled: Failure = {
+  code: "webhook_disabled",
+  reason: "The webhook was disabled before the delivery succeeded",
 };
 
 export const unreadable: Failure = {

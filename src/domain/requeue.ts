@@ -6,6 +6,7 @@ import { type FailureMove, movesOf } from "./failure-groups.ts";
 import type { Moment } from "./moment.ts";
 import type { ReplayKind } from "./replay.ts";
 import { type Counters, enterState, leaveState, moveState, type TenantState } from "./tenant-state.ts";
+import { isEnabled } from "./webhook.ts";
 
 /** A record of an event that is replayed. */
 export interface ReplayedRecord extends RecordNow {
@@ -27,7 +28,7 @@ export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
 }
 
 /**
- * What a replay of one event changes. For each registered webhook that it is for and that takes the type:
+ * What a replay of one event changes. For each registered webhook that it is for, that is not disabled and that takes the type:
  *
  *   no record of the event ──▶ added: PENDING, its first run
  *   DELIVERED, FAILED ──▶ restarted: PENDING, the next run (the replay of what has failed leaves DELIVERED alone)
@@ -38,7 +39,7 @@ export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
  *   FAILED, SKIPPED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ left as it is
  *
- * A FAILED record of a webhook that does not take the type any more is left as it is.
+ * A FAILED record of a webhook that is disabled, or does not take the type any more, is left as it is.
  */
 export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   readonly added: readonly (WaitingRecord & Returnable)[];
@@ -81,7 +82,7 @@ export function requeue<Found extends ReplayedRecord>(
     webhookKeys === null || (webhookKey !== null && webhookKeys.includes(webhookKey));
   const isMeant = (record: Found) => isFor(record.webhookKey) && (failure === null || hasFailedSo(record, failure));
 
-  const takers = webhooks.filter(({ eventTypes }) => takes(eventTypes, type));
+  const takers = webhooks.filter((webhook) => isEnabled(webhook) && takes(webhook.eventTypes, type));
   const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
   const mayAdd = failure === null || stranded.length > 0;
   const receivers = takers.filter(({ key }) => {

@@ -1,6 +1,7 @@
 import type { DeliveryState, DueDelivery } from "./delivery.ts";
-import { type Failure, type FailureCode, webhookRemoved } from "./failure.ts";
+import { type Failure, type FailureCode, webhookDisabled, webhookRemoved } from "./failure.ts";
 import type { RegisteredWebhook } from "./tenant-state.ts";
+import { isEnabled } from "./webhook.ts";
 
 /** What follows an attempt. */
 export type NextStep = { kind: "delivered" } | { kind: "failed" } | { kind: "retry"; at: number };
@@ -39,10 +40,10 @@ export const asQueued = ({ run }: Pick<DueDelivery, "run">): FoundRecord => ({
  * What an attempt does to its record. It settles the run that it belongs to, once:
  *
  *   PENDING ──acknowledged──▶ DELIVERED
- *      │ ▲ └──permanent, schedule used up, retry for a removed webhook──▶ FAILED
+ *      │ ▲ └──permanent, schedule used up, retry for a removed or disabled webhook──▶ FAILED
  *      └─┘ retry
  *
- *   FAILED as its webhook was removed, with this attempt under way
+ *   FAILED as its webhook was removed or disabled, with this attempt under way
  *      ├──acknowledged──▶ DELIVERED, and the replay that counted a failure is corrected
  *      └──anything else──▶ FAILED, with the failure of the attempt
  *
@@ -70,6 +71,9 @@ export interface SettledRecord {
   readonly statusCode: number | null;
 }
 
+/** Why a record ends though an attempt of it may be under way. */
+const givenUpWith: readonly FailureCode[] = [webhookRemoved.code, webhookDisabled.code];
+
 /** What an attempt does to its record (rules, sections 7 and 8). @param found null: there is no such record any more */
 export function settle(
   found: FoundRecord | null,
@@ -77,11 +81,12 @@ export function settle(
   { delivery, attempt, next }: JudgedAttempt,
   now: number,
 ): RecordChange {
-  const isLate = !webhooks.some(({ key }) => key === delivery.webhookKey);
+  const webhook = webhooks.find(({ key }) => key === delivery.webhookKey);
+  const isLate = !webhook;
   if (!found) return { kind: "gone", becomes: null, replay: null, isLate };
   const isWaiting = found.state === "PENDING";
-  const isFailedByRemoval = found.state === "FAILED" && found.errorCode === webhookRemoved.code;
-  if (found.run !== delivery.run || !(isWaiting || isFailedByRemoval)) {
+  const isGivenUp = found.state === "FAILED" && found.errorCode !== null && givenUpWith.includes(found.errorCode);
+  if (found.run !== delivery.run || !(isWaiting || isGivenUp)) {
     return { kind: "superseded", becomes: null, replay: null, isLate };
   }
   if (found.isElsewhere && next.kind !== "delivered")
@@ -89,10 +94,12 @@ export function settle(
   if (next.kind === "delivered") {
     return { kind: "settled", becomes: delivered(now), replay: isWaiting ? "delivered" : "corrected", isLate };
   }
-  if (next.kind === "retry" && isWaiting && !isLate) {
+  if (next.kind === "retry" && isWaiting && webhook && isEnabled(webhook)) {
     return { kind: "settled", becomes: failedWith(attempt, "PENDING", next.at, null), replay: null, isLate };
   }
-  const becomes = next.kind === "retry" ? giveUp(webhookRemoved, now) : failedWith(attempt, "FAILED", null, now);
+  const isRemoved = isLate || (isGivenUp && found.errorCode === webhookRemoved.code);
+  const without = giveUp(isRemoved ? webhookRemoved : webhookDisabled, now);
+  const becomes = next.kind === "retry" ? without : failedWith(attempt, "FAILED", null, now);
   return { kind: "settled", becomes, replay: isWaiting ? "failed" : null, isLate };
 }
 

@@ -1,7 +1,7 @@
 import { type DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
-import { isThrottledAlike, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
+import { isThrottledAlike, newStanding, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
 
 /** An entry of a list that replaces the one before: of the settings those that it says anything of. */
 // The id is for a URL that is new: one that stays keeps its own.
@@ -50,7 +50,7 @@ export function replaceWebhooks(
     list: wanted.map((entry) => {
       const { id: _, ...wishes } = entry;
       const before = registered.get(entry.url);
-      if (!before) return { ...usualSettings, ...entry };
+      if (!before) return { ...usualSettings, ...newStanding, ...entry };
       const stays = { ...before, ...wishes };
       if (!isThrottledAlike(before, stays)) throttled.push(stays);
       return stays;

@@ -1,10 +1,23 @@
+import type { Disabled, Failing } from "./failing-webhook.ts";
+
 /** An endpoint of the tenant. A removed one stays as a row, because its records still name its URL. */
-export interface Webhook extends WebhookSettings {
+export interface Webhook extends WebhookSettings, WebhookStanding {
   readonly key: number;
   readonly id: string;
   readonly url: string;
   readonly name: string;
 }
+
+/** What became of it. */
+export interface WebhookStanding {
+  /** Null: its latest attempt succeeded, or it had none. */
+  readonly failing: Failing | null;
+  /** Null: deliveries go to it. */
+  readonly disabled: Disabled | null;
+}
+
+/** Of a webhook that nothing was sent to. */
+export const newStanding: WebhookStanding = { failing: null, disabled: null };
 
 /** What the tenant may say of a webhook beside its URL (rules, section 14). */
 export interface WebhookSettings extends Throttle {
@@ -47,3 +60,14 @@ export interface WebhookRef {
   readonly tenantKey: number;
   readonly webhookKey: number;
 }
+
+/** How a webhook stands, in a word of the interface. */
+export type WebhookState = "active" | "paused" | "disabled";
+
+export function stateOf({ disabled, paused }: Pick<Webhook, "disabled" | "paused">): WebhookState {
+  if (disabled) return "disabled";
+  return paused ? "paused" : "active";
+}
+
+/** Whether failures have left it open to deliveries. */
+export const isEnabled = ({ disabled }: Pick<Webhook, "disabled">): boolean => disabled === null;

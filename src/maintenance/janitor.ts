@@ -23,7 +23,7 @@ const judgeWebhooksEveryMs = 10 * 60_000;
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Pick<Store, "isShared" | "failDeliveriesOfRemoved" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
+  store: Pick<Store, "isShared" | "failUndeliverable" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
   clock: Clock;
   log: Log;
   /** Whether the job is this node's. */
@@ -53,7 +53,7 @@ export function createJanitor({ store, clock, log, mayRun, passOn, onFailed }: J
     failurePauseMs,
     pausePerWork,
     async step() {
-      const isMoreToFail = await store.failDeliveriesOfRemoved(chunk);
+      const isMoreToFail = await store.failUndeliverable(chunk);
       onFailed();
       if (isMoreToFail) return "more";
       if (await store.eraseDeleted(chunk)) {

@@ -68,11 +68,11 @@ export interface DeliveryVerbs {
   /**
    * Every registered webhook with pending deliveries that nobody owns, without a walk through them: whenever they are due,
    * or only those that are in a range. Those of an account that the operator has suspended are among them, those that are paused
-   * are not.
+   * or disabled are not.
    */
   discover(range?: DueRange): Promise<DueLane[]>;
   /**
-   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed or
+   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed, disabled or
    * paused webhook, a deleted account and one that the operator has suspended have none, and null. What waits for a cancelled replay is given to
    * nobody: it becomes what it was (`returnCancelled`).
    */
@@ -81,7 +81,7 @@ export interface DeliveryVerbs {
   release(deliveries: readonly DeliveryRef[]): Promise<void>;
   /**
    * Logs the attempt and moves the record on, if the run is still the current one; whatever it says, the delivery is not
-   * owned any more. A retry for a removed webhook fails.
+   * owned any more. A retry for a removed or disabled webhook fails.
    * A deleted tenant is `gone`. Of the attempts of a record the latest `keptAttempts` stay. When the store may not
    * grow, the body and the head of the answer are left out.
    */
@@ -91,8 +91,8 @@ export interface DeliveryVerbs {
    * the attempt or its tenant is gone, or the store may not grow.
    */
   completeResponseBody(attempt: AttemptRef, responseBody: Uint8Array): Promise<void>;
-  /** Turns about `limit` waiting records of removed webhooks to FAILED; true while there are more. */
-  failDeliveriesOfRemoved(limit: number): Promise<boolean>;
+  /** Turns about `limit` waiting records of removed and of disabled webhooks to FAILED; true while there are more. */
+  failUndeliverable(limit: number): Promise<boolean>;
   /** Pending deliveries in all, without those of accounts that pause or will be erased; and when the longest waiting one was
    * due, also without those of paused webhooks. */
   queueDepth(): Promise<{ pending: number; oldestDueAt: number | null }>;

@@ -12,6 +12,7 @@ const maxCachedKeys = 10_000;
 const harmless: ReadonlySet<string> = new Set([
   "webhooks_removed",
   "webhooks_throttled",
+  "webhook_stands",
   "replay_cancelled",
   "signing_changed",
   "session_ended",

@@ -12,6 +12,7 @@ import type { ListedWebhook } from "../domain/webhook-list.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { DeliveryVerbs } from "./deliveries.ts";
+import type { FailingWebhookVerbs } from "./failing-webhooks.ts";
 import type { FailureVerbs } from "./failures.ts";
 import type { InboxVerbs } from "./inbox.ts";
 import type { StatVerbs } from "./stats.ts";
@@ -35,6 +36,7 @@ export interface Store
   extends TenantVerbs,
     CredentialVerbs,
     WebhookVerbs,
+    FailingWebhookVerbs,
     EventVerbs,
     FailureVerbs,
     DeliveryVerbs,
@@ -223,7 +225,7 @@ export interface AcceptedEvents {
   readonly deliveries: readonly DueDelivery[];
   /** The webhooks with deliveries that are nobody's and can be claimed; empty when `repeated`. */
   readonly unowned: readonly WebhookRef[];
-  /** Records that have failed as they were accepted, for want of a webhook; 0 when `repeated`. */
+  /** Records that have failed as they were accepted, for want of a webhook or as it is disabled; 0 when `repeated`. */
   readonly failed: number;
 }
 

@@ -4,6 +4,7 @@ export type StreamEventKind =
   | "delivery.attempted"
   | "delivery.finished"
   | "replay.progressed"
+  | "webhook.changed"
   | "account.changed";
 
 /**

@@ -1,8 +1,11 @@
-import type { Webhook, WebhookSettings } from "../domain/webhook.ts";
+import type { DisabledReason } from "../domain/failing-webhook.ts";
+import type { Webhook, WebhookSettings, WebhookStanding } from "../domain/webhook.ts";
 import type { ListedWebhook } from "../domain/webhook-list.ts";
 
 /** A webhook as its row has it. */
-export type WebhookRow = Omit<Webhook, keyof WebhookSettings> & SettingColumns;
+export type WebhookRow = Omit<Webhook, keyof WebhookSettings | keyof WebhookStanding> &
+  SettingColumns &
+  StandingColumns;
 
 interface SettingColumns {
   eventTypes: string | null;
@@ -12,12 +15,61 @@ interface SettingColumns {
   maxConcurrency: number | null;
 }
 
-export const toWebhook = ({ key, id, url, name, eventTypes, paused, ...limits }: WebhookRow): Webhook => ({
+/** What became of it, as columns. */
+export interface StandingColumns {
+  failingSince: number | null;
+  /** Null: none. */
+  goneInARow: number | null;
+  toldAt: number | null;
+  warnedAt: number | null;
+  disabledAt: number | null;
+  disabledReason: DisabledReason | null;
+}
+
+export const toWebhook = ({
+  key,
+  id,
+  url,
+  name,
+  eventTypes,
+  paused,
+  rateLimit,
+  maxConcurrency,
+  ...standing
+}: WebhookRow): Webhook => ({
   ...{ key, id, url, name },
   eventTypes: eventTypes === null ? null : JSON.parse(eventTypes),
   paused: Boolean(paused),
-  ...{ rateLimit: limits.rateLimit, maxConcurrency: limits.maxConcurrency },
+  ...{ rateLimit, maxConcurrency },
+  ...toStanding(standing),
 });
+
+const toStanding = ({
+  failingSince: since,
+  goneInARow,
+  toldAt,
+  warnedAt,
+  disabledAt: at,
+  disabledReason: reason,
+}: StandingColumns): WebhookStanding => ({
+  failing: since === null ? null : { since, goneInARow: goneInARow ?? 0, toldAt, warnedAt },
+  disabled: at === null || reason === null ? null : { at, reason },
+});
+
+export const toStandingColumns = ({ failing, disabled }: WebhookStanding): StandingColumns => ({
+  failingSince: failing?.since ?? null,
+  goneInARow: failing?.goneInARow || null,
+  toldAt: failing?.toldAt ?? null,
+  warnedAt: failing?.warnedAt ?? null,
+  disabledAt: disabled?.at ?? null,
+  disabledReason: disabled?.reason ?? null,
+});
+
+/** What raw SQL reads of it. */
+export const standingInSqlite = `failing_since as failingSince, gone_in_a_row as goneInARow, told_at as toldAt,
+  warned_at as warnedAt, disabled_at as disabledAt, disabled_reason as disabledReason`;
+export const standingInPostgres = `failing_since::float8 as "failingSince", gone_in_a_row as "goneInARow", told_at::float8 as "toldAt",
+  warned_at::float8 as "warnedAt", disabled_at::float8 as "disabledAt", disabled_reason as "disabledReason"`;
 
 /** What is to be written of a webhook that is new. */
 export const toColumns = ({ id, url, name, ...settings }: ListedWebhook) => ({

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { maxEventTypePatterns } from "../domain/event-types.ts";
-import { highestRateLimit, type Webhook } from "../domain/webhook.ts";
+import type { DisabledReason } from "../domain/failing-webhook.ts";
+import { highestRateLimit, stateOf, type Webhook, type WebhookState } from "../domain/webhook.ts";
 import { errorCode } from "../events/attempt-model.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
@@ -63,19 +64,54 @@ export const webhookEntriesExample = [{ webhook_url: "https://example.com/hooks"
 
 export const savedWebhooks = v.array(v.object({ webhook_url: v.string(), name: v.string() }));
 
+const webhookStates: Readonly<Record<WebhookState, string>> = {
+  active: "deliveries go to it",
+  paused: "deliveries wait until it is no longer paused",
+  disabled: "nothing is sent to it until it is enabled",
+};
+
+const disabledReasons: Readonly<Record<DisabledReason, string>> = {
+  failing: "every attempt had failed for too long",
+  gone: "it answered several deliveries in a row with 410",
+};
+
+const oneOf = (words: Readonly<Record<string, string>>) =>
+  v.pipe(
+    v.string(),
+    v.description(
+      Object.entries(words)
+        .map(([word, meaning]) => `\`${word}\`: ${meaning}`)
+        .join("; "),
+    ),
+    v.metadata({ "x-extensible-enum": Object.keys(words) }),
+  );
+
+const settingFields = {
+  state: oneOf(webhookStates),
+  failing_since: v.pipe(
+    v.nullable(v.string()),
+    v.description("Start of the first failed attempt since the last success; null while it works."),
+  ),
+  disabled_at: v.nullable(v.string()),
+  disabled_reason: v.nullable(oneOf(disabledReasons)),
+  event_types: v.nullable(v.array(v.string())),
+  paused: v.boolean(),
+  rate_limit: v.nullable(v.pipe(v.number(), v.integer())),
+  max_concurrency: v.nullable(v.pipe(v.number(), v.integer())),
+};
+
+const plainFields = { id: v.string(), url: v.string(), name: v.string() };
+
 /** The last ones with `expand=true`. */
-export const webhookList = v.array(
-  v.object({
-    id: v.string(),
-    url: v.string(),
-    name: v.string(),
-    state: v.optional(v.pipe(v.string(), v.metadata({ "x-extensible-enum": ["active", "paused"] }))),
-    event_types: v.optional(v.nullable(v.array(v.string()))),
-    paused: v.optional(v.boolean()),
-    rate_limit: v.optional(v.nullable(v.pipe(v.number(), v.integer()))),
-    max_concurrency: v.optional(v.nullable(v.pipe(v.number(), v.integer()))),
-  }),
-);
+export const webhookList = v.array(v.object({ ...plainFields, ...v.partial(v.object(settingFields)).entries }));
+
+export const webhookSettings = v.object({ ...plainFields, ...settingFields });
+
+export const webhookSettingsExample = {
+  ...{ id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
+  ...{ state: "active", failing_since: null, disabled_at: null, disabled_reason: null, event_types: null },
+  ...{ paused: false, rate_limit: null, max_concurrency: null },
+};
 
 export const webhookListExample = [
   { id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
@@ -136,13 +172,16 @@ export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, n
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
 
-export const toWebhookSettings = ({ id, url, name, eventTypes, paused, rateLimit, maxConcurrency }: Webhook) => ({
-  ...{ id, url, name },
-  state: paused ? "paused" : "active",
-  event_types: eventTypes,
-  paused,
-  rate_limit: rateLimit,
-  max_concurrency: maxConcurrency,
+export const toWebhookSettings = (webhook: Webhook) => ({
+  ...toWebhookListEntry(webhook),
+  state: stateOf(webhook),
+  failing_since: formatIsoOrNull(webhook.failing?.since ?? null),
+  disabled_at: formatIsoOrNull(webhook.disabled?.at ?? null),
+  disabled_reason: webhook.disabled?.reason ?? null,
+  event_types: webhook.eventTypes,
+  paused: webhook.paused,
+  rate_limit: webhook.rateLimit,
+  max_concurrency: webhook.maxConcurrency,
 });
 
 export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({

@@ -8,15 +8,17 @@ import { attemptBody, attemptExample, toAttemptBody } from "../events/attempt-mo
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 import type { Limit, Limits, Turn } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import { healthLimits } from "../store/webhook-health.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
+import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
 import * as m from "./model.ts";
 import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
-  store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks">;
+  store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks" | "enableWebhook">;
   limits: Limits;
   clock: Clock;
   /** Deliveries wait for the operator (`POSTRIDER_PAUSED`). */
@@ -25,7 +27,8 @@ export interface WebhookRouteDeps {
   webhookConcurrency: number;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
-  hub: AccountHub;
+  log: Log;
+  hub: AccountHub & WebhookHub;
   /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
   sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
 }
@@ -38,11 +41,14 @@ const changes: Limit = { name: "webhook changes", most: 300, windowMs: 60_000, k
 
 const tag = "Webhooks";
 
+const noSuchWebhook = "The webhook does not exist; GET /v1/tenants/webhooks lists them.";
+
 export function webhookRoutes({
   store,
   limits,
   clock,
   webhookConcurrency,
+  log,
   policyOf,
   hub,
   sendTest,
@@ -124,6 +130,40 @@ export function webhookRoutes({
     endpoint(
       {
         method: "POST",
+        path: "/v1/tenants/webhooks/:id/enable",
+        tag,
+        summary: "Enable a disabled webhook",
+        description:
+          "New events go to it again, and its failures are counted anew. What has failed is not sent again: " +
+          "`POST /v1/events/replays/failed` does that. A webhook that is not disabled stays as it is. " +
+          `Counts as a change, of which there are at most ${changes.most} a minute.`,
+        access: "session",
+        params: m.webhookPath,
+        limit: async ({ tenant }) => refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }])),
+        responses: {
+          200: {
+            description: "The webhook, as `GET /v1/tenants/webhooks?expand=true` shows it.",
+            schema: m.webhookSettings,
+            example: m.webhookSettingsExample,
+          },
+          404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
+        },
+      },
+      async ({ tenant, params }) => {
+        const enabled = await store.enableWebhook(tenant.key, params.id);
+        if (!enabled) throw notFound(noSuchWebhook, "webhook_not_found");
+        const { webhook, wasDisabled } = enabled;
+        if (wasDisabled) {
+          log.write("info", "webhook.enabled", { webhookId: webhook.id, tenantId: tenant.id });
+          announceWebhook(hub, tenant.id, webhook);
+        }
+        return ok(m.toWebhookSettings(webhook));
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
         path: "/v1/tenants/webhooks/:id/test",
         tag,
         summary: "Send a signed sample event to one webhook",
@@ -155,11 +195,7 @@ export function webhookRoutes({
             "account_suspended",
             "The operator of this server has suspended the account; ask them to resume it.",
           ),
-          404: failure(
-            "The webhook does not exist.",
-            "webhook_not_found",
-            "The webhook does not exist; GET /v1/tenants/webhooks lists them.",
-          ),
+          404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
           503: failure(
             "The operator has paused deliveries.",
             "deliveries_paused",
@@ -172,9 +208,7 @@ export function webhookRoutes({
         if (refusal) throw refusal;
         if (isPaused()) throw deliveriesPaused();
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
-        if (!webhook) {
-          throw notFound("The webhook does not exist; GET /v1/tenants/webhooks lists them.", "webhook_not_found");
-        }
+        if (!webhook) throw notFound(noSuchWebhook, "webhook_not_found");
         return ok(toAttemptBody(await sendTest(tenant, webhook)));
       },
     ),

@@ -37,6 +37,7 @@ describe("loadConfig", () => {
       trustedProxies: [],
       metricsToken: null,
       retryScheduleMs: [5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000],
+      disableAfterMs: 432_000_000,
       dnsServers: [],
       extraCa: null,
       maxBodyBytes: 256 * 1024,

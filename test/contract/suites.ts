@@ -12,6 +12,7 @@ import { deliveriesContract } from "./store/deliveries.ts";
 import { erasureContract } from "./store/erasure.ts";
 import { eventTypesContract } from "./store/event-types.ts";
 import { eventsContract } from "./store/events.ts";
+import { failingWebhooksContract } from "./store/failing-webhooks.ts";
 import { failuresContract } from "./store/failures.ts";
 import { inboxContract } from "./store/inbox.ts";
 import { listsContract } from "./store/lists.ts";
@@ -45,6 +46,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   maintenanceContract,
   statsContract,
   webhookHealthContract,
+  failingWebhooksContract,
   failuresContract,
   webhookRowsContract,
   meteringContract,

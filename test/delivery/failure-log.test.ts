@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createFailureLog } from "../../src/delivery/failure-log.ts";
 import type { DueDelivery } from "../../src/domain/delivery.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
-import { usualSettings, type Webhook } from "../../src/domain/webhook.ts";
+import { newStanding, usualSettings, type Webhook } from "../../src/domain/webhook.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Settlement } from "../../src/store/deliveries.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -19,7 +19,7 @@ function setUp() {
     out: (line) => void lines.push(JSON.parse(line)),
   });
   const webhooks = async (tenantKey: number): Promise<Webhook[]> => [
-    { key: tenantKey, id: `wh_${tenantKey}`, url: secretUrl(tenantKey), name: "", ...usualSettings },
+    { key: tenantKey, id: `wh_${tenantKey}`, url: secretUrl(tenantKey), name: "", ...usualSettings, ...newStanding },
   ];
   const failureLog = createFailureLog({ clock, log, store: { webhooks } });
   const settle = (webhook: number, statusCode: number | null, errorCode: FailureCode | null, error: string | null) => {

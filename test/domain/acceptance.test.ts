@@ -71,6 +71,36 @@ describe("an event that is accepted (rules, section 7)", () => {
     });
   });
 
+  test("has failed for a webhook that is disabled, and waits for the others", () => {
+    const disabled = registered(2, { disabled: { at: now, reason: "gone" } });
+    expect(accept(tenantState({ webhooks: [a, disabled] }), submission(), moment)).toEqual({
+      kind: "accepted",
+      records: [
+        [
+          { state: "PENDING", webhook: a, nextAttemptAt: now },
+          {
+            state: "FAILED",
+            webhook: disabled,
+            finishedAt: moment.orderedNow,
+            failure: {
+              code: "webhook_disabled",
+              reason: "The webhook was disabled before the delivery succeeded",
+            },
+          },
+        ],
+      ],
+    });
+  });
+
+  test("that only a disabled webhook takes is no event that none takes", () => {
+    const disabled = registered(1, { eventTypes: ["order.*"], disabled: { at: now, reason: "failing" } });
+    const outcome = (type: string) => {
+      const acceptance = accept(tenantState({ webhooks: [disabled] }), submission({ types: [type] }), moment);
+      return acceptance.kind === "accepted" && acceptance.records[0]?.map(({ state }) => state);
+    };
+    expect([outcome("order.paid"), outcome("refund")]).toEqual([["FAILED"], ["SKIPPED"]]);
+  });
+
   test("begins with a first run of which nothing has been tried", () => {
     const event = { deliveryKey: 7, eventSeq: 9, eventId: "evt_9", payload: Buffer.from("{}"), trace: null };
     const { tenant } = tenantState({ tenant: { tier: "business", enforcedTier: "pro" } });

@@ -174,6 +174,24 @@ describe("the type of the event is asked for anew", () => {
   });
 });
 
+describe("a disabled webhook", () => {
+  const disabled = registered(2, { disabled: { at: 500, reason: "failing" } });
+
+  test("gets nothing of a replay: its records stay, failed ones counted as skipped", () => {
+    const records = [recordOf(a, "DELIVERED"), recordOf(disabled, "FAILED")];
+    expect(replayed([a, disabled], records, "all")).toMatchObject({
+      ...nothing,
+      restarted: [100],
+      skipped: 1,
+      webhookKeys: [a.key],
+    });
+  });
+
+  test("is not what a record without a webhook is replaced for", () => {
+    expect(replayed([disabled], [recordOf(null, "FAILED")], "failed")).toMatchObject({ ...nothing, skipped: 1 });
+  });
+});
+
 describe("a replay of one failure alone", () => {
   const timedOut = { errorCode: "timeout", statusCode: null } as const;
   test.each<[string, FailureSelection, ReplayedRecord[], Partial<ReturnType<typeof replayed>>]>([

@@ -69,6 +69,33 @@ describe("an attempt of a record that was failed meanwhile, as its webhook was r
   });
 });
 
+describe("an attempt to a webhook that was disabled meanwhile", () => {
+  const disabled = registered(webhook.key, { disabled: { at: 8_000, reason: "failing" } });
+  const failedByDisabling: FoundRecord = { ...failedByRemoval, errorCode: "webhook_disabled" };
+  const failedAsDisabled = {
+    ...failedAsRemoved,
+    errorReason: "The webhook was disabled before the delivery succeeded",
+    errorCode: "webhook_disabled",
+  } as const;
+  const attempted = (found: FoundRecord, outcome: Outcome, webhooks = [disabled]) =>
+    settle(found, webhooks, { delivery: { webhookKey: webhook.key, run }, ...outcomes[outcome] }, now);
+
+  test.each([
+    ["delivered", waiting, delivered, "delivered"],
+    ["failed", waiting, failed, "failed"],
+    ["retry", waiting, failedAsDisabled, "failed"],
+    ["delivered", failedByDisabling, delivered, "corrected"],
+    ["failed", failedByDisabling, failed, null],
+    ["retry", failedByDisabling, failedAsDisabled, null],
+  ] as const)("that ends %s ends the run of %j", (outcome, found, becomes, replay) => {
+    expect(attempted(found, outcome)).toEqual({ kind: "settled", becomes, replay, isLate: false } as never);
+  });
+
+  test("never makes a record wait again that was failed, though the webhook was enabled since", () => {
+    expect(attempted(failedByDisabling, "retry", [webhook]).becomes).toEqual(failedAsDisabled);
+  });
+});
+
 describe("an attempt of a record that somebody else has by now", () => {
   const elsewhere = { ...waiting, isElsewhere: true };
   test.each(["failed", "retry"] as const)("that ends %s leaves what follows to them", (outcome) => {

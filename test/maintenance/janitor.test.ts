@@ -29,7 +29,7 @@ function setUp(
   const janitor = createJanitor({
     store: {
       isShared,
-      failDeliveriesOfRemoved: step("fail"),
+      failUndeliverable: step("fail"),
       eraseDeleted: step("erase"),
       prune: step("prune"),
       forgetWebhooks: step("forget"),

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Replay } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
-import { usualSettings } from "../../src/domain/webhook.ts";
 import { createReplays } from "../../src/replays/replay.ts";
 import { dueDelivery } from "../support/due-delivery.ts";
+import { registered } from "../support/tenant-state.ts";
 
 const tenant: Tenant = {
   key: 1,
@@ -52,7 +52,7 @@ function setUp() {
       startReplay: async () => replay,
       cancelReplay: async () => replay,
       previewReplay: async () => 1,
-      webhooks: async () => [{ key: 7, id: "wh_7", url: "https://a.example/hook", name: "", ...usualSettings }],
+      webhooks: async () => [registered(7)],
     },
     deliveries: {
       wake: (webhooks) => void moved.push(`deliveries ${webhooks.map(({ webhookKey }) => webhookKey)}`),

@@ -1,6 +1,6 @@
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { noEvents, type RegisteredWebhook, type TenantState } from "../../src/domain/tenant-state.ts";
-import { usualSettings, type WebhookSettings } from "../../src/domain/webhook.ts";
+import { newStanding, usualSettings, type WebhookSettings, type WebhookStanding } from "../../src/domain/webhook.ts";
 
 /** A verified free account; a test gives what matters to it. */
 export const tenantState = ({
@@ -29,12 +29,16 @@ export const tenantState = ({
 });
 
 /** A webhook that is registered under this key. */
-export const registered = (key: number, settings: Partial<WebhookSettings> = {}): RegisteredWebhook => ({
+export const registered = (
+  key: number,
+  settings: Partial<WebhookSettings & WebhookStanding> = {},
+): RegisteredWebhook => ({
   key,
   id: `wh_${key}`,
   url: `https://${key}.example/hook`,
   name: "",
   used: false,
   ...usualSettings,
+  ...newStanding,
   ...settings,
 });

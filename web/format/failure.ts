@@ -76,6 +76,12 @@ const reasons: Readonly<Record<Exclude<FailureCode, "http_status">, Reason>> = {
     remedy: "Register it again, then replay.",
     isAboutWebhooks: true,
   },
+  webhook_disabled: {
+    short: "Webhook disabled",
+    meaning: "The webhook was disabled before the event could be delivered, as it had failed for days or answered 410.",
+    remedy: "Enable it again, then replay.",
+    isAboutWebhooks: true,
+  },
   unreadable: {
     short: "Event damaged",
     meaning: "Part of the event was lost on the server's disk, so it was not delivered.",

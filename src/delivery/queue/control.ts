@@ -13,6 +13,8 @@ export interface DeliveryControl {
   cancelReplay(tenantKey: number, replayKey: number): void;
   /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
+  /** What waits here for the webhook goes back to the table, which gives nothing out for it until it is enabled. */
+  disableWebhook(webhookKey: number): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */
   stopTenant(tenantKey: number): void;
   /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */

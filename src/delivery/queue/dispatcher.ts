@@ -356,6 +356,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
     },
 
+    disableWebhook(webhookKey) {
+      const queue = queues.get(webhookKey);
+      if (queue) close(queue);
+      pump();
+    },
+
     stopTenant(tenantKey) {
       hindsight.tenantDeleted(tenantKey);
       for (const queue of queues.ofTenant(tenantKey)) {

@@ -1,16 +1,21 @@
 import { accept, type EarlierAnswer, type NewRecord } from "../../domain/acceptance.ts";
 import { type DomainError, requestAbandoned } from "../../domain/errors.ts";
-import type { Failure } from "../../domain/failure.ts";
-import { noWebhookKey } from "../../domain/failure-groups.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noEvents, utcMonth } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
+import { isEnabled } from "../../domain/webhook.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
-import { countFailuresText } from "./failure-counts.ts";
+import {
+  countFailuresText,
+  type DescribedGroup,
+  groupColumns,
+  groupValues,
+  type KnownGroups,
+} from "./failure-counts.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
 import type { Numbers } from "./numbers.ts";
@@ -58,15 +63,18 @@ export const acceptText = `with m as (${markText}),
       case when ($21::int[])[i] = 1 then $2::int end, ($22::bigint[])[i], ${typeHashIn("$37")}
     from taken cross join lateral generate_series(last_pending - pending + 1, last_pending) i),
   ending as (
-    insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason,
-      error_code, type_hash, failure_key)
-    select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], 1, 0, 0, ($40::smallint[])[i], ($25::bigint[])[i],
-      case when ($40::smallint[])[i] = ${endedStates.FAILED} then $26::text end,
-      case when ($40::smallint[])[i] = ${endedStates.FAILED} then $27::text end, ${typeHashIn("$38")},
-      case when ($40::smallint[])[i] = ${endedStates.FAILED} then ${noWebhookKey} end
+    insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, state, finished_at,
+      error_reason, error_code, type_hash, failure_key)
+    select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], nullif(($42::bigint[])[i], 0), 1, 0, 0,
+      ($40::smallint[])[i], ($25::bigint[])[i], ($26::text[])[i], ($27::text[])[i], ${typeHashIn("$38")},
+      case when ($40::smallint[])[i] = ${endedStates.FAILED} then ($43::bigint[])[i] end
     from taken cross join lateral generate_series(last_ended - ended + 1, last_ended) i),
+  described as (
+    insert into failure_group (${groupColumns})
+    select given.* from m, unnest($44::bigint[], $45::bigint[], $46::bigint[], $47::text[], $48::int[], $49::text[]) as given
+    on conflict do nothing),
   failures as (${countFailuresText(
-    `select tenant_key, ${noWebhookKey} as failure_key, ($23::bigint[])[i] as event_seq, 0 as waiting, 1 as failed,
+    `select tenant_key, ($43::bigint[])[i] as failure_key, ($23::bigint[])[i] as event_seq, 0 as waiting, 1 as failed,
       ($25::bigint[])[i] as at
     from taken cross join lateral generate_series(last_ended - ended + 1, last_ended) i
     where ($40::smallint[])[i] = ${endedStates.FAILED}`,
@@ -95,6 +103,7 @@ export interface AcceptLaneOptions extends Growth {
   readonly pool: Pool;
   readonly kept: KeptTenants;
   readonly numbers: Numbers;
+  readonly groups: KnownGroups;
   moment(): Moment;
 }
 
@@ -108,6 +117,7 @@ export function acceptLane({
   pool,
   kept,
   numbers,
+  groups,
   moment,
   mayGrow,
 }: AcceptLaneOptions): Pick<LaneOptions<AcceptRequest, LaneAcceptance>, "write" | "recall"> {
@@ -136,7 +146,7 @@ export function acceptLane({
     if (acceptance.kind === "repeated") return { result: repeatedAnswer(acceptance.eventIds) };
     if (earlier) return { result: "met" };
     if (acceptance.kind === "refused" || unusedIn(acceptance.records).size > 0) return { result: "left" };
-    return { ...planEvents(numbers, known.tenant, request, acceptance.records), at, idempotency };
+    return { ...planEvents({ numbers, groups }, known.tenant, request, acceptance.records), at, idempotency };
   }
 
   async function metBefore(requests: readonly AcceptRequest[]): Promise<Map<string, EarlierAnswer | null>> {
@@ -162,6 +172,8 @@ export function acceptLane({
   return {
     async write(requests, mark) {
       const met = await metBefore(requests);
+      const disabled = requests.filter(({ tenantKey }) => kept.get(tenantKey)?.webhooks.some((one) => !isEnabled(one)));
+      if (disabled.length > 0) await groups.learn(disabled.map(({ tenantKey }) => tenantKey));
       const at = moment();
       planned = requests.map((request) => plan(request, at, met));
       const [row] = await pool.write<{ marked: number; taken: string }>(acceptText, valuesOf(planned, kept, mark));
@@ -222,8 +234,10 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
   const types: (string | null)[] = [];
   const traces: (TraceContext | null)[] = [];
   const pending: number[][] = [[], [], [], [], [], []];
-  const ended: number[][] = [[], [], [], [], []];
-  let failure: Failure | null = null;
+  const ended: number[][] = [[], [], [], [], [], [], []];
+  const reasons: (string | null)[] = [];
+  const codes: (string | null)[] = [];
+  const groups: DescribedGroup[] = [];
   for (const [tenantKey, those] of byTenant) {
     const before = [seqs.length, pending[0]?.length ?? 0, ended[0]?.length ?? 0] as const;
     let skippedOfTenant = 0;
@@ -239,10 +253,13 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
       for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt, typeHash } of one.pending) {
         pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt, typeHash ?? 0]);
       }
-      for (const { eventSeq, key, finishedAt, typeHash, state, failure: its } of one.ended) {
-        pushEach(ended, [eventSeq, key, finishedAt, typeHash ?? 0, endedStates[state]]);
-        failure = its ?? failure;
+      for (const { eventSeq, key, finishedAt, typeHash, state, webhookKey, failure, failureKey } of one.ended) {
+        const rest = [typeHash ?? 0, endedStates[state], webhookKey ?? 0, failureKey ?? 0];
+        pushEach(ended, [eventSeq, key, finishedAt, ...rest]);
+        reasons.push(failure?.reason ?? null);
+        codes.push(failure?.code ?? null);
       }
+      groups.push(...one.groups);
       skippedOfTenant += one.ended.length - one.accepted.failed;
       if (one.idempotency) {
         keys.push(one.idempotency.key);
@@ -260,7 +277,8 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
       ...[after[0] - before[0], after[0], after[1] - before[1], after[1], after[2] - before[2], after[2]],
     ]);
   }
-  const [typesOfPending = [], statesOfEnded = [], typesOfEnded = []] = [pending.pop(), ended.pop(), ended.pop()];
+  const typesOfPending = pending.pop() ?? [];
+  const [typesOfEnded = [], statesOfEnded = [], webhooksOfEnded = [], failuresOfEnded = []] = ended.splice(3);
   const packed = packBytes(payloads);
   const packedFingerprints = packBytes(fingerprints);
   return [
@@ -274,8 +292,8 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     packed.lengths,
     ...pending.map(arrayText),
     ...ended.map(arrayText),
-    failure?.reason ?? null,
-    failure?.code ?? null,
+    arrayText(reasons),
+    arrayText(codes),
     ...remembered.map(arrayText),
     arrayText(keys),
     packedFingerprints.bytes,
@@ -290,6 +308,9 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     traces.some((trace) => trace !== null) ? arrayText(traces) : null,
     arrayText(statesOfEnded),
     arrayText(skipped),
+    arrayText(webhooksOfEnded),
+    arrayText(failuresOfEnded),
+    ...groupValues(groups),
   ];
 }
 

@@ -2,10 +2,11 @@ import { and, eq } from "drizzle-orm";
 import { accept, type EarlierAnswer, type Submission } from "../../domain/acceptance.ts";
 import type { ApiKey } from "../../domain/credentials.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
-import { movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
+import { movesOf } from "../../domain/failure-groups.ts";
 import { plans } from "../../domain/plans.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { utcMonth } from "../../domain/tenant-state.ts";
+import { isEnabled } from "../../domain/webhook.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
 import { createKeyedLock } from "../../lib/keyed-lock.ts";
 import type { Growth } from "../growth.ts";
@@ -14,7 +15,7 @@ import { type LaneAcceptance, unusedIn } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
-import { FailureTally } from "./failure-counts.ts";
+import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
@@ -42,7 +43,7 @@ const mostWaits = 2;
 export function acceptanceVerbs(
   { writes, numbers, node, isNode }: Connection,
   { mayGrow }: Growth,
-  { lanes, kept, underWay, holdings }: HotPaths,
+  { lanes, kept, groups, underWay, holdings }: HotPaths,
 ): Pick<EventVerbs, "acceptEvents"> {
   const oneByOne = createKeyedLock<number>();
   /** By tenant. They never reject. */
@@ -70,7 +71,8 @@ export function acceptanceVerbs(
       return { accepted: repeatedAnswer(acceptance.eventIds), incarnation };
     }
 
-    const planned = planEvents(numbers, tenant, request, acceptance.records);
+    if (!held.webhooks.every(isEnabled)) await groups.learn([tenantKey]);
+    const planned = planEvents({ numbers, groups }, tenant, request, acceptance.records);
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);
     await insertRecords(tx, planned, owner);
@@ -201,7 +203,7 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
 
 async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Node): Promise<void> {
   const { run } = tx;
-  const { tenantKey, pending, ended } = planned;
+  const { tenantKey, pending, ended, groups } = planned;
   if (pending.length > 0) {
     await run(
       `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
@@ -222,12 +224,12 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
   }
   if (ended.length > 0) {
     await run(
-      `insert into delivery (tenant_key, event_seq, key, run, attempts_in_run, attempts, state, finished_at, error_reason, error_code,
-         type_hash, failure_key)
-       select $1::bigint, event_seq, key, 1, 0, 0, state, finished_at, reason, code, type_hash,
-         case when state = ${endedStates.FAILED} then ${noWebhookKey} end
-       from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
-         as added (event_seq, key, state, finished_at, reason, code, type_hash)`,
+      `insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, state, finished_at,
+         error_reason, error_code, type_hash, failure_key)
+       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, state, finished_at, reason, code, type_hash, failure_key
+       from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],
+           $9::bigint[], $10::bigint[])
+         as added (event_seq, key, state, finished_at, reason, code, type_hash, webhook_key, failure_key)`,
       [
         tenantKey,
         arrayText(ended.map(({ eventSeq }) => eventSeq)),
@@ -237,12 +239,14 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
         arrayText(ended.map(({ failure }) => failure?.reason ?? null)),
         arrayText(ended.map(({ failure }) => failure?.code ?? null)),
         arrayText(ended.map(({ typeHash }) => typeHash)),
+        arrayText(ended.map(({ webhookKey }) => webhookKey)),
+        arrayText(ended.map(({ failureKey }) => failureKey)),
       ],
     );
     const failed = ended.filter(({ state }) => state === "FAILED");
+    for (const group of groups) await describeGroup(tx, group);
     const tally = new FailureTally();
-    for (const { eventSeq } of failed)
-      tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey: noWebhookKey }));
+    for (const { eventSeq, failureKey } of failed) tally.add(eventSeq, movesOf(null, { state: "FAILED", failureKey }));
     const failedAt = Math.max(...failed.map(({ finishedAt }) => finishedAt));
     await tally.write(tx, owner, tenantKey, failedAt);
   }

@@ -1,6 +1,7 @@
-import { firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
+import { firstDelivery, type NewRecord, type UndeliverableRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Failure } from "../../domain/failure.ts";
+import { kindWithoutAnswer, noWebhookKey, othersKey } from "../../domain/failure-groups.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
@@ -8,6 +9,7 @@ import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
+import type { DescribedGroup, KnownGroups } from "./failure-counts.ts";
 import type { Numbers } from "./numbers.ts";
 
 /** Bytes of an event id that are random. */
@@ -19,6 +21,8 @@ export interface PlannedEvents {
   readonly events: readonly PlannedEvent[];
   readonly pending: readonly PlannedPending[];
   readonly ended: readonly PlannedEnded[];
+  /** What records have failed with as they were made, but for want of a webhook; each once. */
+  readonly groups: readonly DescribedGroup[];
   readonly accepted: AcceptedEvents;
 }
 
@@ -45,16 +49,21 @@ interface PlannedEnded {
   readonly key: number;
   readonly state: "FAILED" | "SKIPPED";
   readonly finishedAt: number;
+  /** Of one that is FAILED as its webhook is disabled. */
+  readonly webhookKey: number | null;
   /** Of one that is FAILED. */
   readonly failure: Failure | null;
+  readonly failureKey: number | null;
   readonly typeHash: number | null;
 }
 
 const noRoomAtAll = () => 0;
 
+const noFailure = { webhookKey: null, failure: null, failureKey: null };
+
 /** Gives events of one tenant their numbers, each with its records, and asks for whom there is room. */
 export function planEvents(
-  numbers: Numbers,
+  { numbers, groups }: { readonly numbers: Numbers; readonly groups: KnownGroups },
   tenant: Tenant,
   { events: given, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
   recordsOfEach: readonly (readonly NewRecord[])[],
@@ -71,6 +80,14 @@ export function planEvents(
   const events: PlannedEvent[] = [];
   const pending: PlannedPending[] = [];
   const ended: PlannedEnded[] = [];
+  const described = new Map<number, DescribedGroup>();
+  const failureOf = ({ webhook, failure }: UndeliverableRecord) => {
+    if (!webhook) return { webhookKey: null, failure, failureKey: noWebhookKey };
+    const kind = kindWithoutAnswer(failure, webhook.key);
+    const key = groups.keyOf(tenant.key, kind);
+    if (key !== othersKey) described.set(key, { tenantKey: tenant.key, key, kind });
+    return { webhookKey: webhook.key, failure, failureKey: key };
+  };
   const eventIds: string[] = [];
   const deliveries: DueDelivery[] = [];
   for (const [i, { payload, type }] of given.entries()) {
@@ -83,8 +100,9 @@ export function planEvents(
     for (const record of recordsOfEach[i] ?? []) {
       const key = numbers.nextKey();
       if (record.state !== "PENDING") {
-        const failure = record.state === "FAILED" ? record.failure : null;
-        ended.push({ eventSeq: seq, key, state: record.state, finishedAt: record.finishedAt, failure, typeHash });
+        const { state, finishedAt } = record;
+        const failed = state === "FAILED" ? failureOf(record) : null;
+        ended.push({ ...(failed ?? noFailure), eventSeq: seq, key, state, finishedAt, typeHash });
         continue;
       }
       const { webhook, nextAttemptAt } = record;
@@ -102,7 +120,7 @@ export function planEvents(
   const failed = ended.filter(({ state }) => state === "FAILED").length;
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
   const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed };
-  return { tenantKey: tenant.key, events, pending, ended, accepted };
+  return { tenantKey: tenant.key, events, pending, ended, groups: [...described.values()], accepted };
 }
 
 /**

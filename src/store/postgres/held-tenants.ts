@@ -24,7 +24,10 @@ export const tenantColumns = {
 };
 
 const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
-export const webhookColumns = { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency };
+const { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason } = t.webhook;
+const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency };
+const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
+export const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 
 /** A tenant that a transaction has locked; whoever changes it there replaces it here. */
 export type HeldTenant = { -readonly [Field in keyof TenantState]: TenantState[Field] };

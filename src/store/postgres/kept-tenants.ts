@@ -2,7 +2,7 @@ import type { ApiKey } from "../../domain/credentials.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { createReadCache } from "../../lib/read-cache.ts";
-import { toWebhook, type WebhookRow } from "../webhook-rows.ts";
+import { standingInPostgres, toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import type { Pool } from "./pool.ts";
 
 /** What a node keeps of a living tenant, to ask the rules about its events without reading anything. */
@@ -44,7 +44,8 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
     const [rows, apiKeys] = await Promise.all([
       pool.read<WebhookRow & Pick<RegisteredWebhook, "used">>(
         `select key::float8 as key, id, url, name, used, event_types as "eventTypes", paused,
-           rate_limit as "rateLimit", max_concurrency as "maxConcurrency" from webhook
+           rate_limit as "rateLimit", max_concurrency as "maxConcurrency",
+           ${standingInPostgres} from webhook
          where tenant_key = $1::bigint and removed_at is null order by position`,
         [tenantKey],
       ),

@@ -8,6 +8,7 @@ import failureGroups from "../../../drizzle/postgres/migrations/0006_failure_gro
 import eventTypePatterns from "../../../drizzle/postgres/migrations/0007_event_type_patterns.sql" with { type: "text" };
 import answerHeads from "../../../drizzle/postgres/migrations/0008_answer_heads.sql" with { type: "text" };
 import webhookThrottle from "../../../drizzle/postgres/migrations/0009_webhook_throttle.sql" with { type: "text" };
+import disabledWebhooks from "../../../drizzle/postgres/migrations/0010_disabled_webhooks.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -30,6 +31,7 @@ export const migrations: readonly Migration[] = [
   { name: "0007_event_type_patterns", sql: eventTypePatterns },
   { name: "0008_answer_heads", sql: answerHeads },
   { name: "0009_webhook_throttle", sql: webhookThrottle },
+  { name: "0010_disabled_webhooks", sql: disabledWebhooks },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -37,7 +37,7 @@ const registeredText = `from waiting
   cross join lateral (
     select operator_suspended_at from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.tenant_key = waiting.tenant_key and webhook.key = waiting.webhook_key
-      and webhook.removed_at is null and not webhook.paused and tenant.deleted_at is null offset 0) registered`;
+      and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null and tenant.deleted_at is null offset 0) registered`;
 
 export const discoverText = `${waitingText} select ${laneColumns} ${registeredText} order by waiting.webhook_key`;
 
@@ -61,7 +61,7 @@ const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') a
     webhook.rate_limit, webhook.max_concurrency
   from webhook join tenant on tenant.key = webhook.tenant_key
   where webhook.tenant_key = $3::bigint and webhook.key = $4::bigint
-    and webhook.removed_at is null and not webhook.paused
+    and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null
     and tenant.deleted_at is null and tenant.operator_suspended_at is null`;
 
 /**
@@ -104,7 +104,7 @@ export const nextDueText = `select next_attempt_at::float8 as at from pending
     and (webhook_key, next_attempt_at) <= ($2::bigint, ${highest})
     and exists (select 1 from webhook join tenant on tenant.key = webhook.tenant_key
       where webhook.tenant_key = $1::bigint and webhook.key = $2::bigint
-        and webhook.removed_at is null and not webhook.paused
+        and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null
         and tenant.deleted_at is null and tenant.operator_suspended_at is null)
   order by webhook_key, next_attempt_at limit 1`;
 

@@ -1,4 +1,4 @@
-import { webhookRemoved } from "../../domain/failure.ts";
+import { webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
 import { kindWithoutAnswer, movesOf } from "../../domain/failure-groups.ts";
 import { giveUp } from "../../domain/settlement.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
@@ -14,13 +14,16 @@ import { placesInQueue } from "./queue-places.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-/** So long after its removal a node that died meanwhile may still have added to what waits for a webhook. */
+/** So long after it was closed a node that died meanwhile may still have added to what waits for a webhook. */
 const lateMs = 60_000;
 
-interface Removed {
+/** A webhook that nothing goes out to any more. */
+interface Closed {
   readonly tenantKey: number;
   readonly webhookKey: number;
-  readonly removedAt: number;
+  /** When it was removed, or disabled. */
+  readonly closedAt: number;
+  readonly isRemoved: boolean;
 }
 
 interface Waiting {
@@ -29,6 +32,12 @@ interface Waiting {
   readonly replayKey: number | null;
   readonly failureKey: number | null;
 }
+
+const closedText = (at: "removed_at" | "disabled_at", and: string) =>
+  `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey", ${at}::float8 as "closedAt",
+     removed_at is not null as "isRemoved"
+   from webhook where ${at} is not null and ${and} and not drained
+     and (${at} <= $2::bigint or (key, ${at}) not in (select * from unnest($3::bigint[], $4::bigint[]))) order by ${at} limit $1::int`;
 
 /** Of records that are locked. */
 export const failText = `with ended as (
@@ -39,22 +48,23 @@ export const failText = `with ended as (
     last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
   from ended returning replay_key::float8 as "replayKey"`;
 
-/** What waits for webhooks that are gone. */
+/** What waits for webhooks that are gone, or disabled. */
 export function removalVerbs(
   { pool, writes, clock, node }: Connection,
   { groups }: Pick<HotPaths, "groups">,
-): Pick<DeliveryVerbs, "failDeliveriesOfRemoved"> {
+): Pick<DeliveryVerbs, "failUndeliverable"> {
   /** @returns replays of which runs have ended */
   async function fail(
-    webhook: Removed,
+    webhook: Closed,
     records: readonly Waiting[],
     { tx, isGone }: { tx: WriteTransaction; isGone: boolean },
   ): Promise<number[]> {
     const now = tx.orderedNow;
     const { tenantKey } = webhook;
     const { slot } = node();
-    const { errorReason, errorCode, finishedAt } = giveUp(webhookRemoved, now);
-    const kind = kindWithoutAnswer(webhookRemoved, webhook.webhookKey);
+    const failure = webhook.isRemoved ? webhookRemoved : webhookDisabled;
+    const { errorReason, errorCode, finishedAt } = giveUp(failure, now);
+    const kind = kindWithoutAnswer(failure, webhook.webhookKey);
     await groups.learn([tenantKey]);
     // Of a deleted account nothing is counted any more.
     const failureKey = isGone ? null : groups.keyOf(tenantKey, kind);
@@ -83,14 +93,17 @@ export function removalVerbs(
   }
 
   /** Ends up to `limit` records of one webhook. @returns how many */
-  async function drain(webhook: Removed, limit: number): Promise<number> {
-    const { tenantKey, webhookKey, removedAt } = webhook;
+  async function drain(webhook: Closed, limit: number): Promise<number> {
+    const { tenantKey, webhookKey, closedAt, isRemoved } = webhook;
     const { failed, replayKeys } = await writes.submit(async (tx) => {
       // A replay moves records as well.
-      const { gone: isGone } = await hold(tx, tenantKey);
+      const { gone: isGone, webhooks } = await hold(tx, tenantKey);
+      // It has been enabled meanwhile, or it was removed, and comes again as that.
+      const isOpen = !isRemoved && !webhooks.some(({ key, disabled }) => key === webhookKey && disabled);
+      if (isOpen) return { failed: 0, replayKeys: [] };
       const records = await waitingFor(tx, webhook, limit);
       const replayKeys = records.length === 0 ? [] : await fail(webhook, records, { tx, isGone });
-      if (records.length < limit && removedAt <= tx.now - lateMs) {
+      if (records.length < limit && closedAt <= tx.now - lateMs) {
         // Those that a lane has under way were passed over.
         await tx.run(
           `update webhook set drained = true where tenant_key = $1::bigint and key = $2::bigint and not exists (
@@ -108,31 +121,32 @@ export function removalVerbs(
     return failed;
   }
 
-  /** Webhooks for which nothing waits, removed less than `lateMs` ago: they are looked at once more when that has passed. */
-  const empty = new Map<number, Removed>();
+  /** Webhooks for which nothing waits, closed less than `lateMs` ago: they are looked at once more when that has passed. */
+  const empty = new Map<number, Closed>();
 
   function forgetOld(before: number): void {
-    for (const [webhookKey, { removedAt }] of empty) if (removedAt <= before) empty.delete(webhookKey);
+    for (const [webhookKey, { closedAt }] of empty) if (closedAt <= before) empty.delete(webhookKey);
   }
 
   return {
-    async failDeliveriesOfRemoved(limit) {
+    async failUndeliverable(limit) {
       const lateBefore = clock.now() - lateMs;
       forgetOld(lateBefore);
-      const removed = await pool.read<Removed>(
-        `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey", removed_at::float8 as "removedAt"
-         from webhook where removed_at is not null and not drained
-           and (removed_at <= $2::bigint or key <> all($3::bigint[])) order by removed_at limit $1::int`,
-        [limit, lateBefore, arrayText([...empty.keys()])],
-      );
+      const seen = [...empty.values()];
+      const values = [
+        ...[limit, lateBefore],
+        ...[arrayText(seen.map(({ webhookKey }) => webhookKey)), arrayText(seen.map(({ closedAt }) => closedAt))],
+      ];
+      const removed = await pool.read<Closed>(closedText("removed_at", "true"), values);
+      const disabled = await pool.read<Closed>(closedText("disabled_at", "removed_at is null"), values);
       let left = limit;
-      for (const webhook of removed) {
+      for (const webhook of [...removed, ...disabled]) {
         const failed = await drain(webhook, left);
-        if (failed < left && webhook.removedAt > lateBefore) empty.set(webhook.webhookKey, webhook);
+        if (failed < left && webhook.closedAt > lateBefore) empty.set(webhook.webhookKey, webhook);
         left -= failed;
         if (left === 0) return true;
       }
-      return removed.length === limit;
+      return removed.length === limit || disabled.length === limit;
     },
   };
 }
@@ -141,7 +155,7 @@ export function removalVerbs(
  * Records that wait for a webhook, locked, those that a lane has under way passed over. What nobody owns is in an index by
  * webhook; what somebody owns is looked for among all that the tenant has in the queue, as no index has it.
  */
-async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Removed, limit: number): Promise<Waiting[]> {
+async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Closed, limit: number): Promise<Waiting[]> {
   const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
     failure_key::float8 as "failureKey"`;
   const unowned = await run<Waiting>(

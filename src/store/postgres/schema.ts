@@ -11,6 +11,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import type { DisabledReason } from "../../domain/failing-webhook.ts";
 import { bytes, whole } from "./columns.ts";
 
 /**
@@ -170,7 +171,7 @@ export const webhook = pgTable(
     position: integer("position").notNull(),
     createdAt: whole("created_at").notNull(),
     removedAt: whole("removed_at"),
-    /** Removed, and no record waits for it any more. */
+    /** Removed or disabled, and no record waits for it any more. */
     drained: boolean("drained").notNull().default(false),
     /** Whether it ever had a record; null: to be found out (`webhook-use.ts` of SQLite). */
     used: boolean("used"),
@@ -181,6 +182,13 @@ export const webhook = pgTable(
     /** Most attempts that start in a second, and at once; null: as of any. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
+    /** Of these four: see `Failing`. Null: it is well. */
+    failingSince: whole("failing_since"),
+    goneInARow: integer("gone_in_a_row"),
+    toldAt: whole("told_at"),
+    warnedAt: whole("warned_at"),
+    disabledAt: whole("disabled_at"),
+    disabledReason: text("disabled_reason").$type<DisabledReason>(),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
@@ -189,6 +197,10 @@ export const webhook = pgTable(
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and not ${t.drained}`),
+    index("webhook_disabled_to_drain")
+      .on(t.disabledAt)
+      .where(sql`${t.disabledAt} is not null and ${t.removedAt} is null and not ${t.drained}`),
+    index("webhook_failing").on(t.failingSince).where(sql`${t.failingSince} is not null`),
     index("webhook_by_tenant").on(t.tenantKey, t.position),
     // Removed ones stay, so an account that changes its list often has many; reading the list must not walk through them.
     index("webhook_registered").on(t.tenantKey, t.position).where(sql`${t.removedAt} is null`),

@@ -19,6 +19,7 @@ import { credentialVerbs } from "./credentials.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { erasureVerbs } from "./erasure.ts";
 import { eventVerbs } from "./events.ts";
+import { failingWebhookVerbs } from "./failing-webhooks.ts";
 import { createKnownGroups } from "./failure-counts.ts";
 import { failureVerbs } from "./failures.ts";
 import { storageUnavailable } from "./faults.ts";
@@ -249,6 +250,7 @@ export async function openPostgresStore({
     ...credentials,
     findApiKey: (hash: Uint8Array) => (node.mayTrust() ? keys : credentials).findApiKey(hash),
     ...webhookVerbs(connection),
+    ...failingWebhookVerbs(connection),
     ...eventVerbs(connection),
     ...failureVerbs(connection),
     ...statVerbs(connection),

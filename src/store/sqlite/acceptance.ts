@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
-import { movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
+import { kindWithoutAnswer, movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
@@ -24,9 +24,6 @@ type RoomFor = NonNullable<AcceptRequest["roomFor"]>;
 const refOf = (tenant: Tenant, { key }: RegisteredWebhook): WebhookRef => ({ tenantKey: tenant.key, webhookKey: key });
 
 const noRoomAtAll: RoomFor = () => 0;
-
-/** What is counted of a record that found no webhook. */
-const undeliverable = movesOf(null, { state: "FAILED", failureKey: noWebhookKey });
 
 /** A webhook that gets something of what is accepted. */
 interface Taker {
@@ -54,9 +51,9 @@ export function acceptanceVerbs(
      values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6)`,
   );
   const insertUndeliverable = client.prepare(
-    `insert into delivery (key, tenant_key, event_seq, state, run, attempts_in_run, attempts, finished_at, error_reason, error_code,
-       type_hash, failure_key)
-     values (?1, ?2, ?3, 2, 1, 0, 0, ?4, ?5, ?6, ?7, ${noWebhookKey})`,
+    `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, finished_at,
+       error_reason, error_code, type_hash, failure_key)
+     values (?1, ?2, ?3, ?4, 2, 1, 0, 0, ?5, ?6, ?7, ?8, ?9)`,
   );
 
   const insertSkipped = client.prepare(
@@ -104,17 +101,24 @@ export function acceptanceVerbs(
           continue;
         }
         if (record.state === "FAILED") {
-          const { finishedAt, failure } = record;
+          const { webhook, finishedAt, failure } = record;
+          const failureKey = webhook
+            ? failures.keyOf(tx, tenant.key, kindWithoutAnswer(failure, webhook.key))
+            : noWebhookKey;
           insertUndeliverable.run(
             deliveryKey,
             tenant.key,
             eventSeq,
+            webhook?.key ?? null,
             finishedAt,
             failure.reason,
             failure.code,
             typeHash,
+            failureKey,
           );
-          failures.count(tx, { tenantKey: tenant.key, eventSeq }, undeliverable, finishedAt);
+          const moves = movesOf(null, { state: "FAILED", failureKey });
+          failures.count(tx, { tenantKey: tenant.key, eventSeq }, moves, finishedAt);
+          if (webhook) use.recordAdded(held, webhook);
           failed += 1;
           continue;
         }

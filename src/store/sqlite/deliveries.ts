@@ -1,5 +1,5 @@
 import { type DueDelivery, deliveryStates } from "../../domain/delivery.ts";
-import { webhookRemoved } from "../../domain/failure.ts";
+import { webhookDisabled, webhookRemoved } from "../../domain/failure.ts";
 import { kindOf, movesOf } from "../../domain/failure-groups.ts";
 import { asQueued, type FoundRecord, type RecordChange, settle } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
@@ -25,7 +25,7 @@ export function deliveryVerbs(
   failures: FailureLedger,
   waiting: WaitingRecords,
   { mayGrow }: Growth,
-): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failDeliveriesOfRemoved"> {
+): Pick<DeliveryVerbs, "settle" | "completeResponseBody" | "failUndeliverable"> {
   /** Only a record that is in the state and the run that were decided about. */
   const updateRecord = client.prepare(
     `update delivery
@@ -72,9 +72,13 @@ export function deliveryVerbs(
      where key = ?1 and exists (select 1 from tenant where tenant.key = attempt.tenant_key and deleted_at is null)`,
   );
 
-  const selectDraining = client.prepare<{ key: number }, [string]>(
-    `select key from webhook where removed_at is not null and drained = 0
-       and key not in (select value from json_each(?1)) order by removed_at limit 1`,
+  const others = "key not in (select value from json_each(?1))";
+  const selectRemoved = client.prepare<{ key: number }, [string]>(
+    `select key from webhook where removed_at is not null and drained = 0 and ${others} order by removed_at limit 1`,
+  );
+  const selectDisabled = client.prepare<{ key: number }, [string]>(
+    `select key from webhook where disabled_at is not null and removed_at is null and drained = 0 and ${others}
+     order by disabled_at limit 1`,
   );
   const markDrained = client.prepare("update webhook set drained = 1 where key = ?1");
   const selectWaiting = client.prepare<WaitingRecord, [number, number]>(
@@ -171,7 +175,7 @@ export function deliveryVerbs(
     return successor?.key ?? null;
   }
 
-  /** Removed webhooks of which something that waits cannot be written. */
+  /** Removed and disabled webhooks of which something that waits cannot be written. */
   const undrainable = new Set<number>();
 
   return {
@@ -201,22 +205,29 @@ export function deliveryVerbs(
         if (mayGrow()) updateBody.run(attempt.key, responseBody);
       }),
 
-    async failDeliveriesOfRemoved(limit) {
+    async failUndeliverable(limit) {
       let key: number | null = null;
-      const draining = () => selectDraining.get(JSON.stringify([...undrainable]))?.key ?? null;
+      const draining = () => {
+        const but = JSON.stringify([...undrainable]);
+        const removed = selectRemoved.get(but);
+        if (removed) return { key: removed.key, failure: webhookRemoved };
+        const disabled = selectDisabled.get(but);
+        return disabled && { key: disabled.key, failure: webhookDisabled };
+      };
       try {
         return await writer.submit<boolean>((tx) => {
-          key = draining();
-          if (key === null) return false;
+          const found = draining();
+          if (!found) return false;
+          key = found.key;
           const records = selectWaiting.all(key, limit);
-          for (const record of records) waiting.fail(tx, record, webhookRemoved);
+          for (const record of records) waiting.fail(tx, record, found.failure);
           if (records.length < limit) markDrained.run(key);
           return draining() !== null;
         });
       } catch (error) {
         if (!isStorageDamaged(error) || key === null) throw error;
         undrainable.add(key);
-        reportDamage(`What waits for the removed webhook with the key ${key}`);
+        reportDamage(`What waits for the removed or disabled webhook with the key ${key}`);
         return true;
       }
     },

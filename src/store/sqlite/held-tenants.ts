@@ -5,7 +5,7 @@ import type { ApiKey } from "../../domain/credentials.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { type Counters, noEvents, type RegisteredWebhook, type TenantState } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
-import { toWebhook, type WebhookRow } from "../webhook-rows.ts";
+import { standingInSqlite, toWebhook, type WebhookRow } from "../webhook-rows.ts";
 import * as t from "./schema.ts";
 import type { WriteTransaction } from "./writer.ts";
 
@@ -93,7 +93,7 @@ export function createTenantHolder(client: Database): HoldTenant {
   );
   const readWebhooks = client.prepare<WebhookRow & { used: number | null }, [number]>(
     `select key, id, url, name, used, event_types as eventTypes, paused, rate_limit as rateLimit,
-       max_concurrency as maxConcurrency from webhook
+       max_concurrency as maxConcurrency, ${standingInSqlite} from webhook
      where tenant_key = ?1 and removed_at is null order by position`,
   );
   const writeCounters = client.prepare(
@@ -156,11 +156,16 @@ const toRegistered = ({ used, ...row }: WebhookRow & { used: number | null }): R
   used: used === null ? null : used === 1,
 });
 
+const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
+const { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason } = t.webhook;
+const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency };
+const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
+const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
+
 /** The registered webhooks of a tenant, in the order in which they were given. */
 export function webhooksOf(db: BunSQLiteDatabase): (tenantKey: number) => Webhook[] {
-  const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
   const rows = db
-    .select({ key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency })
+    .select(webhookColumns)
     .from(t.webhook)
     .where(and(eq(t.webhook.tenantKey, sql.placeholder("tenantKey")), isNull(t.webhook.removedAt)))
     .orderBy(asc(t.webhook.position))

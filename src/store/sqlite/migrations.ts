@@ -18,6 +18,7 @@ import failureGroups from "../../../drizzle/sqlite/migrations/0015_failure_group
 import eventTypePatterns from "../../../drizzle/sqlite/migrations/0016_event_type_patterns.sql" with { type: "text" };
 import answerHeads from "../../../drizzle/sqlite/migrations/0017_answer_heads.sql" with { type: "text" };
 import webhookThrottle from "../../../drizzle/sqlite/migrations/0018_webhook_throttle.sql" with { type: "text" };
+import disabledWebhooks from "../../../drizzle/sqlite/migrations/0019_disabled_webhooks.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -56,6 +57,7 @@ export const migrations: readonly Migration[] = [
   { name: "0016_event_type_patterns", sql: eventTypePatterns },
   { name: "0017_answer_heads", sql: answerHeads },
   { name: "0018_webhook_throttle", sql: webhookThrottle },
+  { name: "0019_disabled_webhooks", sql: disabledWebhooks },
 ];
 
 /**

@@ -34,7 +34,7 @@ export function queueVerbs(
                 and next_attempt_at > ?1 and next_attempt_at <= ?2
                 and delivery.key not in (select value from json_each(?3)))
       from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-      where webhook.removed_at is null and not webhook.paused and tenant.deleted_at is null
+      where webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null and tenant.deleted_at is null
     )
     select webhookKey, tenantKey, firstDueAt from found where firstDueAt is not null`);
 
@@ -44,7 +44,7 @@ export function queueVerbs(
            webhook.rate_limit as rateLimit, webhook.max_concurrency as maxConcurrency
     from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.key = ?1
-      and webhook.removed_at is null and not webhook.paused
+      and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null
       and tenant.deleted_at is null and tenant.operator_suspended_at is null`);
 
   const dueColumns = `
@@ -85,7 +85,7 @@ export function queueVerbs(
                then (select min(next_attempt_at) from delivery where state = 0 and delivery.webhook_key = lane.webhook_key)
              end
       from lane join webhook on webhook.key = lane.webhook_key join tenant on tenant.key = webhook.tenant_key
-      where webhook.removed_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
+      where webhook.removed_at is null and webhook.disabled_at is null and tenant.deleted_at is null and tenant.operator_suspended_at is null
     )
     select (select sum(pending) from tenant_usage where tenant_key in (select tenant_key from active)) as pending,
            (select min(first_due_at) from active) as oldestDueAt`);

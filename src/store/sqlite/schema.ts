@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { DisabledReason } from "../../domain/failing-webhook.ts";
 import type { FailureCode } from "../../domain/failure.ts";
 
 /**
@@ -172,7 +173,7 @@ export const webhook = sqliteTable(
     position: integer("position").notNull(),
     createdAt: integer("created_at").notNull(),
     removedAt: integer("removed_at"),
-    /** Removed, and no record waits for it any more. */
+    /** Removed or disabled, and no record waits for it any more. */
     drained: integer("drained", { mode: "boolean" }).notNull().default(false),
     /** Whether it ever had a record; null: to be found out (`webhook-use.ts`). */
     used: integer("used", { mode: "boolean" }),
@@ -183,6 +184,13 @@ export const webhook = sqliteTable(
     /** Most attempts that start in a second, and at once; null: as of any. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
+    /** Of these four: see `Failing`. Null: it is well. */
+    failingSince: integer("failing_since"),
+    goneInARow: integer("gone_in_a_row"),
+    toldAt: integer("told_at"),
+    warnedAt: integer("warned_at"),
+    disabledAt: integer("disabled_at"),
+    disabledReason: text("disabled_reason").$type<DisabledReason>(),
   },
   (t) => [
     // Lists filtered by a webhook name it in either way, also a removed one.
@@ -190,6 +198,10 @@ export const webhook = sqliteTable(
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and ${t.drained} = 0`),
+    index("webhook_disabled_to_drain")
+      .on(t.disabledAt)
+      .where(sql`${t.disabledAt} is not null and ${t.removedAt} is null and ${t.drained} = 0`),
+    index("webhook_failing").on(t.failingSince).where(sql`${t.failingSince} is not null`),
     index("webhook_by_tenant").on(t.tenantKey, t.position),
     // Removed ones stay, so an account that changes its list often has many; reading the list must not walk through them.
     index("webhook_registered").on(t.tenantKey, t.position).where(sql`${t.removedAt} is null`),

@@ -24,6 +24,7 @@ import { credentialVerbs } from "./credentials.ts";
 import { createDamageReport } from "./damage.ts";
 import { deliveryVerbs } from "./deliveries.ts";
 import { eventVerbs } from "./events.ts";
+import { failingWebhookVerbs } from "./failing-webhooks.ts";
 import { createFailureLedger } from "./failure-ledger.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
@@ -143,6 +144,7 @@ export function openSqliteStore({
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),
     ...webhookVerbs(connection),
+    ...failingWebhookVerbs(connection),
     ...acceptanceVerbs(connection, failures, { mayGrow }),
     ...eventVerbs(connection, clock),
     ...queueVerbs(connection, waiting, cancelledRuns),

@@ -111,6 +111,25 @@ export function changesContract(backend: StoreBackend): void {
         expect(told).toHaveLength(1);
       });
 
+      test("say how a webhook stands, whenever that is another", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const [webhook] = await world.store.webhooks(tenant.key);
+        const [ref, id] = [{ tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 }, webhook?.id ?? ""];
+        const fail =
+          (at: number, goneInARow = 0) =>
+          () =>
+            world.store.noteFailures(ref, { since: 0, at, goneInARow, excusedMs: 0 }, { disableAfterMs: 1 });
+        const succeed = () => world.store.noteSuccess(ref);
+        const enable = () => world.store.enableWebhook(tenant.key, id);
+        const acts = [fail(0), fail(1), succeed, succeed, fail(2), fail(3, 3), succeed, enable, enable];
+        const told_: unknown[] = [];
+        for (const act of acts) {
+          await toldOf(tenant, act);
+          told_.push(told.map((change) => (change.kind === "webhook_stands" ? change.as : change.kind)).join());
+        }
+        expect(told_).toEqual(["failing", "", "well", "", "failing", "disabled", "", "well", ""]);
+      });
+
       test("are told of an account that is resumed", async () => {
         const tenant = await world.tenant();
         await world.store.suspend(tenant.key, "operator", now());

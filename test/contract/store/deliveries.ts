@@ -103,7 +103,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
         await world.setUrls(tenant, b);
-        await world.store.failDeliveriesOfRemoved(100);
+        await world.store.failUndeliverable(100);
         await world.replayEvent(tenant, delivery.eventId);
         const settled = await world.settle(delivery, "delivered");
         expect(settled).toMatchObject({ kind: "gone", attempt: expect.anything() });
@@ -116,7 +116,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
         await world.setUrls(tenant);
-        await world.store.failDeliveriesOfRemoved(100);
+        await world.store.failUndeliverable(100);
         await world.setUrls(tenant, a);
         await world.replayEvent(tenant, delivery.eventId);
         const [newer] = await world.claim(tenant);
@@ -279,11 +279,11 @@ export function deliveriesContract(backend: StoreBackend): void {
         await world.acceptMany(tenant, 5);
         await world.setUrls(tenant, b);
         expect((await world.due(tenant)).map(({ url }) => url)).toEqual([b, b, b, b, b]);
-        expect(await world.store.failDeliveriesOfRemoved(3)).toBe(true);
+        expect(await world.store.failUndeliverable(3)).toBe(true);
         expect(await world.totals(tenant)).toEqual({ PENDING: 7, DELIVERED: 0, FAILED: 3 });
-        expect(await world.store.failDeliveriesOfRemoved(3)).toBe(false);
+        expect(await world.store.failUndeliverable(3)).toBe(false);
         expect(await world.totals(tenant)).toEqual({ PENDING: 5, DELIVERED: 0, FAILED: 5 });
-        expect(await world.store.failDeliveriesOfRemoved(3)).toBe(false);
+        expect(await world.store.failUndeliverable(3)).toBe(false);
         const { records } = await world.page(tenant, { state: "FAILED" });
         for (const record of records) expect(record).toMatchObject({ targetWebhook: a, ...removed });
       });
@@ -297,7 +297,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const [after] = await world.store.webhooks(tenant.key);
         expect(after?.key).not.toBe(before?.key);
         expect(await world.due(tenant)).toEqual([]);
-        while (await world.store.failDeliveriesOfRemoved(10));
+        while (await world.store.failUndeliverable(10));
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 1 });
       });
 
@@ -315,7 +315,7 @@ export function deliveriesContract(backend: StoreBackend): void {
           const tenant = await world.tenant({ urls: [a] });
           const delivery = await world.delivery(tenant);
           await world.setUrls(tenant);
-          if (drained) await world.store.failDeliveriesOfRemoved(10);
+          if (drained) await world.store.failUndeliverable(10);
           expect(await world.settle(delivery, outcome)).toMatchObject({ kind: "settled" });
           expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ state, ...why, attempts: 1 }]);
           const { [state as "FAILED"]: counted } = await world.totals(tenant);
@@ -329,7 +329,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         const { replay } = await world.replayEvent(tenant, id);
         const [delivery] = await world.claim(tenant);
         await world.setUrls(tenant);
-        await world.store.failDeliveriesOfRemoved(10);
+        await world.store.failUndeliverable(10);
         expect(await world.replay(tenant, replay.id)).toMatchObject({ status: "completed", failed: 1, delivered: 0 });
         if (delivery) await world.settle(delivery, "delivered");
         expect(await world.replay(tenant, replay.id)).toMatchObject({ status: "completed", failed: 0, delivered: 1 });

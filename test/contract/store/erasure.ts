@@ -122,7 +122,7 @@ export function erasureContract(backend: StoreBackend): void {
         expect(await Promise.all(writes)).toEqual(writes.map(() => "unauthenticated account_gone"));
         expect(await world.settle(delivery, "delivered")).toEqual({ kind: "gone", attempt: null });
         await store.touchApiKeys(new Map([["key_x", 1]]));
-        await store.failDeliveriesOfRemoved(100);
+        await store.failUndeliverable(100);
         await store.queueReplayBatch(100, 1);
         expect(await world.count()).toEqual(before);
         if (!erased) while (await store.eraseDeleted(1_000));

@@ -168,7 +168,7 @@ export function eventsContract(backend: StoreBackend): void {
         await world.setUrls(tenant, a);
         await world.accept(tenant);
         await world.setUrls(tenant);
-        while (await world.store.failDeliveriesOfRemoved(100));
+        while (await world.store.failUndeliverable(100));
         const found = async (code: FailureCode) =>
           (await world.page(tenant, { code })).records.map(({ targetWebhook, state }) => [targetWebhook, state]);
         expect(await found("no_webhook")).toEqual([["", "FAILED"]]);

@@ -165,7 +165,7 @@ export function failuresContract(backend: StoreBackend): void {
       expect(await counts(tenant)).toEqual({});
       await world.accept(tenant);
       await world.setUrls(tenant);
-      while (await world.store.failDeliveriesOfRemoved(100));
+      while (await world.store.failUndeliverable(100));
       expect(await counts(tenant)).toEqual({ [`${a} webhook_removed`]: [0, 1] });
     });
 
@@ -247,7 +247,7 @@ export function failuresContract(backend: StoreBackend): void {
         },
         async () => {
           await world.setUrls(tenant, ...pick([[a, b], [b, a], [b, c], [a], [], [a, b]]));
-          if (random(2) === 0) while (await world.store.failDeliveriesOfRemoved(2));
+          if (random(2) === 0) while (await world.store.failUndeliverable(2));
         },
       ];
       for (let step = 0; step < 120; step++) {

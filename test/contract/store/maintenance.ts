@@ -120,7 +120,7 @@ export function maintenanceContract(backend: StoreBackend): void {
           const outcome = (["delivered", "failed", "retry"] as const)[random(3)] ?? "failed";
           if (delivery) await world.store.settle(settlementOf(delivery, outcome, world.clock.now()));
         } else if (action === 5) await world.setUrls(tenant, ...[a, b, c].filter(() => random(2) === 0));
-        else if (action === 6) await world.store.failDeliveriesOfRemoved(2);
+        else if (action === 6) await world.store.failUndeliverable(2);
         else if (action === 7 && ids.length > 0) await world.replayEvent(tenant, ids[random(ids.length)] ?? "");
         else if (action === 8) {
           // Refused while eleven have not ended.
@@ -132,7 +132,7 @@ export function maintenanceContract(backend: StoreBackend): void {
         await world.totals(tenant);
       }
       await world.setUrls(tenant);
-      while (await world.store.failDeliveriesOfRemoved(10));
+      while (await world.store.failUndeliverable(10));
       await world.queueAll();
       expect((await world.totals(tenant)).PENDING).toBe(0);
       const { replays } = await world.replaysOf(tenant.key, { offset: 0, limit: 1_000 });

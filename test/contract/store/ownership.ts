@@ -120,7 +120,7 @@ export function ownershipContract(backend: StoreBackend): void {
         const tenant = await world.tenant({ urls: [a, b] });
         const { deliveries } = await world.acceptOwned(tenant);
         await world.setUrls(tenant, b);
-        while (await world.store.failDeliveriesOfRemoved(10));
+        while (await world.store.failUndeliverable(10));
         const [forA, forB] = deliveries as [DueDelivery, DueDelivery];
         expect(await world.settle(forA, "failed")).toMatchObject({ kind: "settled" });
         await world.store.deleteTenant(tenant.key, 1);

@@ -198,7 +198,7 @@ export function replayCancelContract(backend: StoreBackend): void {
         await world.setUrls(tenant, b);
         await cancel(tenant, replay);
         await returnAll();
-        while (await world.store.failDeliveriesOfRemoved(10));
+        while (await world.store.failUndeliverable(10));
         expect(await world.records(tenant, id)).toEqual([`FAILED ${a}`, `FAILED ${b}`]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 0, FAILED: 2 });
       });

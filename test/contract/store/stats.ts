@@ -144,7 +144,7 @@ export function statsContract(backend: StoreBackend): void {
         const start = world.clock.now();
         const { tenant } = await ingest([null, "delivered"], [null, null]);
         await world.setUrls(tenant, b);
-        while (await world.store.failDeliveriesOfRemoved(1));
+        while (await world.store.failUndeliverable(1));
         expect(await world.store.waiting(tenant.key)).toEqual({ records: 1, oldestIngestedAt: start + 2_000 });
       });
 

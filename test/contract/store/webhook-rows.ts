@@ -19,9 +19,9 @@ export function webhookRowsContract(backend: StoreBackend): void {
 
     /** What the janitor does, a while after what was under way has ended. */
     async function clearUp() {
-      while (await world.store.failDeliveriesOfRemoved(10));
+      while (await world.store.failUndeliverable(10));
       world.clock.advance(120_000);
-      while (await world.store.failDeliveriesOfRemoved(10));
+      while (await world.store.failUndeliverable(10));
       while (await world.store.forgetWebhooks(world.clock.now(), 10));
     }
 
@@ -74,7 +74,7 @@ export function webhookRowsContract(backend: StoreBackend): void {
       const [first, second] = [await world.event(tenant), await world.event(tenant)];
       for (let change = 0; change < 20; change++) {
         await world.setUrls(tenant, `https://host-${change}.example/hook`);
-        while (await world.store.failDeliveriesOfRemoved(10));
+        while (await world.store.failUndeliverable(10));
         await world.replayEvent(tenant, first);
         await world.replayEvent(tenant, second);
       }
@@ -88,7 +88,7 @@ export function webhookRowsContract(backend: StoreBackend): void {
       const tenant = await world.tenant({ urls: [a] });
       const delivery = await world.delivery(tenant);
       await world.setUrls(tenant, b);
-      while (await world.store.failDeliveriesOfRemoved(10));
+      while (await world.store.failUndeliverable(10));
       await world.replayEvent(tenant, delivery.eventId);
       world.clock.advance(11_000);
       while (await world.store.forgetWebhooks(world.clock.now(), 10));

@@ -25,7 +25,7 @@ describe("a database from before webhooks were forgotten", () => {
     await store.replaceWebhooks(tenant.key, [{ id: "wh_b", url: "https://b.example/kept", name: "" }], 1, clock.now());
     await accept();
     await store.replaceWebhooks(tenant.key, [{ id: "wh_c", url: "https://c.example/now", name: "" }], 1, clock.now());
-    while (await store.failDeliveriesOfRemoved(1_000));
+    while (await store.failUndeliverable(1_000));
     const client = new Database(path, { strict: true });
     client.run("update webhook set used = null");
     client.run(

@@ -9,7 +9,7 @@ export type Manner =
   | "unsteady"
   /** 204 after a moment, so that attempts are under way when a crash comes. */
   | "slow"
-  /** At once, always 410: the delivery has failed for good. */
+  /** At once, always 422: the delivery has failed for good. */
   | "refusing";
 
 export interface Hook {

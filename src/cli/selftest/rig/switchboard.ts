@@ -28,7 +28,7 @@ function answerOf(manner: Manner, isFirst: boolean): number {
 const byDefault = { slowestMs: 80 } as const;
 
 /** The status of a webhook that wants nothing. */
-export const refusal = 410;
+export const refusal = 422;
 
 export function startSwitchboard(
   clock: Clock,

@@ -165,7 +165,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
   };
   const { scheduleMs: retryScheduleMs, webhookConcurrency, deliveryRates } = deps;
   const engine = createEngine({
-    settings: { retryScheduleMs, webhookConcurrency, deliveryRates },
+    settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs: null },
     store,
     jobs,
     lease: alone,
@@ -177,9 +177,10 @@ export async function createIncarnation(deps: IncarnationDeps) {
     sender,
     random: deps.random,
     replayChunk: 10,
+    isOutbound: () => true,
   });
-  const { dispatcher, deliveries, replayer } = engine;
-  const heed = createChangeHeeder({ deliveries, hub, answers: { closeTenant: () => {} }, signers });
+  const { dispatcher, deliveries, replayer, failingWebhooks } = engine;
+  const heed = createChangeHeeder({ deliveries, hub, answers: { closeTenant: () => {} }, signers, failingWebhooks });
   stored.onChange((change) => {
     if (!life.isDead) heed(change);
   });
@@ -200,6 +201,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     limits,
     clock,
     webhookConcurrency,
+    log,
     policyOf: () => anyUrl,
     hub,
     isPaused: () => false,

@@ -1,0 +1,218 @@
+import type { DisablePolicy } from "../domain/failing-webhook.ts";
+import { isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
+import type { WebhookRef } from "../domain/webhook.ts";
+import type { Clock } from "../lib/clock.ts";
+import { formatIso } from "../lib/iso-time.ts";
+import { createKeyedLock } from "../lib/keyed-lock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Settlement } from "../store/deliveries.ts";
+import type { Store } from "../store/store.ts";
+import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
+
+/** What is known here of each webhook whose latest attempt failed. About 200 bytes each. */
+interface Streak {
+  readonly webhook: WebhookRef;
+  since: number;
+  goneInARow: number;
+  /** Lost to outages of our own since its failures were noted last. */
+  excusedMs: number;
+  /** The store knows that it fails. */
+  isNoted: boolean;
+  /** Until then another failure changes nothing, but for a 410. */
+  lookAt: number;
+}
+
+/**
+ * A webhook that fails now and then, and answers within this time, is never written: a success of one that is well, and
+ * most failures, cost nothing but a look into memory.
+ */
+const unnotedMs = 60_000;
+
+/** Pause after the store could not be asked. */
+const learnRetryMs = 5_000;
+
+export interface FailingWebhooks {
+  /** Learns which webhooks fail, and tries again later if the store cannot be asked. It is told of every change from now on. */
+  start(): Promise<void>;
+  /** Told of every attempt, once it is on disk. */
+  attempted(settlement: Settlement): void;
+  /** What the store knows of a webhook, whoever found it out. */
+  stands(tenantKey: number, webhookKey: number, as: "well" | "failing" | "disabled"): void;
+  forget(webhookKeys: readonly number[]): void;
+  forgetTenant(tenantKey: number): void;
+  /** What others have noted meanwhile is not known. */
+  forgetAll(): void;
+  /** Resolves when all that it was told of is noted. */
+  flush(): Promise<void>;
+}
+
+export interface FailingWebhooksDeps {
+  store: Pick<Store, "failingWebhooks" | "noteFailures" | "noteSuccess">;
+  clock: Clock;
+  log: Log;
+  hub: WebhookHub;
+  policy: DisablePolicy;
+  /** Of a delivery that leaves this process: what an inbox takes says nothing of the network. */
+  isOutbound(delivery: Settlement["delivery"]): boolean;
+}
+
+/** Sees which webhooks fail, and has the store note it when it matters (`domain/failing-webhook.ts`). */
+export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhooks {
+  const { store, clock, log, hub, policy, isOutbound } = deps;
+  const streaks = new Map<number, Streak>();
+  const inTurn = createKeyedLock<number>();
+  const underWay = new Set<Promise<void>>();
+  let silence: Silence | null = null;
+  /** When to ask the store which webhooks fail; null: it is known. */
+  let learnAt: number | null = 0;
+
+  /** Of one webhook one after the other: a success is never noted before the failure that it ends. */
+  function note(webhookKey: number, action: () => Promise<void>): void {
+    // What could not be noted is once more by the next attempt.
+    const report = (error: unknown) => log.write("warn", "webhook.unnoted", { error: describe(error) });
+    inBackground(inTurn.run(webhookKey, action).catch(report));
+  }
+
+  /** @returns whether failures count against those who receive */
+  function hear({ delivery, attempt }: Settlement): boolean {
+    if (!isOutbound(delivery)) return true;
+    const before = silence;
+    const host = URL.parse(delivery.url)?.hostname ?? "";
+    silence = silenceAfter(before, { host, ...attempt });
+    const isOutage = isOwnOutage(silence);
+    if (isOutage && !isOwnOutage(before)) log.write("warn", "network.silent", { since: formatIso(attempt.startedAt) });
+    if (!silence && before && isOwnOutage(before)) excuse(before.since, clock.now());
+    return !isOutage;
+  }
+
+  function excuse(from: number, until: number): void {
+    log.write("info", "network.answers", { since: formatIso(from) });
+    for (const streak of streaks.values()) {
+      const lostMs = Math.max(0, until - Math.max(from, streak.since));
+      if (streak.isNoted) streak.excusedMs += lostMs;
+      else streak.since += lostMs;
+    }
+  }
+
+  function succeeded({ tenantId, webhookKey }: Settlement["delivery"]): void {
+    const streak = streaks.get(webhookKey);
+    if (!streak) return;
+    streaks.delete(webhookKey);
+    note(webhookKey, async () => {
+      if (!streak.isNoted) return;
+      try {
+        const webhook = await store.noteSuccess(streak.webhook);
+        if (!webhook) return;
+        log.write("info", "webhook.recovered", { webhookId: webhook.id, tenantId });
+        announceWebhook(hub, tenantId, webhook);
+      } catch (error) {
+        if (!streaks.has(webhookKey)) streaks.set(webhookKey, streak);
+        throw error;
+      }
+    });
+  }
+
+  function failed({ delivery, attempt, next }: Settlement): void {
+    const { tenantKey, tenantId, webhookKey } = delivery;
+    const at = attempt.startedAt;
+    const streak = streaks.get(webhookKey) ?? begin({ tenantKey, webhookKey }, at);
+    const before = streak.goneInARow;
+    streak.goneInARow = attempt.statusCode === 410 && next.kind === "failed" ? before + 1 : 0;
+    const isRowKnown = Math.max(before, streak.goneInARow) > 1 && before !== streak.goneInARow;
+    if (at < streak.lookAt && !isRowKnown) return;
+    // What comes while it is being noted waits for the next time.
+    streak.lookAt = at + unnotedMs;
+    note(webhookKey, () => noteFailures(streak, tenantId, at));
+  }
+
+  async function noteFailures(streak: Streak, tenantId: string, at: number): Promise<void> {
+    const { webhook: ref, since, goneInARow, excusedMs } = streak;
+    streak.excusedMs = 0;
+    try {
+      const noted = await store.noteFailures(ref, { since, at, goneInARow, excusedMs }, policy);
+      if (!noted) return;
+      const isNews = noted.isNew || noted.isToldNow || noted.disabled;
+      streak.isNoted = true;
+      streak.since = noted.failing.since;
+      streak.lookAt = noted.lookAgainAt;
+      if (!isNews) return;
+      const { webhook, failing, disabled } = noted;
+      const kind = disabled ? "webhook.disabled" : "webhook.failing";
+      log.write(disabled ? "warn" : "info", kind, {
+        ...{ webhookId: webhook.id, tenantId, host: URL.parse(webhook.url)?.host ?? null },
+        ...{ failingSince: formatIso(failing.since), ...(disabled && { reason: disabled.reason }) },
+      });
+      announceWebhook(hub, tenantId, webhook);
+    } catch (error) {
+      streak.excusedMs += excusedMs;
+      throw error;
+    }
+  }
+
+  function begin(webhook: WebhookRef, at: number): Streak {
+    const streak = { webhook, since: at, goneInARow: 0, excusedMs: 0, isNoted: false, lookAt: at + unnotedMs };
+    streaks.set(webhook.webhookKey, streak);
+    return streak;
+  }
+
+  /** Of one that the store knows of. When its next failure matters is not known here. */
+  const known = (webhook: WebhookRef, since: number, goneInARow: number): Streak => ({
+    ...{ webhook, since, goneInARow },
+    ...{ excusedMs: 0, isNoted: true, lookAt: since },
+  });
+
+  async function learn(): Promise<void> {
+    // Of several at once one is enough, and what it has not seen is told.
+    learnAt = null;
+    try {
+      for (const { since, goneInARow, ...webhook } of await store.failingWebhooks()) {
+        if (!streaks.has(webhook.webhookKey)) streaks.set(webhook.webhookKey, known(webhook, since, goneInARow));
+      }
+    } catch (error) {
+      learnAt = clock.now() + learnRetryMs;
+      log.write("warn", "webhook.unknown", { error: describe(error) });
+    }
+  }
+
+  function inBackground(work: Promise<void>): void {
+    underWay.add(work);
+    void work.then(() => underWay.delete(work));
+  }
+
+  return {
+    start: learn,
+
+    attempted(settlement) {
+      if (learnAt !== null && clock.now() >= learnAt) inBackground(learn());
+      const counts = hear(settlement);
+      if (settlement.next.kind === "delivered") succeeded(settlement.delivery);
+      else if (counts) failed(settlement);
+    },
+
+    stands(tenantKey, webhookKey, as) {
+      const streak = streaks.get(webhookKey);
+      if (as !== "failing") streaks.delete(webhookKey);
+      else if (streak) streak.isNoted = true;
+      else streaks.set(webhookKey, known({ tenantKey, webhookKey }, clock.now(), 0));
+    },
+
+    forget(webhookKeys) {
+      for (const key of webhookKeys) streaks.delete(key);
+    },
+
+    forgetTenant(tenantKey) {
+      for (const [key, { webhook }] of streaks) if (webhook.tenantKey === tenantKey) streaks.delete(key);
+    },
+
+    forgetAll() {
+      streaks.clear();
+      learnAt = 0;
+    },
+
+    async flush() {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
+
+const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

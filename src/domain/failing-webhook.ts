@@ -1,0 +1,111 @@
+/**
+ * What failures do to a webhook (rules, section 14):
+ *
+ *   well ──an attempt fails──▶ failing ──three deliveries in a row are answered 410──▶ disabled: gone
+ *    ▲                          │  └──no attempt has succeeded for so long──▶ disabled: failing
+ *    ├──any 2xx─────────────────┘                                                  │
+ *    └──it is enabled──────────────────────────────────────────────────────────────┘
+ *
+ * Only an attempt moves it on, so nobody is disabled while nothing is sent, and a success that comes after the switch was
+ * thrown does not throw it back.
+ */
+export interface Failing {
+  /** Start of the first attempt that failed since the last success. */
+  readonly since: number;
+  /** Deliveries that were answered 410, one after the other. */
+  readonly goneInARow: number;
+  /** When the account was told that it fails, a day after the first failure. */
+  readonly toldAt: number | null;
+  /** When the account was told that it would be disabled a day later. */
+  readonly warnedAt: number | null;
+}
+
+/** Why a webhook was disabled: the word is part of the interface. */
+export type DisabledReason = "failing" | "gone";
+
+export interface Disabled {
+  readonly at: number;
+  readonly reason: DisabledReason;
+}
+
+/** What attempts that failed have to say of a webhook. */
+export interface Failures {
+  /** Start of the first of them. */
+  readonly since: number;
+  /** Start of the latest. */
+  readonly at: number;
+  readonly goneInARow: number;
+  /** Of the time since the last success, what was lost to outages of our own, as far as it is not taken off yet. */
+  readonly excusedMs: number;
+}
+
+export interface DisablePolicy {
+  /** Null: no webhook is ever disabled. */
+  readonly disableAfterMs: number | null;
+}
+
+export interface FailureEffect {
+  readonly failing: Failing;
+  readonly disabled: Disabled | null;
+  /** The account has to be told that it fails. */
+  readonly isToldNow: boolean;
+  /** From when on another failure, but for a 410, may have an effect; infinite: never. */
+  readonly lookAgainAt: number;
+}
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** Between the first failure and the last one, however short the time is that the operator allows. */
+const leastSpanMs = 12 * hourMs;
+
+export const mostGoneInARow = 3;
+
+/** @param before null: it was well */
+export function afterFailures(before: Failing | null, failures: Failures, policy: DisablePolicy): FailureEffect {
+  const { at, goneInARow } = failures;
+  const failing: Failing = { ...excused(before ?? newlyFailing(failures.since), failures), goneInARow };
+  const isGone = policy.disableAfterMs !== null && goneInARow >= mostGoneInARow;
+  const { tellAt, warnAt, disableAt } = milestonesOf(failing, policy);
+  if (isGone || at >= disableAt) {
+    const disabled: Disabled = { at, reason: isGone ? "gone" : "failing" };
+    return { failing, disabled, isToldNow: false, lookAgainAt: never };
+  }
+  const isWarnedNow = at >= warnAt;
+  const isToldNow = isWarnedNow || at >= tellAt;
+  const after = {
+    ...failing,
+    ...(isToldNow && { toldAt: failing.toldAt ?? at }),
+    ...(isWarnedNow && { warnedAt: at }),
+  };
+  const next = milestonesOf(after, policy);
+  return { failing: after, disabled: null, isToldNow, lookAgainAt: Math.min(next.tellAt, next.warnAt, next.disableAt) };
+}
+
+const newlyFailing = (since: number): Failing => ({ since, goneInARow: 0, toldAt: null, warnedAt: null });
+
+/** As if the outage had not been: all that is counted from before it begins so much later. */
+function excused(failing: Failing, { at, excusedMs }: Failures): Failing {
+  const later = (time: number) => Math.min(time + excusedMs, at);
+  return { ...failing, since: later(failing.since), warnedAt: failing.warnedAt && later(failing.warnedAt) };
+}
+
+/** What comes if it goes on failing; infinite: it has passed, or will not come. */
+interface Milestones {
+  readonly tellAt: number;
+  readonly warnAt: number;
+  readonly disableAt: number;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+function milestonesOf({ since, toldAt, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): Milestones {
+  const tellAt = toldAt === null ? since + dayMs : never;
+  if (disableAfterMs === null) return { tellAt, warnAt: never, disableAt: never };
+  const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
+  // Nobody can be warned a day before who is disabled within one.
+  if (endsAt - since <= dayMs) return { tellAt, warnAt: never, disableAt: endsAt };
+  if (warnedAt === null) return { tellAt, warnAt: endsAt - dayMs, disableAt: never };
+  // Attempts may be rare, and the warning late: a day it is all the same.
+  return { tellAt, warnAt: never, disableAt: Math.max(endsAt, warnedAt + dayMs) };
+}

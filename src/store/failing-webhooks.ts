@@ -1,0 +1,29 @@
+import type { DisablePolicy, Failing, FailureEffect, Failures } from "../domain/failing-webhook.ts";
+import type { Webhook, WebhookRef } from "../domain/webhook.ts";
+
+/** What failures have done to a webhook, as it is now. */
+export interface NotedFailures extends FailureEffect {
+  /** It was well before. */
+  readonly isNew: boolean;
+  readonly webhook: Webhook;
+}
+
+export interface EnabledWebhook {
+  readonly webhook: Webhook;
+  readonly wasDisabled: boolean;
+}
+
+/** A webhook that fails. */
+export interface KnownFailing extends WebhookRef, Pick<Failing, "since" | "goneInARow"> {}
+
+/** What failures do to webhooks (`domain/failing-webhook.ts`). What nothing is to be said of any more is null, and no error. */
+export interface FailingWebhookVerbs {
+  /** Registered webhooks whose failures have been noted, and that are not disabled. */
+  failingWebhooks(): Promise<KnownFailing[]>;
+  /** Attempts have failed. Null: the webhook is not registered any more, or disabled. */
+  noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
+  /** An attempt succeeded. Null: no failure of it was noted, or it is disabled, or not registered any more. */
+  noteSuccess(webhook: WebhookRef): Promise<Webhook | null>;
+  /** Deliveries go to it again, new ones; what has failed stays so. Null: there is no such webhook. */
+  enableWebhook(tenantKey: number, webhookId: string): Promise<EnabledWebhook | null>;
+}

@@ -1,0 +1,80 @@
+import { and, eq } from "drizzle-orm";
+import { changed } from "../../domain/change.ts";
+import { afterFailures } from "../../domain/failing-webhook.ts";
+import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
+import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
+import type { FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
+import { toStandingColumns } from "../webhook-rows.ts";
+import type { Connection } from "./connection.ts";
+import { hold, holdLiving } from "./held-tenants.ts";
+import type { Transaction } from "./pool.ts";
+import * as t from "./schema.ts";
+
+/**
+ * What nodes keep of a tenant says whether a webhook is disabled, so that change is told and makes it outdated. How long it
+ * has failed is read where it is asked for, and may be older there.
+ */
+export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhookVerbs {
+  async function write(
+    tx: Transaction,
+    tenantKey: number,
+    { used: _, ...webhook }: RegisteredWebhook,
+    standing: WebhookStanding,
+  ): Promise<Webhook> {
+    const row = { ...toStandingColumns(standing), ...(webhook.disabled && { drained: false }) };
+    await tx.db
+      .update(t.webhook)
+      .set(row)
+      .where(and(eq(t.webhook.tenantKey, tenantKey), eq(t.webhook.key, webhook.key)));
+    return { ...webhook, ...standing };
+  }
+
+  return {
+    failingWebhooks: async () => [
+      ...(await pool.read<KnownFailing>(
+        `select tenant_key::float8 as "tenantKey", key::float8 as "webhookKey", failing_since::float8 as since,
+           coalesce(gone_in_a_row, 0) as "goneInARow"
+         from webhook
+         where failing_since is not null and removed_at is null and disabled_at is null`,
+      )),
+    ],
+
+    noteFailures: ({ tenantKey, webhookKey }, failures, policy) =>
+      writes.submit(async (tx) => {
+        const { tenant, webhooks } = await hold(tx, tenantKey);
+        const webhook = webhooks.find(({ key }) => key === webhookKey);
+        if (!webhook || webhook.disabled) return null;
+        const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
+        if (disabled || !webhook.failing) {
+          const as = disabled ? "disabled" : "failing";
+          tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as });
+        }
+        const standing = { failing, disabled };
+        return {
+          ...effect,
+          ...standing,
+          isNew: !webhook.failing,
+          webhook: await write(tx, tenantKey, webhook, standing),
+        };
+      }),
+
+    noteSuccess: ({ tenantKey, webhookKey }) =>
+      writes.submit(async (tx) => {
+        const { tenant, webhooks } = await hold(tx, tenantKey);
+        const webhook = webhooks.find(({ key }) => key === webhookKey);
+        if (!webhook?.failing || webhook.disabled) return null;
+        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey, as: "well" });
+        return write(tx, tenantKey, webhook, newStanding);
+      }),
+
+    enableWebhook: (tenantKey, webhookId) =>
+      writes.submit(async (tx) => {
+        const { tenant, webhooks } = await holdLiving(tx, tenantKey);
+        const webhook = webhooks.find(({ id }) => id === webhookId);
+        if (!webhook) return null;
+        if (!webhook.disabled) return { webhook, wasDisabled: false };
+        tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        return { webhook: await write(tx, tenantKey, webhook, newStanding), wasDisabled: true };
+      }),
+  };
+}

@@ -1,0 +1,68 @@
+import { eq } from "drizzle-orm";
+import { changed } from "../../domain/change.ts";
+import { afterFailures } from "../../domain/failing-webhook.ts";
+import { refusalOfWrite } from "../../domain/standing.ts";
+import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
+import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
+import type { EnabledWebhook, FailingWebhookVerbs, KnownFailing, NotedFailures } from "../failing-webhooks.ts";
+import { toStandingColumns } from "../webhook-rows.ts";
+import type { Connection } from "./connection.ts";
+import type { HeldTenant } from "./held-tenants.ts";
+import * as t from "./schema.ts";
+import { refuse } from "./writer.ts";
+
+export function failingWebhookVerbs({ client, db, writer, hold }: Connection): FailingWebhookVerbs {
+  const selectFailing = client.prepare<KnownFailing, []>(
+    `select tenant_key as tenantKey, key as webhookKey, failing_since as since,
+       coalesce(gone_in_a_row, 0) as goneInARow
+     from webhook
+     where failing_since is not null and removed_at is null and disabled_at is null`,
+  );
+
+  function write(held: HeldTenant, webhook: RegisteredWebhook, standing: WebhookStanding): Webhook {
+    const row = { ...toStandingColumns(standing), ...(webhook.disabled && { drained: false }) };
+    db.update(t.webhook).set(row).where(eq(t.webhook.key, webhook.key)).run();
+    held.webhooks = held.webhooks.map((one) => (one.key === webhook.key ? { ...one, ...standing } : one));
+    const { used: _, ...rest } = webhook;
+    return { ...rest, ...standing };
+  }
+
+  return {
+    failingWebhooks: async () => selectFailing.all(),
+
+    noteFailures: ({ tenantKey, webhookKey }, failures, policy) =>
+      writer.submit<NotedFailures | null>((tx) => {
+        const held = hold(tx, tenantKey);
+        const webhook = held.webhooks.find(({ key }) => key === webhookKey);
+        if (!webhook || webhook.disabled) return null;
+        const { failing, disabled, ...effect } = afterFailures(webhook.failing, failures, policy);
+        if (disabled || !webhook.failing) {
+          const as = disabled ? "disabled" : "failing";
+          tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as });
+        }
+        const standing = { failing, disabled };
+        return { ...effect, ...standing, isNew: !webhook.failing, webhook: write(held, webhook, standing) };
+      }),
+
+    noteSuccess: ({ tenantKey, webhookKey }) =>
+      writer.submit<Webhook | null>((tx) => {
+        const held = hold(tx, tenantKey);
+        const webhook = held.webhooks.find(({ key }) => key === webhookKey);
+        if (!webhook?.failing || webhook.disabled) return null;
+        tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey, as: "well" });
+        return write(held, webhook, newStanding);
+      }),
+
+    enableWebhook: (tenantKey, webhookId) =>
+      writer.submit<EnabledWebhook | null>((tx) => {
+        const held = hold(tx, tenantKey);
+        const refusal = refusalOfWrite(held);
+        if (refusal) return refuse(refusal);
+        const webhook = held.webhooks.find(({ id }) => id === webhookId);
+        if (!webhook) return null;
+        if (!webhook.disabled) return { webhook, wasDisabled: false };
+        tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        return { webhook: write(held, webhook, newStanding), wasDisabled: true };
+      }),
+  };
+}

@@ -1,0 +1,232 @@
+import { describe, expect, test } from "bun:test";
+import { createFailingWebhooks } from "../../src/delivery/failing-webhooks.ts";
+import { afterFailures, type Failing, type Failures } from "../../src/domain/failing-webhook.ts";
+import type { FailureCode } from "../../src/domain/failure.ts";
+import { createLog } from "../../src/lib/log.ts";
+import type { Settlement } from "../../src/store/deliveries.ts";
+import type { FailingWebhookVerbs } from "../../src/store/failing-webhooks.ts";
+import { dueDelivery } from "../support/due-delivery.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { registered } from "../support/tenant-state.ts";
+
+const minute = 60_000;
+const hour = 60 * minute;
+const day = 24 * hour;
+const policy = { disableAfterMs: 5 * day };
+
+/** It, over a store that keeps one webhook; what it writes is noted in `written`. */
+function setUp(changes: Partial<FailingWebhookVerbs> = {}) {
+  const clock = createFakeClock();
+  const written: string[] = [];
+  const told: Record<string, unknown>[] = [];
+  const given: Failures[] = [];
+  const lines: { event: string }[] = [];
+  let failing: Failing | null = null;
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    now: clock.now,
+    out: (line) => void lines.push(JSON.parse(line)),
+  });
+  const failingWebhooks = createFailingWebhooks({
+    store: {
+      failingWebhooks: async () => [],
+      async noteFailures(_, failures) {
+        const isNew = failing === null;
+        given.push(failures);
+        const effect = afterFailures(failing, failures, policy);
+        failing = effect.failing;
+        written.push(effect.disabled ? "disabled" : "failing");
+        const webhook = registered(1, { failing, disabled: effect.disabled });
+        return { ...effect, isNew, webhook };
+      },
+      async noteSuccess() {
+        written.push("well");
+        failing = null;
+        return registered(1);
+      },
+      ...changes,
+    },
+    clock,
+    log,
+    hub: { publish: (_tenant, _kind, data) => void told.push(data()) },
+    policy,
+    isOutbound: ({ url }) => !url.includes("inbox"),
+  });
+
+  /** An attempt to a webhook at this host ends now. */
+  async function attempt(status: number | FailureCode, { host = "a.example", webhookKey = 1 } = {}): Promise<void> {
+    const isAnswered = typeof status === "number";
+    const delivered = isAnswered && status < 300;
+    const settlement: Settlement = {
+      delivery: { ...dueDelivery({ webhookKey }), url: `https://${host}/hook` },
+      attempt: {
+        startedAt: clock.now(),
+        durationMs: 1,
+        statusCode: isAnswered ? status : null,
+        error: delivered ? null : "failed",
+        errorCode: delivered ? null : isAnswered ? "http_status" : status,
+        responseBody: null,
+        answerHead: null,
+      },
+      next: delivered ? { kind: "delivered" } : status === 410 ? { kind: "failed" } : { kind: "retry", at: 0 },
+    };
+    failingWebhooks.attempted(settlement);
+    await failingWebhooks.flush();
+  }
+
+  return { clock, attempt, failingWebhooks, written, told, given, lines };
+}
+
+describe("what is written", () => {
+  test("nothing of a webhook that is well", async () => {
+    const { attempt, clock, written } = setUp();
+    for (let i = 0; i < 100; i++) {
+      await attempt(200);
+      clock.advance(hour);
+    }
+    expect(written).toEqual([]);
+  });
+
+  test("nothing of one that answers again within a minute, however often it fails", async () => {
+    const { attempt, clock, written } = setUp();
+    for (let i = 0; i < 100; i++) {
+      await attempt(503);
+      clock.advance(minute - 1);
+      await attempt(503);
+      await attempt(200);
+    }
+    expect(written).toEqual([]);
+  });
+
+  test("of one that fails, only what changes something: thousands of attempts are four writes", async () => {
+    const { attempt, clock, written, told } = setUp();
+    for (let i = 0; i < 5 * 24 * 60; i++) {
+      await attempt("timeout");
+      clock.advance(minute);
+    }
+    expect(written).toEqual(["failing", "failing", "failing"]);
+    await attempt("timeout");
+    expect(written).toEqual(["failing", "failing", "failing", "disabled"]);
+    expect(told.map(({ state }) => state)).toEqual(["active", "active", "active", "disabled"]);
+  });
+
+  test("that one works again, once", async () => {
+    const { attempt, clock, written, told } = setUp();
+    await attempt(503);
+    clock.advance(minute);
+    await attempt(503);
+    for (let i = 0; i < 3; i++) await attempt(200);
+    expect(written).toEqual(["failing", "well"]);
+    expect(told.map(({ failingSince }) => failingSince === null)).toEqual([false, true]);
+  });
+
+  test.each([
+    [
+      [410, 410, 410],
+      ["failing", "disabled"],
+    ],
+    [[410, 503, 410, 200, 410], []],
+    [
+      [410, 410, 503, 410, 410],
+      ["failing", "failing", "failing"],
+    ],
+  ])("of %j", async (answers, expected) => {
+    const { attempt, written } = setUp();
+    for (const answer of answers) await attempt(answer);
+    expect(written).toEqual(expected);
+  });
+});
+
+describe("what others have noted", () => {
+  test("is known from the start, so a success is noted", async () => {
+    const known = { tenantKey: 1, webhookKey: 1, since: 0, goneInARow: 2 };
+    const { failingWebhooks, attempt, written } = setUp({ failingWebhooks: async () => [known] });
+    await failingWebhooks.start();
+    await attempt(200);
+    expect(written).toEqual(["well"]);
+  });
+
+  test("is known when it is told", async () => {
+    const { failingWebhooks, attempt, written } = setUp();
+    failingWebhooks.stands(1, 1, "failing");
+    await attempt(200);
+    failingWebhooks.stands(1, 1, "failing");
+    failingWebhooks.stands(1, 1, "well");
+    await attempt(200);
+    expect(written).toEqual(["well"]);
+  });
+
+  test("is asked for again, if the store could not be asked", async () => {
+    let asked = 0;
+    const { failingWebhooks, attempt, clock, written } = setUp({
+      async failingWebhooks() {
+        if (++asked === 1) throw new Error("away");
+        return [{ tenantKey: 1, webhookKey: 1, since: 0, goneInARow: 0 }];
+      },
+    });
+    await failingWebhooks.start();
+    await attempt(200);
+    expect([asked, written]).toEqual([1, []]);
+    clock.advance(5_000);
+    await attempt(200);
+    await attempt(200);
+    expect([asked, written]).toEqual([2, ["well"]]);
+  });
+});
+
+test("a success that could not be noted is noted by the next one", async () => {
+  let isAway = true;
+  const { attempt, clock, written, lines } = setUp({
+    async noteSuccess() {
+      if (isAway) throw new Error("away");
+      written.push("well");
+      return registered(1);
+    },
+  });
+  await attempt(503);
+  clock.advance(minute);
+  await attempt(503);
+  await attempt(200);
+  expect(lines.some(({ event }) => event === "webhook.unnoted")).toBe(true);
+  isAway = false;
+  await attempt(200);
+  expect(written).toEqual(["failing", "well"]);
+});
+
+describe("an outage of our own", () => {
+  test("adds nothing to what is known, and is given back afterwards", async () => {
+    const { attempt, clock, given, written } = setUp();
+    const other = { host: "b.example", webhookKey: 2 };
+    await attempt(503);
+    clock.advance(day);
+    await attempt(503);
+    clock.advance(hour);
+    await attempt("timeout", other);
+    const before = written.length;
+    for (let i = 0; i < 4; i++) {
+      await attempt("timeout");
+      clock.advance(day);
+    }
+    expect(written).toHaveLength(before);
+    await attempt(200, other);
+    await attempt(503);
+    expect(given.at(-1)).toMatchObject({ excusedMs: 4 * day });
+  });
+
+  test("is none while an inbox is all that answers, and none that one host makes", async () => {
+    const { attempt, clock, written } = setUp();
+    await attempt(200, { host: "inbox.example", webhookKey: 2 });
+    await attempt("timeout", { host: "b.example", webhookKey: 3 });
+    await attempt("timeout");
+    await attempt(200, { host: "inbox.example", webhookKey: 2 });
+    clock.advance(hour);
+    await attempt("timeout");
+    expect(written).toEqual([]);
+    await attempt(204, { host: "b.example", webhookKey: 3 });
+    await attempt("timeout");
+    clock.advance(hour);
+    await attempt("timeout");
+    expect(written).toEqual(["failing"]);
+  });
+});
