@@ -116,7 +116,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
             <Doing webhook={webhook} situation={data} onReplay={(started) => setReplays([...replays, started])} />
           )}
         </Shown>
-        {replays.length > 0 && <ReplaysUnderWay started={replays} />}
+        {replays.length > 0 && <ReplaysUnderWay started={replays} webhooks={[webhook]} />}
         <SettingsForm webhook={webhook} onSaved={onSaved} />
         {situation.data && <Latest webhook={webhook} situation={situation.data} />}
       </div>

@@ -1,4 +1,4 @@
-import type { Failures, Webhook } from "../../api/types.ts";
+import type { EventRecord, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
 import { hostOf } from "../../format/shorten.ts";
 
 /** Deliveries to one webhook that fail with one code and one status: what the list of events can be narrowed to. */
@@ -38,6 +38,20 @@ export interface Receiver extends Pick<Webhook, "id" | "url" | "name"> {
   readonly lastDeliveredAt: string | null;
   /** Each of its newest records has failed, or waits after a failure. */
   readonly isFailingThrough: boolean;
+}
+
+/** @param newest its latest records; none: they were not read */
+export function receiverOf(
+  { id, url, name }: Webhook,
+  health: readonly WebhookHealth[],
+  newest: readonly Pick<EventRecord, "state" | "errorCode">[],
+): Receiver {
+  return {
+    ...{ id, url, name },
+    lastDeliveredAt: health.find((one) => one.id === id)?.lastDeliveredAt ?? null,
+    isFailingThrough:
+      newest.length > 0 && newest.every(({ state, errorCode }) => state !== "DELIVERED" && errorCode !== null),
+  };
 }
 
 /** What fails, by webhook: those that are down first, and then those that most failed for. */

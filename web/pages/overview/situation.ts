@@ -1,7 +1,7 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
 import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
-import { type Failing, failingOf, nameOf, type Receiver } from "./failing.ts";
+import { type Failing, failingOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
 import type { Range } from "./range.ts";
 
 /** Records of events since the same moment: how many, and whether that is all of them. */
@@ -46,12 +46,11 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const read = (state: string, size: number, webhook?: string) =>
     call<EventPage>(`/v1/events${state}`, { query: { from, webhook, size, payload: false }, signal });
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
-    const { id, url, state = "active" } = webhook;
-    const page = webhooks.length > mostCounted ? null : await read("", newest, id);
+    const page = webhooks.length > mostCounted ? null : await read("", newest, webhook.id);
     return {
-      ...{ id, url, name: nameOf(webhook), state },
-      lastDeliveredAt: health.find((one) => one.id === id)?.lastDeliveredAt ?? null,
-      isFailingThrough: page?.events.every((one) => one.state !== "DELIVERED" && one.errorCode !== null) ?? false,
+      ...receiverOf(webhook, health, page?.events ?? []),
+      name: nameOf(webhook),
+      state: webhook.state ?? "active",
       all: page && totalOf(page),
     };
   };
