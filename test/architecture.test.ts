@@ -8,6 +8,7 @@ import {
   noWebhook,
   unanswered,
   unreadable,
+  webhookDisabled,
   webhookRemoved,
 } from "../src/domain/failure.ts";
 
@@ -300,7 +301,7 @@ describe("the sentence of a failure is for people, and programs go by its code:"
   const beginnings = Object.keys(failureCodes)
     .filter((code) => code !== "http_status")
     .map((code) => {
-      const stored = [noWebhook, webhookRemoved, unreadable].find((failure) => failure.code === code);
+      const stored = [noWebhook, webhookRemoved, webhookDisabled, unreadable].find((failure) => failure.code === code);
       return (stored ?? unanswered(code as NoResponseCause, undefined, "URL")).reason.split("URL")[0] ?? "";
     });
 
