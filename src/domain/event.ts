@@ -21,7 +21,7 @@ export interface EventRecord {
   readonly errorCode: FailureCode | null;
   /** What that failure was answered with; null when it had no answer. */
   readonly statusCode: number | null;
-  /** The very bytes that the tenant submitted; null when a list was asked for without them. */
+  /** The very bytes that the tenant submitted; as much of them as a list was asked for. */
   readonly payload: Uint8Array | null;
   readonly attempts: number;
   /** Of these, those that are no longer in the log. */

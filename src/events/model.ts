@@ -8,6 +8,7 @@ import { jsonObject, queryInteger, text } from "../http/validation.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { parseIso } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/deliveries.ts";
+import { payloadStart } from "../store/store.ts";
 import { attemptBody, errorCode } from "./attempt-model.ts";
 
 /** Bodies, queries and answers of ingestion and of the events endpoints. */
@@ -150,8 +151,10 @@ export const listQuery = v.pipe(
     to: v.optional(isoTime("end")),
     payload: v.optional(
       v.pipe(
-        v.picklist(["true", "false"], "must be true or false"),
-        v.description("false: leaves `originalPayload` null, for lists that do not show it."),
+        v.picklist(["true", "false", "start"], "must be true, false or start"),
+        v.description(
+          "false: leaves `originalPayload` null, for lists that do not show it. start: so does this, and `payloadStart` says how it begins.",
+        ),
       ),
       "true",
     ),
@@ -223,7 +226,9 @@ export const recordBody = v.object({
   errorReason: v.nullable(v.string()),
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
-    v.description("The payload as submitted; null only in a list with `payload=false` and when `unreadable`."),
+    v.description(
+      "The payload as submitted; null only in a list with `payload=false` or `payload=start`, and when `unreadable`.",
+    ),
   ),
   attempts: v.pipe(v.number(), v.integer()),
   attemptsForgotten: v.optional(
@@ -243,6 +248,14 @@ export const recordBody = v.object({
     v.description("The response status if `errorCode` is `http_status`, otherwise null."),
   ),
   eventType,
+  payloadStart: v.optional(
+    v.pipe(
+      v.nullable(v.string()),
+      v.description(
+        `Only with \`payload=start\`: its first ${payloadStart.bytes} bytes as text; null if it has more than ${payloadStart.ofAtMost}.`,
+      ),
+    ),
+  ),
   replayGroupId: v.nullable(v.string()),
   unreadable: v.optional(
     v.pipe(

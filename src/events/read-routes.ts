@@ -45,10 +45,11 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       ...(from !== undefined && { from }),
       ...(to !== undefined && { to }),
     };
-    const withPayload = payload === "true";
+    const part = ({ true: "whole", false: "none", start: "start" } as const)[payload];
     const search = q !== undefined && { text: q };
-    const found = await store.page({ tenantKey: tenant.key, page, size, ...filters, ...search, withPayload });
-    return listReply(pageList(found, tenant.id, { isFiltered: isFiltered(filters) || q !== undefined }));
+    const found = await store.page({ tenantKey: tenant.key, page, size, ...filters, ...search, payload: part });
+    const shown = { isFiltered: isFiltered(filters) || q !== undefined, payload: part };
+    return listReply(pageList(found, tenant.id, shown));
   }
 
   return [

@@ -2,13 +2,17 @@ import type { EventRecord } from "../domain/event.ts";
 import type { JsonList } from "../http/list-reply.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import type { Cursor } from "../store/cursor.ts";
-import type { RecordPage } from "../store/store.ts";
+import type { PayloadPart, RecordPage } from "../store/store.ts";
 
 /**
  * The JSON text of a record, in pieces: the specified fields in the order of the specification, then ours. It is put
  * together by hand because `originalPayload` is the very text that the tenant submitted, never parsed and written again.
  */
-export function recordPieces(record: EventRecord, tenantId: string): (string | Uint8Array)[] {
+export function recordPieces(
+  record: EventRecord,
+  tenantId: string,
+  part: PayloadPart = "whole",
+): (string | Uint8Array)[] {
   const before = JSON.stringify({
     eventId: record.eventId,
     tenantId,
@@ -25,20 +29,29 @@ export function recordPieces(record: EventRecord, tenantId: string): (string | U
     errorCode: record.errorCode,
     statusCode: record.statusCode,
     eventType: record.type,
+    ...(part === "start" && { payloadStart: startOf(record.payload) }),
   });
   return [
     `${before.slice(0, -1)},"originalPayload":`,
-    record.payload ?? "null",
+    (part === "whole" ? record.payload : null) ?? "null",
     `,${after.slice(1, -1)},"replayGroupId":`,
     record.replayGroupId ?? "null",
     record.unreadable ? ',"unreadable":true}' : "}",
   ];
 }
 
-export const recordList = (entries: Cursor<EventRecord>, tenantId: string): JsonList<EventRecord> => ({
+/** A character whose end is cut off is left out. */
+const startOf = (payload: Uint8Array | null): string | null =>
+  payload && new TextDecoder().decode(payload, { stream: true });
+
+export const recordList = (
+  entries: Cursor<EventRecord>,
+  tenantId: string,
+  part: PayloadPart = "whole",
+): JsonList<EventRecord> => ({
   before: "[",
   entries,
-  write: (record) => recordPieces(record, tenantId),
+  write: (record) => recordPieces(record, tenantId, part),
   after: "]",
 });
 
@@ -46,11 +59,11 @@ export const recordList = (entries: Cursor<EventRecord>, tenantId: string): Json
 export function pageList(
   { records, total, totalIsExact, totalEvents, searchedTo }: RecordPage,
   tenantId: string,
-  { isFiltered }: { isFiltered: boolean },
+  { isFiltered, payload }: { isFiltered: boolean; payload: PayloadPart },
 ): JsonList<EventRecord> {
   const exactness = isFiltered ? `,"totalIsExact":${totalIsExact}` : "";
   const events = totalEvents === undefined ? "" : `,"totalEvents":${totalEvents}`;
   const searched = searchedTo === undefined ? "" : `,"searchedTo":${JSON.stringify(formatIsoOrNull(searchedTo))}`;
   const after = `],"total":${total}${exactness}${searched}${events}}`;
-  return { ...recordList(records, tenantId), before: '{"events":[', after };
+  return { ...recordList(records, tenantId, payload), before: '{"events":[', after };
 }

@@ -229,14 +229,22 @@ export interface AcceptedEvents {
   readonly failed: number;
 }
 
+/**
+ * How much of a payload is read. `start`: its first bytes, where it is short enough that reading it costs little; `none`: it
+ * is not touched.
+ */
+export type PayloadPart = "whole" | "start" | "none";
+
+export const payloadStart = { bytes: 200, ofAtMost: 16_384 } as const;
+
 export interface PageQuery extends RecordFilters {
   readonly tenantKey: number;
   readonly page: number;
   readonly size: number;
   /** In the payload, or a part of the event's id. The list is then searched, off the event loop and within bounds. */
   readonly text?: string;
-  /** False: the records come without their payloads, which are not read. @default true */
-  readonly withPayload?: boolean;
+  /** Of the payloads of its records. @default whole */
+  readonly payload?: PayloadPart;
 }
 
 export interface RecordPage {

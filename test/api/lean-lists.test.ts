@@ -4,7 +4,7 @@ import { type Hooks, ingestOne, type RecordBody, register, settled, startHooks }
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
-/** Beyond the specification: lists without payloads, `payload=false`. */
+/** Beyond the specification: lists without payloads, `payload=false`, or with how they begin, `payload=start`. */
 
 interface World {
   server: TestApp;
@@ -47,7 +47,7 @@ const refused = (path: string, value: string): Scenario<World> => ({
   request: ({ ada }) => ada.get(`${path}?payload=${value}`),
   status: 400,
   exact: true,
-  body: { message: "payload must be true or false.", code: "invalid_request" },
+  body: { message: "payload must be true, false or start.", code: "invalid_request" },
 });
 
 const badValues = ["", "1", "0", "no", "FALSE", "null", "false,true"];
@@ -64,6 +64,20 @@ describe("payload=false", () => {
       request: ({ ada }) => ada.get("/v1/events?payload=true"),
       status: 200,
       then: async ({ ada }, { text }) => expect(text).toBe((await ada.get("/v1/events")).text),
+    },
+    "payload=start is how each payload begins, in whole characters": {
+      section: "rules 7",
+      async request({ server }) {
+        const bob = await server.account();
+        for (const text of ["short", "é".repeat(200), "x".repeat(17_000)]) await ingestOne(bob, { text });
+        return bob.get("/v1/events?payload=start");
+      },
+      status: 200,
+      then(_, { body }) {
+        const starts = body.events.map(({ payloadStart }: { payloadStart: string | null }) => payloadStart);
+        expect(starts).toEqual([null, `{"text":"${"é".repeat(95)}`, '{"text":"short"}']);
+        expect(new Set(body.events.map(({ originalPayload }: RecordBody) => originalPayload))).toEqual(new Set([null]));
+      },
     },
     ...rows("/v1/events"),
   });

@@ -86,7 +86,7 @@ test("the records of an event are a JSON array", async () => {
 describe("a page", () => {
   const shown = async (isFiltered: boolean) => {
     const page = { records: listOf(record()), total: 10_000, totalIsExact: !isFiltered };
-    return JSON.parse(String((await listReply(pageList(page, "t1", { isFiltered }))).text));
+    return JSON.parse(String((await listReply(pageList(page, "t1", { isFiltered, payload: "whole" }))).text));
   };
 
   test("says whether the total is exact when a filter was given", async () => {

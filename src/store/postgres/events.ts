@@ -93,17 +93,17 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
 
   return {
     async page(query) {
-      const { tenantKey, state, withPayload = true } = query;
+      const { tenantKey, state, payload = "whole" } = query;
       const { places, ...counts } = await findPage(query);
       const errorCode = selectFailures(query)?.code;
-      return { records: recordsAt(pool, places, { tenantKey, state, errorCode, withPayload }), ...counts };
+      return { records: recordsAt(pool, places, { tenantKey, state, errorCode, payload }), ...counts };
     },
 
     async records(tenantKey, eventId) {
       const found = await keysOf(recordKeysText, tenantKey, eventId);
       if (!found || found.keys.length === 0) return null;
       const places = found.keys.map((key) => ({ eventSeq: found.eventSeq, key }));
-      return recordsAt(pool, places, { tenantKey, withPayload: true });
+      return recordsAt(pool, places, { tenantKey, payload: "whole" });
     },
 
     async eventOwner(eventId) {

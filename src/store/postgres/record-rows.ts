@@ -5,6 +5,7 @@ import { encodeEventId, ingestedAtMs } from "../../lib/id.ts";
 import { toHead } from "../attempt-heads.ts";
 import type { Cursor } from "../cursor.ts";
 import { cursorInSteps } from "../steps.ts";
+import { type PayloadPart, payloadStart } from "../store.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
 import { labelJoins, labelOf, wholeLabel } from "./labels.ts";
 import { arrayText } from "./parameters.ts";
@@ -24,11 +25,18 @@ const recordText = `
   select ${recordColumns}, state, null from delivery
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key`;
 
+const payloadColumns: Readonly<Record<PayloadPart, string>> = {
+  whole: "payload, ",
+  start: `case when octet_length(payload) <= ${payloadStart.ofAtMost}
+    then substring(payload from 1 for ${payloadStart.bytes}) end as payload, `,
+  none: "",
+};
+
 /** The limit keeps the planner from beginning with all the events of the tenant, as it would while there are few. */
-export const recordsText = (withPayload: boolean): string =>
+export const recordsText = (part: PayloadPart): string =>
   bounded(`
-  select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${withPayload ? " + octet_length(payload)" : ""} as size,
-    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${withPayload ? "payload, " : ""}url, state, attempts,
+  select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${part === "whole" ? " + octet_length(payload)" : ""} as size,
+    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${payloadColumns[part]}url, state, attempts,
     attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
     next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
     status_code as "statusCode", type, ${wholeLabel} as label
@@ -40,12 +48,16 @@ export const recordsText = (withPayload: boolean): string =>
   ${labelJoins("$2::bigint", "r.replay_key")}
   where ($5::smallint is null or state = $5::smallint) and ($6::text is null or error_code = $6::text)`);
 
-const textsOfRecords = { whole: recordsText(true), lean: recordsText(false) };
+const textsOfRecords: Readonly<Record<PayloadPart, string>> = {
+  whole: recordsText("whole"),
+  start: recordsText("start"),
+  none: recordsText("none"),
+};
 
 interface RecordRow {
   eventSeq: number;
   idTail: Uint8Array;
-  payload?: Uint8Array;
+  payload?: Uint8Array | null;
   url: string | null;
   state: number;
   attempts: number;
@@ -65,7 +77,7 @@ export interface RecordList {
   readonly state?: DeliveryState | undefined;
   /** Those with another one, too. */
   readonly errorCode?: FailureCode | undefined;
-  readonly withPayload: boolean;
+  readonly payload: PayloadPart;
 }
 
 type Reads = Pick<Pool, "read">;
@@ -73,9 +85,9 @@ type Reads = Pick<Pool, "read">;
 export function recordsAt(
   pool: Reads,
   places: readonly RecordPlace[],
-  { tenantKey, state, errorCode, withPayload }: RecordList,
+  { tenantKey, state, errorCode, payload }: RecordList,
 ): Cursor<EventRecord> {
-  const text = withPayload ? textsOfRecords.whole : textsOfRecords.lean;
+  const text = textsOfRecords[payload];
   return cursorInSteps(
     places,
     (step) =>

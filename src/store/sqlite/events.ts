@@ -104,14 +104,10 @@ export function eventVerbs(
       readOrRefuse(listDamaged(query.tenantKey), async () => {
         const filter = await filterOf(query);
         const offset = query.page * query.size;
-        const { tenantKey, withPayload = true } = query;
+        const { tenantKey, payload = "whole" } = query;
         const listOf = (keys: RecordPlace[], isNear: boolean) => {
           const [state, errorCode] = [filter?.state ?? null, filter?.failure?.code ?? null];
-          return cursorOver(
-            connection,
-            recordList(keys, isNear, { tenantKey, withPayload, state, errorCode }),
-            toRecord,
-          );
+          return cursorOver(connection, recordList(keys, isNear, { tenantKey, payload, state, errorCode }), toRecord);
         };
         if (filter === null) {
           return { records: listOf([], true), ...totalOf(0), ...(query.text !== undefined && { searchedTo: null }) };
@@ -167,7 +163,7 @@ export function eventVerbs(
           .where(and(eq(t.delivery.tenantKey, tenantKey), eq(t.delivery.eventSeq, eventSeq)))
           .orderBy(asc(t.delivery.key))
           .all();
-        const all = recordList(keys, true, { tenantKey, withPayload: true, state: null, errorCode: null });
+        const all = recordList(keys, true, { tenantKey, payload: "whole", state: null, errorCode: null });
         // The very id that was asked for, should its end be lost.
         const toOwn = (row: RecordRow) => ({ ...toRecord(row), eventId });
         return keys.length === 0 ? null : cursorOver(connection, all, toOwn);
@@ -275,7 +271,7 @@ function within({ fromSeq: _, toSeq: __, ...filter }: RecordFilter, { fromSeq, t
 const recordList = (
   keys: readonly RecordPlace[],
   isNear: boolean,
-  which: Pick<RecordStepParams, "tenantKey" | "state" | "errorCode" | "withPayload">,
+  which: Pick<RecordStepParams, "tenantKey" | "state" | "errorCode" | "payload">,
 ): StepList<RecordPlace, RecordRow> => ({ keys, isNear, read: (run, step) => run("records", { ...step, ...which }) });
 
 function toRecord(row: RecordRow): EventRecord {

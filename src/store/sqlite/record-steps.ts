@@ -4,6 +4,7 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { JsonText } from "../../domain/event.ts";
 import type { FailureCode } from "../../domain/failure.ts";
 import { bytesBeside, type Step, type StepParams } from "../steps.ts";
+import { type PayloadPart, payloadStart } from "../store.ts";
 import { isDamage, isWhole, lostTail, unlessDamaged } from "./damage.ts";
 import { jsonTextSql, wholeLabel } from "./replay-rows.ts";
 import * as t from "./schema.ts";
@@ -41,7 +42,7 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
   state: number | null;
   /** Those with another one, too. */
   errorCode: FailureCode | null;
-  withPayload: boolean;
+  payload: PayloadPart;
 }
 
 const recordColumns = (payload: string, label: string) => `
@@ -54,24 +55,30 @@ const recordJoins = `
   left join webhook on webhook.key = d.webhook_key
   left join replay on replay.key = d.replay_key`;
 
+/** How long a payload is stands before it, so a long one is not touched. */
+const start = `iif(length(event.payload) <= ${payloadStart.ofAtMost}, substr(event.payload, 1, ${payloadStart.bytes}), null) as payload,`;
+const short = "iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum,";
+
 /** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
-const recordSql = (withPayload: boolean) => `
-  select ${recordColumns(withPayload ? "event.payload, event.checksum," : "", wholeLabel)}
+const recordSql = (payload: PayloadPart) => `
+  select ${recordColumns({ whole: "event.payload, event.checksum,", start, none: "" }[payload], wholeLabel)}
   from delivery d ${recordJoins} where d.key = ?1`;
 
 /**
  * Many records in the order of their keys, in one statement: half the time of one for each. What is long in them is not
  * read; such a record is said to be long.
  */
-const shortRecordsSql = (withPayload: boolean) => `
-  select ${recordColumns(withPayload ? "iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum," : "", "replay.label")},
-         ${withPayload ? "length(event.payload) > ?2 or" : ""} length(replay.label) > ?2 or replay.label_key is not null as isLong,
+const shortRecordsSql = (payload: PayloadPart) => `
+  select ${recordColumns({ whole: short, start, none: "" }[payload], "replay.label")},
+         ${payload === "whole" ? "length(event.payload) > ?2 or" : ""} length(replay.label) > ?2 or replay.label_key is not null as isLong,
          d.key
   from json_each(?1) as list cross join delivery d on d.key = list.value ${recordJoins}`;
 
-const recordSqls = {
-  whole: { one: recordSql(true), many: shortRecordsSql(true) },
-  lean: { one: recordSql(false), many: shortRecordsSql(false) },
+const sqlsOf = (payload: PayloadPart) => ({ one: recordSql(payload), many: shortRecordsSql(payload) });
+const recordSqls: Readonly<Record<PayloadPart, ReturnType<typeof sqlsOf>>> = {
+  whole: sqlsOf("whole"),
+  start: sqlsOf("start"),
+  none: sqlsOf("none"),
 };
 
 type ShortRecordRow = RecordRow & { isLong: number | null; key: number };
@@ -91,8 +98,11 @@ const columnsOfDelivery = {
 };
 
 /** The row with a payload that has changed left out. Each row has the same columns, in the same order, as `packStep` wants it. */
-function withWholePayload({ payload = null, checksum = null, unreadable = null, ...row }: RecordRow): RecordRow {
-  const isDamaged = payload !== null && !isWhole(payload, checksum);
+function withWholePayload(
+  { payload = null, checksum = null, unreadable = null, ...row }: RecordRow,
+  part: PayloadPart,
+): RecordRow {
+  const isDamaged = part === "whole" && payload !== null && !isWhole(payload, checksum);
   return {
     eventSeq: row.eventSeq,
     idTail: row.idTail,
@@ -171,8 +181,8 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
   }
 
   return function readRecords(step: RecordStepParams): Step<RecordRow> {
-    const { tenantKey, state, errorCode, withPayload, keys: places, bytes } = step;
-    const { one, many } = withPayload ? recordSqls.whole : recordSqls.lean;
+    const { tenantKey, state, errorCode, payload, keys: places, bytes } = step;
+    const { one, many } = recordSqls[payload];
     const keys = JSON.stringify(places.map(({ key }) => key));
     const found = unlessDamaged(() =>
       db.$client.query<ShortRecordRow, [string, number]>(many).all(keys, Math.floor(bytes / places.length)),
@@ -185,7 +195,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       const row = isLong ? readOne(one, tenantKey, place) : (asFound as RecordRow);
       if (row === null || (state !== null && row.state !== state)) continue;
       if (errorCode !== null && row.errorCode !== errorCode) continue;
-      rows.push(withWholePayload(row));
+      rows.push(withWholePayload(row, payload));
       size += bytesBeside + (row.payload?.length ?? 0) + (row.replayGroupId?.length ?? 0);
       if (size >= bytes) return { rows, taken: n + 1 };
     }

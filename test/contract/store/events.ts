@@ -254,9 +254,18 @@ export function eventsContract(backend: StoreBackend): void {
         ]) {
           const whole = await world.page(tenant, given);
           expect(whole.records.map(({ payload }) => payload?.length)).toEqual([2, 2, 2, 2, 2]);
-          const lean = await world.page(tenant, { ...given, withPayload: false });
+          const lean = await world.page(tenant, { ...given, payload: "none" });
           expect(lean).toEqual({ ...whole, records: whole.records.map((record) => ({ ...record, payload: null })) });
         }
+      });
+
+      test("with the starts of payloads has those of short ones", async () => {
+        const tenant = await world.tenant();
+        const payloads = [2, 200, 201, 16_384, 16_385].map((length) => bytes("{".padEnd(length, "x")));
+        await world.accept(tenant, { payloads });
+        const { records } = await world.page(tenant, { payload: "start" });
+        expect(records.map(({ payload }) => payload?.length ?? null)).toEqual([null, 200, 200, 200, 2]);
+        expect(Buffer.from(records[2]?.payload ?? []).toString()).toBe("{".padEnd(200, "x"));
       });
 
       test("counts a filtered list exactly up to 10,000; pages lie as deep as the list", async () => {

@@ -147,11 +147,11 @@ describe("query plans", () => {
   test("a list without payloads does not ask for them", () => {
     const client = openWithOneRecord();
     const queries = createQueries(drizzle({ client }));
-    const columnsOf = (withPayload: boolean) =>
+    const columnsOf = (payload: "whole" | "none") =>
       queries
-        .records({ keys: [{ key: 1, eventSeq: 1 }], tenantKey: 1, bytes: 1, withPayload, state: null, errorCode: null })
+        .records({ keys: [{ key: 1, eventSeq: 1 }], tenantKey: 1, bytes: 1, payload, state: null, errorCode: null })
         .rows.map(({ payload }) => payload !== null);
-    expect([columnsOf(true), columnsOf(false)]).toEqual([[true], [false]]);
+    expect([columnsOf("whole"), columnsOf("none")]).toEqual([[true], [false]]);
   });
 
   test.each([

@@ -143,7 +143,7 @@ export function requestOf(
     query: {
       page: filter.page - 1,
       size: pageSize,
-      payload: false,
+      payload: "start",
       ...(filter.q !== "" && { q: filter.q }),
       ...fieldsOf(filter, nowMs, held),
     },

@@ -8,9 +8,13 @@ export type ListedRecord = Omit<EventRecord, "originalPayload">;
 export const pairOf = ({ eventId, targetWebhook }: { eventId: string; targetWebhook: string }): string =>
   `${eventId} ${targetWebhook}`;
 
-export function withoutPayload({ originalPayload: _, ...record }: EventRecord): ListedRecord {
-  return record;
+export function withoutPayload({ originalPayload, ...record }: EventRecord): ListedRecord {
+  if (originalPayload === null) return record;
+  return { ...record, payloadStart: JSON.stringify(originalPayload).slice(0, longestStart) };
 }
+
+/** As long as the server has it. */
+const longestStart = 200;
 
 /** One page of records as it was read. */
 export interface Listed {

@@ -21,7 +21,7 @@ export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets
   // Failures are counted by whole hours, so everything is.
   const { from } = failures;
   const page = (state: string, query: object) =>
-    call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: false, ...query }, signal });
+    call<EventPage>(`/v1/events${state}`, { query: { webhook: webhook.id, payload: "start", ...query }, signal });
   const totalOf = async (state: string): Promise<Total> => {
     const { total, totalIsExact = true } = await page(state, { from, size: 1 });
     return { n: total, isExact: totalIsExact };

@@ -55,7 +55,7 @@ describe("the filter of the list", () => {
 });
 
 describe("what is asked of the server", () => {
-  const lean = { page: 0, size: 50, payload: false };
+  const lean = { page: 0, size: 50, payload: "start" };
 
   test.each<[Partial<Filter>, string, Record<string, unknown>]>([
     [{}, "/v1/events", {}],
