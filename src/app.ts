@@ -15,6 +15,7 @@ import { sandboxRoutes } from "./billing/sandbox/routes.ts";
 import type { Config } from "./config.ts";
 import { listenersIn, listenersText } from "./delivery/network/own-listeners.ts";
 import { createNetwork } from "./delivery/outbound.ts";
+import { createHeaderVault } from "./delivery/own-headers.ts";
 import { createSigners } from "./delivery/signers.ts";
 import { createPauses } from "./domain/pauses.ts";
 import { createEngine } from "./engine.ts";
@@ -189,6 +190,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...(readerPatienceMs !== undefined && { patienceMs: readerPatienceMs }),
   });
   const signers = createSigners({ store, vault, clock });
+  const headerVault = createHeaderVault(vault);
 
   const address = createServerAddress(config);
   const { publicUrl } = address;
@@ -212,6 +214,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     hub,
     metrics,
     signers,
+    headerVault,
     sender,
     random,
     isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
@@ -291,9 +294,10 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       clock,
       webhookConcurrency: config.webhookConcurrency,
       log,
+      headerVault,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       hub,
-      sendTest: createTestDelivery({ signers, sender, clock, pace }),
+      sendTest: createTestDelivery({ signers, headerVault, sender, clock, pace }),
       isPaused: () => pauses.isPaused("deliveries"),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),

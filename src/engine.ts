@@ -2,6 +2,7 @@ import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { createFailingWebhooks, type FailingWebhooks } from "./delivery/failing-webhooks.ts";
 import { createFailureLog } from "./delivery/failure-log.ts";
+import type { HeaderVault } from "./delivery/own-headers.ts";
 import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/queue/account-pace.ts";
 import type { DeliveryControl } from "./delivery/queue/control.ts";
 import { createDispatcher, type Dispatcher } from "./delivery/queue/dispatcher.ts";
@@ -65,6 +66,7 @@ export interface EngineDeps {
   hub: Hub;
   metrics: Metrics;
   signers: Signers;
+  headerVault: Pick<HeaderVault, "open">;
   sender: Sender;
   /** 0 to 1; for the jitter of retries. */
   random(): number;
@@ -84,7 +86,21 @@ export interface EngineDeps {
  *      └── what was removed ──wake──▶ janitor ──wake──▲
  */
 export function createEngine(deps: EngineDeps): Engine {
-  const { store, jobs, lease, clock, log, hub, metrics, signers, sender, random, replayChunk, isOutbound } = deps;
+  const {
+    store,
+    jobs,
+    lease,
+    clock,
+    log,
+    hub,
+    metrics,
+    signers,
+    headerVault,
+    sender,
+    random,
+    replayChunk,
+    isOutbound,
+  } = deps;
   const { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs } = deps.settings;
   const stats = createStatRecorder({ store, clock });
   const announcer = createAnnouncer({
@@ -99,6 +115,7 @@ export function createEngine(deps: EngineDeps): Engine {
   const deliver = createDeliver({
     clock,
     signers,
+    headerVault,
     sender,
     store,
     retry: createRetryPolicy(retryScheduleMs, random),

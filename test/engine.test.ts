@@ -49,6 +49,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     hub: createHub({ clock, log, messages: createMemoryLog(clock) }),
     metrics: createMetrics(metricSources()),
     signers: { materialFor: () => material, forget() {}, forgetAll() {} },
+    headerVault: { open: () => [] },
     sender: {
       async send({ delivery }) {
         sent.push(delivery.deliveryKey);

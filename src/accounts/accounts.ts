@@ -1,10 +1,10 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
+import { createHeaderVault } from "../delivery/own-headers.ts";
 import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalidField, notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
-import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newTenantId } from "../lib/id.ts";
@@ -14,7 +14,7 @@ import type { NewVerification } from "../store/billing.ts";
 import type { Limit, Limits } from "../store/limits.ts";
 import type { Store } from "../store/store.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
-import { checkWebhooks, type UrlPolicy } from "../webhooks/webhooks.ts";
+import { type CheckedWebhook, checkWebhooks, sealHeaders, type UrlPolicy } from "../webhooks/webhooks.ts";
 import { makeApiKey } from "./api-keys.ts";
 import { createLoginEmails } from "./login-emails.ts";
 import type { CreateTenantRequest, OperatorCreateRequest, UpgradeRequest } from "./model.ts";
@@ -109,10 +109,11 @@ export function createAccounts(deps: AccountDeps): Accounts {
   /** Under way, by account. */
   const upgradesUnderWay = new Map<number, { asked: string; result: Promise<Upgraded> }>();
 
+  const headerVault = createHeaderVault(vault);
   const loginEmails = createLoginEmails({ store, clock, log });
 
   /** Validates the whole request before anything is stored. */
-  async function check(request: OperatorCreateRequest): Promise<ListedWebhook[]> {
+  async function check(request: OperatorCreateRequest): Promise<CheckedWebhook[]> {
     const { tier, name, email, password, webhooks } = request;
     if (tier !== "free") {
       if (name === undefined) throw requiredOnPaidTiers("name");
@@ -130,7 +131,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   /** @param origin `isVerifiedFirst`: the tier is in force only after a card was verified */
   async function create(
     request: OperatorCreateRequest,
-    webhooks: readonly ListedWebhook[],
+    webhooks: readonly CheckedWebhook[],
     { address, isVerifiedFirst = false }: { address?: string; isVerifiedFirst?: boolean } = {},
   ): Promise<CreatedAccount> {
     const { tier } = request;
@@ -151,7 +152,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         apiKey: makeApiKey(vault, id),
         signingKey: makeSigningKey(vault, id),
         sealedSigningSecret: makeSigningSecret(vault, id),
-        webhooks,
+        webhooks: sealHeaders(webhooks, { headerVault, tenantId: id, field: "webhooks", stored: [] }),
         ...(verification && { verification }),
       },
       clock.now(),

@@ -5,6 +5,7 @@ import { type Clock, sleep } from "../lib/clock.ts";
 import type { AttemptRef, Settlement } from "../store/deliveries.ts";
 import type { Store } from "../store/store.ts";
 import type { Outcome } from "./network/transport.ts";
+import type { HeaderVault } from "./own-headers.ts";
 import type { RetryPolicy } from "./retry.ts";
 import type { Sender } from "./sender.ts";
 import type { Signers } from "./signers.ts";
@@ -41,6 +42,7 @@ const settleRetryMs = 1000;
 export interface DeliverDeps {
   clock: Clock;
   signers: Signers;
+  headerVault: Pick<HeaderVault, "open">;
   sender: Sender;
   store: Pick<Store, "settle" | "completeResponseBody">;
   retry: RetryPolicy;
@@ -51,15 +53,16 @@ export interface DeliverDeps {
 
 /** One attempt, from the record to the record: build, sign, send, judge, settle, announce. */
 export function createDeliver(deps: DeliverDeps) {
-  const { clock, signers, sender, retry, announce } = deps;
+  const { clock, signers, headerVault, sender, retry, announce } = deps;
 
   return async function deliver(delivery: DueDelivery, route: Route): Promise<Delivered> {
     const found = signers.materialFor(delivery.tenantKey, delivery.tenantId);
     const material = found instanceof Promise ? await found : found;
+    const headers = headerVault.open(delivery.tenantId, delivery.sealedHeaders);
     const startedAt = clock.now();
     // Nothing may be awaited between this look and the sending: no attempt starts to a webhook that has been removed.
     if (route.isClosed()) return broken;
-    const outcome = await sender.send({ delivery, material, now: startedAt }, route.signal);
+    const outcome = await sender.send({ delivery, material, headers, now: startedAt }, route.signal);
     if (outcome.kind === "no-response" && outcome.cause === "interrupted") return broken;
     const verdict = judge(outcome, delivery.url);
     const next = retry.after(verdict, delivery.attemptsInRun + 1, clock.now());

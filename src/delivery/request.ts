@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../domain/delivery.ts";
 import { traceHeaders } from "../domain/trace-context.ts";
+import type { OwnHeaders } from "../domain/webhook-headers.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import { version } from "../version.ts";
@@ -24,11 +25,13 @@ export interface DeliveryRequest<Delivery extends Deliverable = DueDelivery> ext
 /**
  * The request of one attempt (specification, "Deliveries"): the payload's own bytes in an envelope without white space,
  * signed afresh, because the signatures of Standard Webhooks hold the time of sending.
+ * @param own headers of the tenant's own
  */
 export function buildRequest<Delivery extends Deliverable>(
   delivery: Delivery,
   material: SignerMaterial,
   now: number,
+  own: OwnHeaders = [],
 ): DeliveryRequest<Delivery> {
   const { eventId, tenantId, eventSeq, payload, trace, replayGroupId } = delivery;
   const ingestionTimestamp = formatIso(ingestedAtMs(eventSeq));
@@ -53,6 +56,8 @@ export function buildRequest<Delivery extends Deliverable>(
   if (trace !== null) Object.assign(headers, traceHeaders(trace));
   const label = replayGroupId === null ? null : encodeLabel(replayGroupId);
   if (label !== null) headers["Service-Replay-Group"] = label;
+  // None of them has a name of ours.
+  for (const [name, value] of own) headers[name] = value;
   return { url: delivery.url, headers, body, delivery };
 }
 

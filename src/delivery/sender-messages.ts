@@ -1,6 +1,7 @@
 import type { AnswerHead } from "../domain/delivery.ts";
 import type { NoResponseCause } from "../domain/failure.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
+import type { OwnHeaders } from "../domain/webhook-headers.ts";
 import type { AddressPolicyOptions } from "./network/address.ts";
 import type { Listener } from "./network/own-listeners.ts";
 
@@ -48,6 +49,8 @@ export interface PackedOrder {
   eventSeq: number;
   trace: TraceContext | null;
   replayGroupId: string | null;
+  /** Of the tenant's own. */
+  headers: OwnHeaders;
   /** Where its payload ends in `payloads`; it begins where the one before it ended. */
   payloadEnd: number;
   /** The number of a `PackedSigner`. */

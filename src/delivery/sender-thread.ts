@@ -80,12 +80,12 @@ export function createSenderThread({ settings, clock, log, onConnection }: Sende
     const signers: PackedSigner[] = [];
     const forgotten: number[] = [];
     let payloadEnd = 0;
-    const packed = orders.map(({ id, order: { delivery, material, now } }): PackedOrder => {
+    const packed = orders.map(({ id, order: { delivery, material, headers, now } }): PackedOrder => {
       const { url, eventId, tenantId, eventSeq, trace, replayGroupId, payload } = delivery;
       payloads.set(payload, payloadEnd);
       payloadEnd += payload.length;
       const signer = numbers.get(material) ?? introduce(material, signers, forgotten);
-      return { id, url, eventId, tenantId, eventSeq, trace, replayGroupId, payloadEnd, signer, now };
+      return { id, url, eventId, tenantId, eventSeq, trace, replayGroupId, headers, payloadEnd, signer, now };
     });
     tell({ kind: "send", signers, orders: packed, payloads: payloads.buffer, forgotten }, [payloads.buffer]);
   }

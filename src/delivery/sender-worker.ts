@@ -93,7 +93,10 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
   try {
     const material = signers.get(order.signer);
     if (!material || !transport) throw new Error("The sender has no signing material");
-    const outcome = await transport.send(buildRequest({ ...order, payload }, material, order.now), recall);
+    const outcome = await transport.send(
+      buildRequest({ ...order, payload }, material, order.now, order.headers),
+      recall,
+    );
     outcomes.push({ id, outcome });
   } catch (error) {
     failures.push({ id, kind: "failed", message: error instanceof Error ? error.message : String(error) });

@@ -1,4 +1,5 @@
 import type { DueDelivery } from "../domain/delivery.ts";
+import type { OwnHeaders } from "../domain/webhook-headers.ts";
 import type { Outcome, Transport } from "./network/transport.ts";
 import { buildRequest } from "./request.ts";
 import type { SignerMaterial } from "./signature.ts";
@@ -7,6 +8,8 @@ import type { SignerMaterial } from "./signature.ts";
 export interface SendOrder {
   readonly delivery: DueDelivery;
   readonly material: SignerMaterial;
+  /** Of the tenant's own. */
+  readonly headers: OwnHeaders;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
@@ -25,7 +28,8 @@ export interface Sender {
 /** On this thread, by the clock and the connections of `transport`. `sender-thread.ts` does the same on another. */
 export function createSender(transport: Transport): Sender {
   return {
-    send: async ({ delivery, material, now }, signal) => transport.send(buildRequest(delivery, material, now), signal),
+    send: async ({ delivery, material, headers, now }, signal) =>
+      transport.send(buildRequest(delivery, material, now, headers), signal),
     close: () => transport.close(),
   };
 }

@@ -143,6 +143,7 @@ export const firstDelivery = (
   webhookKey: webhook.key,
   url: webhook.url,
   limits: limitsOf(webhook),
+  sealedHeaders: webhook.sealedHeaders,
   eventSeq: event.eventSeq,
   eventId: event.eventId,
   payload: event.payload,

@@ -24,6 +24,7 @@ type ChangeOfTenant =
   /** Anything else about the account. */
   | { readonly kind: "account_changed" }
   | { readonly kind: "webhooks_removed"; readonly webhookKeys: readonly number[] }
+  /** Their queues go by this from now on; or their deliveries carry other headers. */
   | { readonly kind: "webhooks_throttled"; readonly webhooks: readonly ThrottledWebhook[] }
   /** What is known of its failures is another; `disabled`: nothing goes out to it until it is `well`. */
   | { readonly kind: "webhook_stands"; readonly webhookKey: number; readonly as: "well" | "failing" | "disabled" }

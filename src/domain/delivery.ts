@@ -35,6 +35,8 @@ export interface DueDelivery extends DeliveryRef {
   readonly url: string;
   /** Of its webhook. */
   readonly limits: WebhookLimits;
+  /** As its webhook has them. */
+  readonly sealedHeaders: Uint8Array | null;
   readonly eventId: string;
   readonly payload: Uint8Array;
   /** Null: its event belongs to none. */

@@ -1,7 +1,7 @@
 import { type DomainError, invalidField } from "./errors.ts";
 import { accountGone } from "./standing.ts";
 import type { RegisteredWebhook, TenantState } from "./tenant-state.ts";
-import { isThrottledAlike, newStanding, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
+import { isDeliveredAlike, newStanding, usualSettings, type Webhook, type WebhookSettings } from "./webhook.ts";
 
 /** An entry of a list that replaces the one before: of the settings those that it says anything of. */
 // The id is for a URL that is new: one that stays keeps its own.
@@ -28,7 +28,7 @@ export type WebhookListChange =
       readonly removed: readonly number[];
       /** Of those, the ones whose rows go. */
       readonly forgotten: readonly number[];
-      /** Those that stay and whose queues go by something else now. */
+      /** Those that stay and whose queues go by something else now, or whose deliveries carry something else. */
       readonly throttled: readonly RegisteredWebhook[];
     }
   | { readonly kind: "refused"; readonly error: DomainError };
@@ -52,7 +52,7 @@ export function replaceWebhooks(
       const before = registered.get(entry.url);
       if (!before) return { ...usualSettings, ...newStanding, ...entry };
       const stays = { ...before, ...wishes };
-      if (!isThrottledAlike(before, stays)) throttled.push(stays);
+      if (!isDeliveredAlike(before, stays)) throttled.push(stays);
       return stays;
     }),
     throttled,

@@ -23,6 +23,8 @@ export const newStanding: WebhookStanding = { failing: null, disabled: null };
 export interface WebhookSettings extends Throttle {
   /** Patterns of the types that it takes; null: every event of the tenant's own. */
   readonly eventTypes: readonly string[] | null;
+  /** Headers of the tenant's own (`HeaderVault`); null: none. */
+  readonly sealedHeaders: Uint8Array | null;
 }
 
 /** What the queue of a webhook goes by. */
@@ -42,7 +44,7 @@ export interface WebhookLimits {
 export const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
 
 /** Of a webhook of which nothing was said. */
-export const usualSettings: WebhookSettings = { eventTypes: null, paused: false, ...noLimits };
+export const usualSettings: WebhookSettings = { eventTypes: null, sealedHeaders: null, paused: false, ...noLimits };
 
 /** Rules, section 14. */
 export const highestRateLimit = 1000;
@@ -51,9 +53,12 @@ export const highestRateLimit = 1000;
 export const limitsOf = ({ rateLimit, maxConcurrency }: WebhookLimits): WebhookLimits =>
   rateLimit === null && maxConcurrency === null ? noLimits : { rateLimit, maxConcurrency };
 
-/** Whether a queue that goes by the one has to hear of the other. */
-export const isThrottledAlike = (a: Throttle, b: Throttle): boolean =>
-  a.paused === b.paused && a.rateLimit === b.rateLimit && a.maxConcurrency === b.maxConcurrency;
+/** Whether what a queue goes by, and what its deliveries carry, is the same of both. */
+export const isDeliveredAlike = (a: WebhookSettings, b: WebhookSettings): boolean =>
+  a.paused === b.paused &&
+  a.rateLimit === b.rateLimit &&
+  a.maxConcurrency === b.maxConcurrency &&
+  a.sealedHeaders === b.sealedHeaders;
 
 /** What a webhook is found by: its key alone does not say where it is kept. */
 export interface WebhookRef {

@@ -1,5 +1,6 @@
 import { buildRequest } from "../delivery/request.ts";
 import type { Sender } from "../delivery/sender.ts";
+import { masked } from "../domain/webhook-headers.ts";
 import type { InboxAddresses } from "./addresses.ts";
 import type { Inbox } from "./inbox.ts";
 
@@ -16,9 +17,10 @@ export interface InboxSenderDeps {
 export function createInboxSender({ addresses, inbox, network }: InboxSenderDeps): Sender {
   return {
     send(order, signal) {
-      const { delivery, material, now } = order;
+      const { delivery, material, headers, now } = order;
       if (!addresses.isInboxOf(delivery.tenantId, delivery.url)) return network.send(order, signal);
-      return inbox.receive(buildRequest(delivery, material, now), signal);
+      // What the inbox shows is stored as it stands, and no answer shows their values.
+      return inbox.receive(buildRequest(delivery, material, now, masked(headers)), signal);
     },
     close() {
       inbox.close();

@@ -284,7 +284,7 @@ export interface EventVerbs {
 }
 
 /** A delivery, and what is to be told with it. */
-export interface PreviewedDelivery extends Omit<DueDelivery, "limits"> {
+export interface PreviewedDelivery extends Omit<DueDelivery, "limits" | "sealedHeaders"> {
   /** Of its event. */
   readonly type: string | null;
 }

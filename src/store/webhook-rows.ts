@@ -13,6 +13,7 @@ interface SettingColumns {
   paused: boolean | number;
   rateLimit: number | null;
   maxConcurrency: number | null;
+  sealedHeaders: Uint8Array | null;
 }
 
 /** What became of it, as columns. */
@@ -35,11 +36,13 @@ export const toWebhook = ({
   paused,
   rateLimit,
   maxConcurrency,
+  sealedHeaders,
   ...standing
 }: WebhookRow): Webhook => ({
   ...{ key, id, url, name },
   eventTypes: eventTypes === null ? null : JSON.parse(eventTypes),
   paused: Boolean(paused),
+  sealedHeaders,
   ...{ rateLimit, maxConcurrency },
   ...toStanding(standing),
 });
@@ -78,9 +81,16 @@ export const toColumns = ({ id, url, name, ...settings }: ListedWebhook) => ({
 });
 
 /** What is to be written of the settings that are given. */
-export const toSettingColumns = ({ eventTypes, paused, rateLimit, maxConcurrency }: Partial<WebhookSettings>) => ({
+export const toSettingColumns = ({
+  eventTypes,
+  paused,
+  rateLimit,
+  maxConcurrency,
+  sealedHeaders,
+}: Partial<WebhookSettings>) => ({
   ...(eventTypes !== undefined && { eventTypes: eventTypes && JSON.stringify(eventTypes) }),
   ...(paused !== undefined && { paused }),
   ...(rateLimit !== undefined && { rateLimit }),
   ...(maxConcurrency !== undefined && { maxConcurrency }),
+  ...(sealedHeaders !== undefined && { sealedHeaders: sealedHeaders && Buffer.from(sealedHeaders) }),
 });

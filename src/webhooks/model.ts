@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { maxEventTypePatterns } from "../domain/event-types.ts";
 import type { DisabledReason } from "../domain/failing-webhook.ts";
 import { highestRateLimit, stateOf, type Webhook, type WebhookState } from "../domain/webhook.ts";
+import { masked, mostOwnHeaders, type OwnHeaders } from "../domain/webhook-headers.ts";
 import { errorCode } from "../events/attempt-model.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
@@ -43,6 +44,29 @@ const maxConcurrency = v.pipe(
   ),
 );
 
+/** Keys of an object that JavaScript gives a meaning of its own, and models leave out. */
+const unusable = ["__proto__", "constructor", "prototype"];
+
+/** Names and values are judged by `checkWebhooks`. */
+const headers = v.pipe(
+  v.nullable(
+    v.pipe(
+      v.custom<Record<string, string>>(
+        (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+        "must be an object of names and values, or null",
+      ),
+      v.check(
+        (value) => !unusable.some((name) => Object.hasOwn(value, name)),
+        `must not have the names ${unusable.join(", ")}`,
+      ),
+      v.record(v.string(), v.string("must be a string")),
+    ),
+  ),
+  v.description(
+    `Headers that each delivery to it carries beside ours, at most ${mostOwnHeaders}: \`{"Authorization": "Bearer …"}\`. Answers show masks in place of the values; one that is sent back stands for the value that it masks. Null, as by default: none. Absent, a URL that stays keeps its own.`,
+  ),
+);
+
 /** Specification, "Webhook entry", the form of the input. The URL itself is judged by `checkWebhooks`. */
 const webhookEntry = jsonObject({
   webhook_url: v.pipe(
@@ -54,6 +78,7 @@ const webhookEntry = jsonObject({
   paused: v.optional(paused),
   rate_limit: v.optional(rateLimit),
   max_concurrency: v.optional(maxConcurrency),
+  headers: v.optional(headers),
 });
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -98,6 +123,7 @@ const settingFields = {
   paused: v.boolean(),
   rate_limit: v.nullable(v.pipe(v.number(), v.integer())),
   max_concurrency: v.nullable(v.pipe(v.number(), v.integer())),
+  headers: v.nullable(v.record(v.string(), v.string())),
 };
 
 const plainFields = { id: v.string(), url: v.string(), name: v.string() };
@@ -110,7 +136,7 @@ export const webhookSettings = v.object({ ...plainFields, ...settingFields });
 export const webhookSettingsExample = {
   ...{ id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
   ...{ state: "active", failing_since: null, disabled_at: null, disabled_reason: null, event_types: null },
-  ...{ paused: false, rate_limit: null, max_concurrency: null },
+  ...{ paused: false, rate_limit: null, max_concurrency: null, headers: null },
 };
 
 export const webhookListExample = [
@@ -172,7 +198,7 @@ export const toSavedWebhook = ({ url, name }: Webhook) => ({ webhook_url: url, n
 
 export const toWebhookListEntry = ({ id, url, name }: Webhook) => ({ id, url, name });
 
-export const toWebhookSettings = (webhook: Webhook) => ({
+export const toWebhookSettings = (webhook: Webhook, own: OwnHeaders) => ({
   ...toWebhookListEntry(webhook),
   state: stateOf(webhook),
   failing_since: formatIsoOrNull(webhook.failing?.since ?? null),
@@ -182,6 +208,7 @@ export const toWebhookSettings = (webhook: Webhook) => ({
   paused: webhook.paused,
   rate_limit: webhook.rateLimit,
   max_concurrency: webhook.maxConcurrency,
+  headers: own.length === 0 ? null : Object.fromEntries(masked(own)),
 });
 
 export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookHealth) => ({

@@ -1,3 +1,4 @@
+import type { HeaderVault } from "../delivery/own-headers.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
 import { plans } from "../domain/plans.ts";
@@ -15,7 +16,7 @@ import { healthLimits } from "../store/webhook-health.ts";
 import { type AccountHub, announceChange } from "../stream/account-change.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
 import * as m from "./model.ts";
-import { checkWebhooks, type UrlPolicy } from "./webhooks.ts";
+import { checkWebhooks, hasMasks, sealHeaders, type UrlPolicy } from "./webhooks.ts";
 
 export interface WebhookRouteDeps {
   store: Pick<Store, "webhooks" | "webhookHealth" | "replaceWebhooks" | "enableWebhook">;
@@ -25,6 +26,7 @@ export interface WebhookRouteDeps {
   isPaused(): boolean;
   /** Most attempts at once to one webhook, of any account. */
   webhookConcurrency: number;
+  headerVault: HeaderVault;
   /** What the account may register. */
   policyOf(tenant: Tenant): UrlPolicy;
   log: Log;
@@ -49,11 +51,15 @@ export function webhookRoutes({
   clock,
   webhookConcurrency,
   log,
+  headerVault,
   policyOf,
   hub,
   sendTest,
   isPaused,
 }: WebhookRouteDeps): ErasedEndpoint[] {
+  const settingsFor = (tenant: Tenant) => (webhook: Webhook) =>
+    m.toWebhookSettings(webhook, headerVault.open(tenant.id, webhook.sealedHeaders));
+
   return [
     endpoint(
       {
@@ -73,7 +79,7 @@ export function webhookRoutes({
       },
       async ({ tenant, query: { expand } }) => {
         const webhooks = await store.webhooks(tenant.key);
-        return ok(webhooks.map(expand === "true" ? m.toWebhookSettings : m.toWebhookListEntry));
+        return ok(webhooks.map(expand === "true" ? settingsFor(tenant) : m.toWebhookListEntry));
       },
     ),
 
@@ -118,7 +124,9 @@ export function webhookRoutes({
       },
       async ({ tenant, body }) => {
         const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
-        const wanted = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
+        const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
+        const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
+        const wanted = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
         // Once more, and counted now: what was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
         const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
@@ -157,7 +165,7 @@ export function webhookRoutes({
           log.write("info", "webhook.enabled", { webhookId: webhook.id, tenantId: tenant.id });
           announceWebhook(hub, tenant.id, webhook);
         }
-        return ok(m.toWebhookSettings(webhook));
+        return ok(settingsFor(tenant)(webhook));
       },
     ),
 

@@ -1,3 +1,4 @@
+import type { HeaderVault } from "../delivery/own-headers.ts";
 import type { AccountPace } from "../delivery/queue/account-pace.ts";
 import { buildRequest } from "../delivery/request.ts";
 import type { Sender } from "../delivery/sender.ts";
@@ -17,13 +18,14 @@ const samplePayload = Buffer.from(
 
 export interface TestDeliveryDeps {
   signers: Signers;
+  headerVault: Pick<HeaderVault, "open">;
   sender: Sender;
   clock: Clock;
   pace: Pick<AccountPace, "take">;
 }
 
 /** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
-export function createTestDelivery({ signers, sender, clock, pace }: TestDeliveryDeps) {
+export function createTestDelivery({ signers, headerVault, sender, clock, pace }: TestDeliveryDeps) {
   return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
@@ -35,6 +37,7 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       webhookKey: webhook.key,
       url: webhook.url,
       limits: limitsOf(webhook),
+      sealedHeaders: webhook.sealedHeaders,
       eventSeq,
       eventId: encodeEventId(eventSeq, randomTail()),
       payload: samplePayload,
@@ -46,9 +49,10 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
       replayGroupId: null,
     };
     const material = await signers.materialFor(tenant.key, tenant.id);
+    const headers = headerVault.open(tenant.id, webhook.sealedHeaders);
     // A test goes at once, somebody waits for it; the account's deliveries wait for its token instead.
     pace.take(tenant.key, delivery.tier);
-    const outcome = await sender.send({ delivery, material, now });
+    const outcome = await sender.send({ delivery, material, headers, now });
     const verdict = judge(outcome, webhook.url);
     const failure = verdict.kind === "acknowledged" ? null : verdict.failure;
     if (outcome.kind === "responded") await outcome.body.done;
@@ -68,7 +72,10 @@ export function createTestDelivery({ signers, sender, clock, pace }: TestDeliver
   };
 }
 
-/** The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. */
+/**
+ * The request of a delivery as it would be sent now, for "copy as curl" and for forwarding to a laptop. Without the headers of
+ * the tenant's own, whose values no answer shows.
+ */
 export function createPreview({ signers, clock }: Pick<TestDeliveryDeps, "signers" | "clock">) {
   return async function preview(
     delivery: PreviewedDelivery,

@@ -1,7 +1,9 @@
 import { type AddressPolicy, literalInUrl } from "../delivery/network/address.ts";
+import type { HeaderVault } from "../delivery/own-headers.ts";
 import { invalidField } from "../domain/errors.ts";
 import { checkPatterns } from "../domain/event-types.ts";
-import { usualSettings } from "../domain/webhook.ts";
+import { usualSettings, type Webhook } from "../domain/webhook.ts";
+import { checkOwnHeaders, isMask, type OwnHeaders, unmask } from "../domain/webhook-headers.ts";
 import type { ListedWebhook } from "../domain/webhook-list.ts";
 import { newId } from "../lib/id.ts";
 import type { WebhookEntry } from "./model.ts";
@@ -14,6 +16,9 @@ export const allowInbox = (policy: UrlPolicy, inboxUrl: string): UrlPolicy => ({
 
 /** The part of the address policy that judges what is saved. */
 export type UrlPolicy = Pick<AddressPolicy, "checkUrl" | "learn">;
+
+/** A webhook as it was asked for: its headers are not sealed yet, and their values may be masks. */
+export type CheckedWebhook = Omit<ListedWebhook, "sealedHeaders"> & { readonly headers?: OwnHeaders | null };
 
 export interface ListConditions {
   policy: UrlPolicy;
@@ -33,7 +38,7 @@ export interface ListConditions {
 export async function checkWebhooks(
   entries: readonly WebhookEntry[],
   { policy, field, limit, webhookConcurrency }: ListConditions,
-): Promise<ListedWebhook[]> {
+): Promise<CheckedWebhook[]> {
   // First: a body has room for two thousand URLs, whose judgement takes longer than anything else that a request asks for.
   if (entries.length > limit) throw tooManyEntries(field, limit);
   await policy.learn(entries.flatMap(({ webhook_url }) => literalInUrl(webhook_url) ?? []));
@@ -49,20 +54,52 @@ export async function checkWebhooks(
     }
     indexOf.set(verdict.url.href, index);
   });
-  entries.forEach(({ event_types, max_concurrency }, index) => {
+  entries.forEach(({ event_types, max_concurrency, headers }, index) => {
+    if (headers) checkOwnHeaders(Object.entries(headers), `${field}[${index}].headers`);
     if (event_types) checkPatterns(event_types, `${field}[${index}].event_types`);
     if (max_concurrency && max_concurrency > webhookConcurrency) {
       const rule = `must be at most ${webhookConcurrency}, which this server sends to one webhook at once`;
       throw invalidField(`${field}[${index}].max_concurrency`, rule);
     }
   });
-  return entries.map(({ webhook_url, name, event_types, paused, rate_limit, max_concurrency }) => ({
+  return entries.map(({ webhook_url, name, event_types, paused, rate_limit, max_concurrency, headers }) => ({
     ...{ id: newId("wh"), url: webhook_url, name },
     ...(event_types !== undefined && { eventTypes: event_types }),
     ...(rate_limit !== undefined && { rateLimit: rate_limit }),
     ...(max_concurrency !== undefined && { maxConcurrency: max_concurrency }),
+    ...(headers !== undefined && { headers: headers && Object.entries(headers) }),
     ...(paused !== undefined && { paused: paused ?? usualSettings.paused }),
   }));
+}
+
+export interface Sealing {
+  headerVault: HeaderVault;
+  tenantId: string;
+  field: "webhooks" | "";
+  /** The webhooks that are registered, whose values masks may stand for. */
+  stored: readonly Webhook[];
+}
+
+/** Whether the stored values are needed to know what was asked for. */
+export const hasMasks = (webhooks: readonly CheckedWebhook[]): boolean =>
+  webhooks.some(({ headers }) => headers?.some(([, value]) => isMask(value)));
+
+/**
+ * What is to be stored of webhooks that were asked for.
+ * @throws invalid `invalid_header` for a mask that stands for no stored value
+ */
+export function sealHeaders(
+  webhooks: readonly CheckedWebhook[],
+  { headerVault, tenantId, field, stored }: Sealing,
+): ListedWebhook[] {
+  const sealedOf = new Map(stored.map(({ url, sealedHeaders }) => [url, sealedHeaders]));
+  return webhooks.map(({ headers, ...webhook }, index): ListedWebhook => {
+    if (headers === undefined) return webhook;
+    if (headers === null) return { ...webhook, sealedHeaders: null };
+    const known = headers.some(([, value]) => isMask(value)) ? (sealedOf.get(webhook.url) ?? null) : null;
+    const full = unmask(headers, headerVault.open(tenantId, known), `${field}[${index}].headers`);
+    return full === "same" ? webhook : { ...webhook, sealedHeaders: headerVault.seal(tenantId, full) };
+  });
 }
 
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>

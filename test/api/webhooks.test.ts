@@ -371,7 +371,7 @@ const settings = async ({ ada }: World) => (await ada.get("/v1/tenants/webhooks?
 const patterns = async (current: World) =>
   (await settings(current)).map(({ event_types }: { event_types: unknown }) => event_types);
 const well = { failing_since: null, disabled_at: null, disabled_reason: null };
-const usual = { paused: false, rate_limit: null, max_concurrency: null, ...well };
+const usual = { paused: false, rate_limit: null, max_concurrency: null, headers: null, ...well };
 const withTypes = (event_types: unknown) => [{ ...b, event_types }];
 const rules14 = "rules 14";
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createDeliver } from "../../src/delivery/deliver.ts";
+import { createHeaderVault } from "../../src/delivery/own-headers.ts";
 import { createRetryPolicy } from "../../src/delivery/retry.ts";
 import type { SendOrder } from "../../src/delivery/sender.ts";
 import { unavailable } from "../../src/domain/errors.ts";
+import { createVault } from "../../src/lib/vault.ts";
 import type { Settled, Settlement } from "../../src/store/deliveries.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -11,6 +13,8 @@ const delivery = dueDelivery();
 const logged = { tenantKey: delivery.tenantKey, eventSeq: delivery.eventSeq, key: 1 };
 const route = { signal: new AbortController().signal, isClosed: () => false };
 const fullDisk = () => unavailable("The disk is full.", "storage_full");
+
+const vault = createVault(new Uint8Array(32));
 
 /** One attempt, acknowledged at once, over a store that answers what the test lines up. */
 function setUp(answers: (Settled | Error)[]) {
@@ -23,6 +27,7 @@ function setUp(answers: (Settled | Error)[]) {
   const deliver = createDeliver({
     clock,
     signers: { materialFor: () => material, forget() {}, forgetAll() {} },
+    headerVault: createHeaderVault(vault),
     sender: {
       async send(order) {
         sent.push(order);
@@ -59,6 +64,15 @@ describe("one attempt", () => {
     });
     expect(settlements).toHaveLength(1);
     expect([announced, stalls]).toEqual([["settled"], []]);
+  });
+
+  test("carries the headers of its webhook, which are sealed until then", async () => {
+    const { deliver, sent } = setUp([]);
+    const headers = [["X-Key", "k"]] as const;
+    const sealedHeaders = createHeaderVault(vault).seal(delivery.tenantId, headers);
+    await deliver({ ...delivery, sealedHeaders }, route);
+    await deliver(delivery, route);
+    expect(sent.map((order) => order.headers)).toEqual([[["X-Key", "k"]], []]);
   });
 
   test("is recorded as soon as the disk has room, and is not sent again", async () => {

@@ -4,6 +4,7 @@ import { createAddressPolicy } from "../../src/delivery/network/address.ts";
 import { createTransport } from "../../src/delivery/network/transport.ts";
 import { createSender, type Sender } from "../../src/delivery/sender.ts";
 import { createSenderThread, type SenderThread } from "../../src/delivery/sender-thread.ts";
+import type { OwnHeaders } from "../../src/domain/webhook-headers.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { dueDelivery, signerMaterial } from "../support/due-delivery.ts";
@@ -57,6 +58,7 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
   const orderTo = (url: string, payload: Uint8Array = Buffer.from('{"a":1.0}')) => ({
     delivery: dueDelivery({ url, payload, replayGroupId: "März" }),
     material,
+    headers: [],
     now: 1_768_478_400_999,
   });
 
@@ -80,6 +82,20 @@ describe.each(Object.keys(kinds))("a sender %s", (kind) => {
         .update(content)
         .digest("base64")}`,
     );
+    await receiver.stop();
+  });
+
+  test("sends the headers of the tenant's own beside ours, as they were written", async () => {
+    const receiver = startReceiver();
+    const { sender } = open();
+    const headers: OwnHeaders = [
+      ["Authorization", "Bearer 1"],
+      ["X-Shop", "a b"],
+    ];
+    expectOutcome(await sender.send({ ...orderTo(receiver.url), headers }), responded(204));
+    const got = receiver.requests[0]?.headers;
+    expect([got?.get("authorization"), got?.get("x-shop")]).toEqual(["Bearer 1", "a b"]);
+    expect(got?.get("content-type")).toBe("application/json");
     await receiver.stop();
   });
 
@@ -213,7 +229,7 @@ test("a thread that a defect ends is replaced, and its attempts are to be made a
     onConnection: () => {},
   });
   opened.push(sender);
-  const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), now: 0 };
+  const order = { delivery: dueDelivery({ url: receiver.url }), material: signerMaterial(), headers: [], now: 0 };
   expectOutcome(await sender.send(order), noResponse("connection_reset", "this server aborted the attempt"));
   expect(log.map((line) => JSON.parse(line))).toMatchObject([{ level: "error", event: "sender.failed" }]);
   expectOutcome(await sender.send(order), responded(204));

@@ -112,6 +112,7 @@ describe("an event that is accepted (rules, section 7)", () => {
       webhookKey: a.key,
       url: a.url,
       limits: { rateLimit: null, maxConcurrency: null },
+      sealedHeaders: null,
       run: 1,
       attemptsInRun: 0,
       attempts: 0,

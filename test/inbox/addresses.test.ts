@@ -82,7 +82,12 @@ describe("the sender", () => {
   }
 
   const material = signerMaterial();
-  const order = (url: string, tenantId = ada) => ({ delivery: dueDelivery({ url, tenantId }), material, now: 0 });
+  const order = (url: string, tenantId = ada) => ({
+    delivery: dueDelivery({ url, tenantId }),
+    material,
+    headers: [],
+    now: 0,
+  });
 
   test("hands what goes to the account's own inbox to the inbox, and the rest to the network", async () => {
     const { sender, calls, signals } = setUp();

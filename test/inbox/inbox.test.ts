@@ -43,6 +43,7 @@ function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {
     webhookKey: 1,
     url: "https://relay.example:8443/inbox/x",
     limits: usualSettings,
+    sealedHeaders: null,
     eventSeq,
     eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])),
     payload: Buffer.from('{ "a" : 1.0, "ä":"€" }'),

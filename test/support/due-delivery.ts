@@ -14,6 +14,7 @@ export const dueDelivery = (changes: Partial<DueDelivery> = {}): DueDelivery => 
   webhookKey: 1,
   url: "https://shop.example/hook",
   limits: usualSettings,
+  sealedHeaders: null,
   eventSeq,
   eventId: encodeEventId(eventSeq, new Uint8Array([0x80, 1, 2, 3, 4, 5, 6, 7])),
   payload: Buffer.from('{ "a" : 1.0, "a":12345678901234567890, "__proto__":null }'),

@@ -16,7 +16,7 @@ import type { StoreBackend } from "./store-backend.ts";
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-const utf8 = (text: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
+export const utf8 = (text: Uint8Array) => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(text);
 
 /** An entry of a list with its label as a text. */
 const readLabel = <Entry extends { replayGroupId: JsonText | null }>({ replayGroupId, ...entry }: Entry) => ({

@@ -218,6 +218,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     queue.loading = true;
     queue.dueAt = null;
     loads += 1;
+    const { edition } = queue;
     const now = clock.now();
     const hasMemory = !window.isFull && loads <= maxLargeLoads;
     const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
@@ -228,7 +229,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       .then(
         (found) => {
           if (queue.surrendered) return;
-          if (isClosed(queue)) returns.giveBack(found.due);
+          if (isClosed(queue) || queue.edition !== edition) returns.giveBack(found.due);
           else {
             // It was cancelled while they were on their way.
             returns.giveBack(found.due.filter(hindsight.isCancelled));
@@ -408,11 +409,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         queue.paused = isPaused;
         queue.limits = limitsOf(limits);
         webhookPace.renew(queue);
-        if (isPaused) drop([queue]);
-        if (goesOn) {
-          queue.drains = true;
-          expect(queue, already);
-        } else makeReady(queue);
+        // What is here, or on its way here, carries what held before.
+        queue.edition += 1;
+        drop([queue]);
+        if (goesOn) queue.drains = true;
+        if (!isPaused) expect(queue, already);
       }
       pump();
     },

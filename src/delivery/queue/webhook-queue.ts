@@ -25,6 +25,8 @@ export interface WebhookQueue {
   spokenFor: number;
   /** It waits for its own next token; `webhook-pace.ts` says so. */
   isSlowed: boolean;
+  /** Grows as the tenant's settings of it change. */
+  edition: number;
   removed: boolean;
   /** The tenant has paused it. */
   paused: boolean;
@@ -79,6 +81,7 @@ export function createWebhookQueue(
     limits: noLimits,
     spokenFor: 0,
     isSlowed: false,
+    edition: 0,
     removed: false,
     paused: false,
     drains: false,

@@ -44,7 +44,7 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
     const [rows, apiKeys] = await Promise.all([
       pool.read<WebhookRow & Pick<RegisteredWebhook, "used">>(
         `select key::float8 as key, id, url, name, used, event_types as "eventTypes", paused,
-           rate_limit as "rateLimit", max_concurrency as "maxConcurrency",
+           rate_limit as "rateLimit", max_concurrency as "maxConcurrency", sealed_headers as "sealedHeaders",
            ${standingInPostgres} from webhook
          where tenant_key = $1::bigint and removed_at is null order by position`,
         [tenantKey],

@@ -58,7 +58,7 @@ export const discoverRangeText = `with due as materialized (
 
 /** What receives deliveries now. */
 const receiverText = `select tenant.id, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
-    webhook.rate_limit, webhook.max_concurrency
+    webhook.rate_limit, webhook.max_concurrency, webhook.sealed_headers
   from webhook join tenant on tenant.key = webhook.tenant_key
   where webhook.tenant_key = $3::bigint and webhook.key = $4::bigint
     and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null
@@ -85,7 +85,7 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
     returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
       next_attempt_at, before is not null as is_returnable)
   select receiver.id as "tenantId", receiver.tier, receiver.url, receiver.rate_limit as "rateLimit",
-    receiver.max_concurrency as "maxConcurrency", claimed.event_seq::float8 as "eventSeq",
+    receiver.max_concurrency as "maxConcurrency", receiver.sealed_headers as "sealedHeaders", claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
     replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
@@ -163,13 +163,23 @@ export function queueVerbs(
           if (error instanceof OutcomeUnknown) holdings.doubt(tenantKey);
           throw error;
         });
+      // Each row has a copy of them.
+      const sealedHeaders = claimed[0]?.sealedHeaders ?? null;
       const due = claimed
         .filter((row) => !row.isCancelled)
         .sort((a, b) => a.dueAt - b.dueAt || a.deliveryKey - b.deliveryKey)
         .map(({ idTail, dueAt: _, label, isCancelled: _c, rateLimit, maxConcurrency, ...row }): DueDelivery => {
           const replayGroupId = label === null ? null : labelOf(label);
           const limits = limitsOf({ rateLimit, maxConcurrency });
-          return { ...row, tenantKey, webhookKey, limits, eventId: encodeEventId(row.eventSeq, idTail), replayGroupId };
+          return {
+            ...row,
+            tenantKey,
+            webhookKey,
+            limits,
+            sealedHeaders,
+            eventId: encodeEventId(row.eventSeq, idTail),
+            replayGroupId,
+          };
         });
       holdings.take(due);
       const cancelled = claimed.filter((row) => row.isCancelled);

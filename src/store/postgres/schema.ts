@@ -182,6 +182,8 @@ export const webhook = pgTable(
     /** Most attempts that start in a second, and at once; null: as of any. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
+    /** Headers of the tenant's own on its deliveries. */
+    sealedHeaders: bytes("sealed_headers"),
     /** Of these four: see `Failing`. Null: it is well. */
     failingSince: whole("failing_since"),
     goneInARow: integer("gone_in_a_row"),

@@ -34,7 +34,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
         const { removed, forgotten, throttled } = change;
         if (removed.length > 0) {
           await tx.run(
-            "update webhook set removed_at = $3::bigint, drained = false where tenant_key = $1::bigint and key = any($2::bigint[])",
+            "update webhook set removed_at = $3::bigint, drained = false, sealed_headers = null where tenant_key = $1::bigint and key = any($2::bigint[])",
             [tenantKey, arrayText(removed), now],
           );
           tx.changed({ ...changed(held.tenant), kind: "webhooks_removed", webhookKeys: removed });

@@ -93,7 +93,7 @@ export function createTenantHolder(client: Database): HoldTenant {
   );
   const readWebhooks = client.prepare<WebhookRow & { used: number | null }, [number]>(
     `select key, id, url, name, used, event_types as eventTypes, paused, rate_limit as rateLimit,
-       max_concurrency as maxConcurrency, ${standingInSqlite} from webhook
+       max_concurrency as maxConcurrency, sealed_headers as sealedHeaders, ${standingInSqlite} from webhook
      where tenant_key = ?1 and removed_at is null order by position`,
   );
   const writeCounters = client.prepare(
@@ -156,9 +156,9 @@ const toRegistered = ({ used, ...row }: WebhookRow & { used: number | null }): R
   used: used === null ? null : used === 1,
 });
 
-const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency } = t.webhook;
+const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
 const { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason } = t.webhook;
-const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency };
+const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders };
 const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
 const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 

@@ -19,6 +19,7 @@ import eventTypePatterns from "../../../drizzle/sqlite/migrations/0016_event_typ
 import answerHeads from "../../../drizzle/sqlite/migrations/0017_answer_heads.sql" with { type: "text" };
 import webhookThrottle from "../../../drizzle/sqlite/migrations/0018_webhook_throttle.sql" with { type: "text" };
 import disabledWebhooks from "../../../drizzle/sqlite/migrations/0019_disabled_webhooks.sql" with { type: "text" };
+import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_headers.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -58,6 +59,7 @@ export const migrations: readonly Migration[] = [
   { name: "0017_answer_heads", sql: answerHeads },
   { name: "0018_webhook_throttle", sql: webhookThrottle },
   { name: "0019_disabled_webhooks", sql: disabledWebhooks },
+  { name: "0020_webhook_headers", sql: webhookHeaders },
 ];
 
 /**

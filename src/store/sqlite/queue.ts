@@ -41,7 +41,7 @@ export function queueVerbs(
   // Asked first: with its conditions among those of the rows, every row of a suspended account's backlog would be read.
   const selectReceiver = client.prepare<Receiver, [number]>(`
     select tenant.key as tenantKey, tenant.id as tenantId, coalesce(tenant.enforced_tier, 'free') as tier, webhook.url,
-           webhook.rate_limit as rateLimit, webhook.max_concurrency as maxConcurrency
+           webhook.rate_limit as rateLimit, webhook.max_concurrency as maxConcurrency, webhook.sealed_headers as sealedHeaders
     from webhook join tenant on tenant.key = webhook.tenant_key
     where webhook.key = ?1
       and webhook.removed_at is null and not webhook.paused and webhook.disabled_at is null
@@ -185,6 +185,7 @@ interface Receiver extends WebhookLimits {
   readonly tenantId: string;
   readonly tier: Tier;
   readonly url: string;
+  readonly sealedHeaders: Uint8Array | null;
 }
 
 interface DueRow {

@@ -184,6 +184,8 @@ export const webhook = sqliteTable(
     /** Most attempts that start in a second, and at once; null: as of any. */
     rateLimit: integer("rate_limit"),
     maxConcurrency: integer("max_concurrency"),
+    /** Headers of the tenant's own on its deliveries. */
+    sealedHeaders: blob("sealed_headers", { mode: "buffer" }),
     /** Of these four: see `Failing`. Null: it is well. */
     failingSince: integer("failing_since"),
     goneInARow: integer("gone_in_a_row"),

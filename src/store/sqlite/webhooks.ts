@@ -34,7 +34,10 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
         if (change.kind === "refused") return refuse(change.error);
         const { removed, forgotten, throttled } = change;
         if (removed.length > 0) {
-          db.update(t.webhook).set({ removedAt: now, drained: false }).where(inArray(t.webhook.key, removed)).run();
+          db.update(t.webhook)
+            .set({ removedAt: now, drained: false, sealedHeaders: null })
+            .where(inArray(t.webhook.key, removed))
+            .run();
           tx.changed({ ...changed(held.tenant), kind: "webhooks_removed", webhookKeys: removed });
         }
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();

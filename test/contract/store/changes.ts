@@ -79,6 +79,11 @@ export function changesContract(backend: StoreBackend): void {
           ["webhooks_throttled"],
           (tenant) => world.setUrls(tenant, { url: a, paused: true }, b),
         ],
+        [
+          "a webhook of it gets headers",
+          ["webhooks_throttled"],
+          (tenant) => world.setUrls(tenant, { url: a, sealedHeaders: bytes("sealed") }, b),
+        ],
         ["a webhook of it is removed", ["webhooks_removed"], (tenant) => world.setUrls(tenant, b)],
       ];
       test.each(simple)("are told before the answer: %s", async (_, expected, act) => {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { bytes, createWorld, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, utf8, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
@@ -36,6 +37,25 @@ export function throttleContract(backend: StoreBackend): void {
       expect(await world.store.webhooks(made.key)).toMatchObject([
         { paused: true, rateLimit: 7, maxConcurrency: null },
       ]);
+    });
+
+    test("and headers, sealed, which each delivery carries until the webhook is removed", async () => {
+      const sealedHeaders = bytes("sealed");
+      const carried = (deliveries: readonly DueDelivery[]) =>
+        Object.fromEntries(
+          deliveries.map((delivery) => [delivery.url, delivery.sealedHeaders && utf8(delivery.sealedHeaders)]),
+        );
+      await world.setUrls(tenant, { url: a, sealedHeaders }, b);
+      await world.setUrls(tenant, { url: a, name: "A" }, b);
+      expect(carried((await world.acceptOwned(tenant)).deliveries)).toEqual({ [a]: "sealed", [b]: null });
+      expect(carried((await world.acceptOwned(tenant)).deliveries)).toEqual({ [a]: "sealed", [b]: null });
+      await world.accept(tenant, { payloads: [bytes("1"), bytes("2")] });
+      expect(carried(await world.claim(tenant))).toEqual({ [a]: "sealed", [b]: null });
+      await world.setUrls(tenant, b);
+      await world.setUrls(tenant, a, b);
+      const [again] = await world.store.webhooks(tenant.key);
+      expect(again).toMatchObject({ url: a, sealedHeaders: null });
+      expect(carried((await world.acceptOwned(tenant)).deliveries)).toEqual({ [a]: null, [b]: null });
     });
 
     /** Twice: the first event of a webhook goes another way than those that follow. */

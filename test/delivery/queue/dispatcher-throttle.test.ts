@@ -94,3 +94,46 @@ describe("to a webhook that its tenant has paused", () => {
     expect(startedKeys).toHaveLength(2);
   });
 });
+
+describe("what waits for a webhook whose settings change", () => {
+  const changeTo = (dispatcher: Dispatcher, webhookKey: number) =>
+    dispatcher.throttle(webhookKey, [{ ...usual, webhookKey }]);
+
+  test("is read again: it carries what held before", async () => {
+    const { dispatcher, start, inFlight, pending, owned, endAll, whenInFlight } = createDispatcherWorld({
+      concurrency: 1,
+    });
+    await start(1);
+    dispatcher.offer(range(3, 1));
+    for (const [key, delivery] of pending) pending.set(key, { ...delivery, sealedHeaders: new Uint8Array(1) });
+    changeTo(dispatcher, 1);
+    await Promise.resolve();
+    expect(owned.size).toBe(1);
+    const carried: (Uint8Array | null)[] = [];
+    while (pending.size > 0) {
+      await whenInFlight(1);
+      carried.push(...[...inFlight.values()].map(({ delivery }) => delivery.sealedHeaders));
+      endAll();
+    }
+    expect(carried).toEqual([null, new Uint8Array(1), new Uint8Array(1)]);
+  });
+
+  test("is read again when it was on its way: that goes back", async () => {
+    let isFirst = true;
+    const released: number[] = [];
+    const world = createDispatcherWorld({
+      table: range(2),
+      onLoad() {
+        if (isFirst) changeTo(world.dispatcher, 1);
+        isFirst = false;
+      },
+      onRelease: () => void released.push(1),
+    });
+    await world.dispatcher.start();
+    await world.whenInFlight(2);
+    expect(released).toHaveLength(1);
+    world.endAll();
+    await world.dispatcher.whenIdle();
+    expect([world.startedKeys.length, world.owned.size]).toEqual([2, 0]);
+  });
+});

@@ -23,6 +23,7 @@ export const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 1
   webhookKey,
   url: `https://shop.example/${webhookKey}`,
   limits: usualSettings,
+  sealedHeaders: null,
   eventSeq: deliveryKey,
   eventId: `evt_${deliveryKey}`,
   payload: new Uint8Array(payloadBytes),

@@ -1,5 +1,6 @@
 import { createAccounts } from "../../../../src/accounts/accounts.ts";
 import { createSigningKeys } from "../../../../src/accounts/signing-keys.ts";
+import { createHeaderVault } from "../../../../src/delivery/own-headers.ts";
 import type { DeliveryRates } from "../../../../src/delivery/queue/account-pace.ts";
 import { buildRequest } from "../../../../src/delivery/request.ts";
 import type { Sender } from "../../../../src/delivery/sender.ts";
@@ -143,12 +144,13 @@ export async function createIncarnation(deps: IncarnationDeps) {
   };
 
   const sender: Sender = {
-    send: ({ delivery, material, now }, signal) =>
-      life.isDead ? never() : network.send(buildRequest(delivery, material, now), signal),
+    send: ({ delivery, material, headers, now }, signal) =>
+      life.isDead ? never() : network.send(buildRequest(delivery, material, now, headers), signal),
     close: network.close,
   };
 
   const signers = createSigners({ store, vault, clock });
+  const headerVault = createHeaderVault(vault);
   /** Attempts that have begun and are not on their way yet: their keys are being read. */
   let preparing = 0;
   const watchedSigners: Signers = {
@@ -174,6 +176,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     hub,
     metrics,
     signers: watchedSigners,
+    headerVault,
     sender,
     random: deps.random,
     replayChunk: 10,
@@ -202,6 +205,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     clock,
     webhookConcurrency,
     log,
+    headerVault,
     policyOf: () => anyUrl,
     hub,
     isPaused: () => false,

@@ -1,0 +1,1 @@
+ALTER TABLE `webhook` ADD `sealed_headers` blob;

@@ -1,0 +1,19 @@
+import type { OwnHeaders } from "../domain/webhook-headers.ts";
+import type { Vault } from "../lib/vault.ts";
+
+/** Seals the headers that tenants add to their deliveries, and opens them: they may hold secrets of receivers. */
+export interface HeaderVault {
+  /** Null: no header is no secret. */
+  seal(tenantId: string, headers: OwnHeaders): Uint8Array | null;
+  open(tenantId: string, sealed: Uint8Array | null): OwnHeaders;
+}
+
+const contextOf = (tenantId: string) => `${tenantId}:webhook-headers`;
+
+const none: OwnHeaders = [];
+
+export const createHeaderVault = (vault: Vault): HeaderVault => ({
+  seal: (tenantId, headers) => (headers.length === 0 ? null : vault.seal(JSON.stringify(headers), contextOf(tenantId))),
+  open: (tenantId, sealed) =>
+    sealed === null ? none : JSON.parse(Buffer.from(vault.open(sealed, contextOf(tenantId))).toString("utf8")),
+});
