@@ -149,6 +149,7 @@ export function createEngine(deps: EngineDeps): Engine {
   });
   const janitor = createJanitor({
     store,
+    deliveries: dispatcher,
     clock,
     log,
     mayRun: () => jobs.holds("janitor"),
@@ -167,6 +168,7 @@ export function createEngine(deps: EngineDeps): Engine {
 
     deliveries: {
       ...dispatcher,
+      endOrder: janitor.wake,
       removeWebhooks(keys) {
         dispatcher.removeWebhooks(keys);
         janitor.wake();

@@ -11,6 +11,7 @@ export interface ChangeHeederDeps {
     | "removeWebhooks"
     | "disableWebhook"
     | "wake"
+    | "endOrder"
     | "cancelReplay"
     | "stopTenant"
     | "pauseTenant"
@@ -63,6 +64,9 @@ export function createChangeHeeder({ deliveries, hub, answers, signers, failingW
         return;
       case "webhooks_throttled":
         deliveries.throttle(change.tenantKey, change.webhooks);
+        return;
+      case "order_ended":
+        deliveries.endOrder();
         return;
       case "replay_cancelled":
         deliveries.cancelReplay(change.tenantKey, change.replayKey);

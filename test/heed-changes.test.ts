@@ -14,6 +14,7 @@ function setUp() {
       removeWebhooks: note("deliveries.removeWebhooks"),
       disableWebhook: note("deliveries.disableWebhook"),
       wake: (webhooks) => note("deliveries.wake")(...webhooks.map(({ webhookKey }) => webhookKey)),
+      endOrder: note("deliveries.endOrder"),
       cancelReplay: note("deliveries.cancelReplay"),
       stopTenant: note("deliveries.stopTenant"),
       pauseTenant: note("deliveries.pauseTenant"),
@@ -52,6 +53,7 @@ const rows: readonly [Change, readonly string[]][] = [
   [{ ...tenant, kind: "plan_changed", tier: "pro" }, ["deliveries.adoptPlan 7 pro"]],
   [{ ...tenant, kind: "sessions_ended" }, ["hub.closeTenant t7"]],
   [{ kind: "session_ended", sessionId: "s1" }, ["hub.closeSession s1"]],
+  [{ ...tenant, kind: "order_ended" }, ["deliveries.endOrder"]],
   [
     { ...tenant, kind: "webhooks_removed", webhookKeys: [1, 2] },
     ["deliveries.removeWebhooks 1,2", "failing.forget 1,2"],

@@ -20,6 +20,8 @@ export interface Delivered {
   readonly next: NextStep | null;
   /** Resolves when the connection is free again, if the body of the answer is still coming. */
   readonly connectionFree: Promise<void> | null;
+  /** The next delivery of its line is due. */
+  readonly hasReleased?: boolean;
 }
 
 /** What the dispatcher knows of the way to a webhook, asked until the last moment. */
@@ -73,7 +75,8 @@ export function createDeliver(deps: DeliverDeps) {
     // What is in the log is told, also of a record that a replay has replaced; of a deleted account nothing is.
     if (settled.attempt !== null) announce(settlement, settled.kind === "settled" ? "settled" : "superseded");
     const connectionFree = body && !body.ended ? logRest(deps, settled.attempt, body) : null;
-    return { kind: settled.kind, answered: outcome.kind === "responded", next, connectionFree };
+    const { kind, hasReleased = false } = settled;
+    return { kind, answered: outcome.kind === "responded", next, connectionFree, hasReleased };
   };
 }
 

@@ -134,7 +134,7 @@ export function fanOut(webhooks: readonly RegisteredWebhook[], { now }: Moment):
 export const firstDelivery = (
   tenant: Tenant,
   webhook: RegisteredWebhook,
-  event: Pick<DueDelivery, "deliveryKey" | "eventSeq" | "eventId" | "payload" | "trace">,
+  event: Pick<DueDelivery, "deliveryKey" | "eventSeq" | "eventId" | "payload" | "trace" | "orderHash">,
 ): DueDelivery => ({
   deliveryKey: event.deliveryKey,
   tenantKey: tenant.key,
@@ -153,6 +153,7 @@ export const firstDelivery = (
   attempts: 0,
   replayKey: null,
   replayGroupId: null,
+  orderHash: event.orderHash,
 });
 
 /** Rules, section 4: over the quota is 429 to the end of the month; a batch fits whole or is refused whole. */

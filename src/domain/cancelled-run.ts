@@ -1,5 +1,7 @@
 import type { DeliveryState } from "./delivery.ts";
 import type { FailureCode } from "./failure.ts";
+import type { Moment } from "./moment.ts";
+import type { PlaceInLine } from "./order.ts";
 import type { SettledRecord } from "./settlement.ts";
 
 /**
@@ -43,10 +45,18 @@ export function beforeRun(record: RecordNow): RecordBefore {
 
 export type ReturnedRecord = SettledRecord & Pick<KnownBefore, "attemptsInRun" | "replayKey" | "failureKey">;
 
-/** What a record becomes whose run was cancelled while it waited; null: it goes. Its attempts stay in the log. */
-export function returned(before: RecordBefore, now: number): ReturnedRecord | null {
+/**
+ * What a record becomes whose run was cancelled while it waited; null: it goes. Its attempts stay in the log. What goes on
+ * waiting keeps its place in its line (`order.ts`), which may be another one than it had.
+ */
+export function returned(
+  before: RecordBefore,
+  { isHeldBack }: Pick<PlaceInLine, "isHeldBack">,
+  { now, orderedNow }: Moment,
+): ReturnedRecord | null {
   if (before.state === "NONE") return null;
-  return { ...before, finishedAt: before.state === "PENDING" ? null : now };
+  if (before.state !== "PENDING") return { ...before, finishedAt: orderedNow };
+  return { ...before, nextAttemptAt: isHeldBack ? null : (before.nextAttemptAt ?? now), finishedAt: null };
 }
 
 /** As a store keeps it. */

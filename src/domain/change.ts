@@ -28,6 +28,8 @@ type ChangeOfTenant =
   | { readonly kind: "webhooks_throttled"; readonly webhooks: readonly ThrottledWebhook[] }
   /** What is known of its failures is another; `disabled`: nothing goes out to it until it is `well`. */
   | { readonly kind: "webhook_stands"; readonly webhookKey: number; readonly as: "well" | "failing" | "disabled" }
+  /** Webhooks of the account are not ordered any more: what is held back for them is to go out. */
+  | { readonly kind: "order_ended" }
   /** Nothing more of it goes out. */
   | { readonly kind: "replay_cancelled"; readonly replayKey: number }
   | { readonly kind: "api_keys_changed" }

@@ -50,6 +50,8 @@ export interface DueDelivery extends DeliveryRef {
   /** The replay that began this run; a `ReplayRef` with the account's. */
   readonly replayKey: number | null;
   readonly replayGroupId: string | null;
+  /** Of the line that it is the head of (`order.ts`); null: it stands in none. */
+  readonly orderHash: number | null;
 }
 
 /** Who answered, and with which headers, whole ones, as many as are kept. */

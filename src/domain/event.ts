@@ -14,6 +14,8 @@ export interface EventRecord {
   readonly ingestedAt: number;
   /** Null: it has none. */
   readonly type: string | null;
+  /** Null: it has none. It is read with the payload, and is null without that. */
+  readonly orderingKey: string | null;
   /** "" when no webhook was registered as the event arrived. */
   readonly targetWebhook: string;
   readonly errorReason: string | null;
@@ -27,6 +29,7 @@ export interface EventRecord {
   /** Of these, those that are no longer in the log. */
   readonly attemptsForgotten: number;
   readonly lastAttemptAt: number | null;
+  /** Null also of one that is held back (`order.ts`). */
   readonly nextAttemptAt: number | null;
   readonly replayGroupId: JsonText | null;
   /** It lies on a damaged page of the storage: there is no payload, and what else is lost stands as if it had none. */

@@ -30,6 +30,8 @@ export type WebhookListChange =
       readonly forgotten: readonly number[];
       /** Those that stay and whose queues go by something else now, or whose deliveries carry something else. */
       readonly throttled: readonly RegisteredWebhook[];
+      /** Those that stay, and are not ordered any more. */
+      readonly unordered: readonly number[];
     }
   | { readonly kind: "refused"; readonly error: DomainError };
 
@@ -43,6 +45,7 @@ export function replaceWebhooks(
   if (wanted.length > limit) return { kind: "refused", error: tooManyWebhooks(wanted.length, limit) };
   const registered = new Map(webhooks.map((webhook) => [webhook.url, webhook]));
   const urls = new Set(wanted.map(({ url }) => url));
+  const endsOrder = new Set(wanted.flatMap(({ url, ordered }) => (ordered === false ? [url] : [])));
   const leaving = webhooks.filter(({ url }) => !urls.has(url));
   const throttled: RegisteredWebhook[] = [];
   return {
@@ -58,6 +61,7 @@ export function replaceWebhooks(
     throttled,
     removed: leaving.map(({ key }) => key),
     forgotten: leaving.filter(({ used }) => used === false).map(({ key }) => key),
+    unordered: webhooks.filter(({ url, ordered }) => ordered && endsOrder.has(url)).map(({ key }) => key),
   };
 }
 

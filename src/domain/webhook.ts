@@ -25,6 +25,8 @@ export interface WebhookSettings extends Throttle {
   readonly eventTypes: readonly string[] | null;
   /** Headers of the tenant's own (`HeaderVault`); null: none. */
   readonly sealedHeaders: Uint8Array | null;
+  /** Deliveries of events that share an ordering key go one after the other. */
+  readonly ordered: boolean;
 }
 
 /** What the queue of a webhook goes by. */
@@ -44,7 +46,13 @@ export interface WebhookLimits {
 export const noLimits: WebhookLimits = { rateLimit: null, maxConcurrency: null };
 
 /** Of a webhook of which nothing was said. */
-export const usualSettings: WebhookSettings = { eventTypes: null, sealedHeaders: null, paused: false, ...noLimits };
+export const usualSettings: WebhookSettings = {
+  eventTypes: null,
+  ordered: false,
+  sealedHeaders: null,
+  paused: false,
+  ...noLimits,
+};
 
 /** Rules, section 14. */
 export const highestRateLimit = 1000;

@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { deliveryStates } from "../domain/delivery.ts";
 import { maxEventTypeLength } from "../domain/event-types.ts";
 import { type FailureCode, failureCodes } from "../domain/failure.ts";
+import { maxOrderingKeyLength } from "../domain/order.ts";
 import type { ResponseDescription } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { jsonObject, queryInteger, text } from "../http/validation.ts";
@@ -30,6 +31,14 @@ export const IngestBody = jsonObject({
     v.pipe(
       v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxEventTypeLength))),
       v.description("What the event is found by. By default the payload's own `event_type`, or else its `type`."),
+    ),
+  ),
+  ordering_key: v.optional(
+    v.pipe(
+      v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxOrderingKeyLength))),
+      v.description(
+        "Webhooks that are `ordered` get events with the same key one after the other. By default an event waits for no other.",
+      ),
     ),
   ),
 });
@@ -242,12 +251,26 @@ export const recordBody = v.object({
   ),
   lastAttemptAt: v.nullable(time),
   nextAttemptAt: v.nullable(time),
+  heldBack: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description(
+        "Present only while the record waits for an earlier delivery of its ordering key to end; it then has no `nextAttemptAt`.",
+      ),
+    ),
+  ),
   errorCode,
   statusCode: v.pipe(
     v.nullable(v.pipe(v.number(), v.integer())),
     v.description("The response status if `errorCode` is `http_status`, otherwise null."),
   ),
   eventType,
+  orderingKey: v.optional(
+    v.pipe(
+      v.string(),
+      v.description("The `ordering_key` that was submitted; absent if there was none, and with `payload=false`."),
+    ),
+  ),
   payloadStart: v.optional(
     v.pipe(
       v.nullable(v.string()),

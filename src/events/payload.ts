@@ -15,6 +15,7 @@
 
 import { invalidBody, invalidField } from "../domain/errors.ts";
 import { isEventType, isPlain, isReserved, maxEventTypeLength } from "../domain/event-types.ts";
+import { maxOrderingKeyLength } from "../domain/order.ts";
 
 /** An event of an ingestion body. */
 export interface IncomingEvent {
@@ -27,9 +28,6 @@ export interface IncomingEvent {
   /** Deliveries that share one go in order, where a webhook asks for that; null: it stands by itself. */
   readonly orderingKey: string | null;
 }
-
-/** Rules, section 6; in UTF-16 code units. */
-const maxOrderingKeyLength = 255;
 
 /** How deep objects and arrays may nest; the body's own object is level 1 (rules, section 6). */
 const maxNesting = 64;

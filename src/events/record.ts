@@ -21,15 +21,18 @@ export function recordPieces(
     targetWebhook: record.targetWebhook,
     errorReason: record.errorReason,
   });
+  const isWaiting = record.state === "PENDING";
   const after = JSON.stringify({
     attempts: record.attempts,
     ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
-    nextAttemptAt: record.state === "PENDING" ? formatIsoOrNull(record.nextAttemptAt) : null,
+    nextAttemptAt: isWaiting ? formatIsoOrNull(record.nextAttemptAt) : null,
+    ...(isWaiting && record.nextAttemptAt === null && !record.unreadable && { heldBack: true }),
     errorCode: record.errorCode,
     statusCode: record.statusCode,
     eventType: record.type,
     ...(part === "start" && { payloadStart: startOf(record.payload) }),
+    ...(record.orderingKey !== null && { orderingKey: record.orderingKey }),
   });
   return [
     `${before.slice(0, -1)},"originalPayload":`,

@@ -1,3 +1,4 @@
+import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
@@ -23,7 +24,14 @@ const judgeWebhooksEveryMs = 10 * 60_000;
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
-  store: Pick<Store, "isShared" | "failUndeliverable" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim">;
+  store: Pick<
+    Store,
+    "isShared" | "failUndeliverable" | "endOrder" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim"
+  >;
+  deliveries: {
+    /** These webhooks have something due. */
+    wake(webhooks: readonly WebhookRef[]): void;
+  };
   clock: Clock;
   log: Log;
   /** Whether the job is this node's. */
@@ -36,12 +44,12 @@ export interface JanitorDeps {
 
 /**
  * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
- * removed webhook come first, then the rows of deleted accounts, then what has outlived its use, then removed webhooks that
+ * removed webhook come first, then those that are held back for one that is not ordered any more, then the rows of deleted accounts, then what has outlived its use, then removed webhooks that
  * nothing names, then the space of it all.
  *
- * `wake` it when a webhook was removed or an account deleted.
+ * `wake` it when a webhook was removed, or is not ordered any more, or an account was deleted.
  */
-export function createJanitor({ store, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Loop {
+export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Loop {
   let pruneIsDue = true;
   let webhooksAreDue = true;
   let hasFreedSpace = true;
@@ -56,6 +64,11 @@ export function createJanitor({ store, clock, log, mayRun, passOn, onFailed }: J
       const isMoreToFail = await store.failUndeliverable(chunk);
       onFailed();
       if (isMoreToFail) return "more";
+      const released = await store.endOrder(chunk);
+      if (released !== null) {
+        deliveries.wake(released);
+        return "more";
+      }
       if (await store.eraseDeleted(chunk)) {
         hasFreedSpace = true;
         return "more";

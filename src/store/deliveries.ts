@@ -49,6 +49,8 @@ export interface Settled {
   readonly kind: "settled" | "superseded" | "gone";
   /** Null when nothing was logged. */
   readonly attempt: AttemptRef | null;
+  /** The delivery was the head of its line (`domain/order.ts`), and the next one of the webhook is due. */
+  readonly hasReleased?: boolean;
 }
 
 /**
@@ -91,6 +93,11 @@ export interface DeliveryVerbs {
    * the attempt or its tenant is gone, or the store may not grow.
    */
   completeResponseBody(attempt: AttemptRef, responseBody: Uint8Array): Promise<void>;
+  /**
+   * About `limit` records that are held back for webhooks that are not ordered any more are due now, and stand in no line.
+   * @returns the webhooks to wake; null: there are none
+   */
+  endOrder(limit: number): Promise<readonly WebhookRef[] | null>;
   /** Turns about `limit` waiting records of removed and of disabled webhooks to FAILED; true while there are more. */
   failUndeliverable(limit: number): Promise<boolean>;
   /** Pending deliveries in all, without those of accounts that pause or will be erased; and when the longest waiting one was

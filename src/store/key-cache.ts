@@ -13,6 +13,7 @@ const harmless: ReadonlySet<string> = new Set([
   "webhooks_removed",
   "webhooks_throttled",
   "webhook_stands",
+  "order_ended",
   "replay_cancelled",
   "signing_changed",
   "session_ended",

@@ -196,6 +196,8 @@ export interface NewEvent {
   readonly payload: Uint8Array;
   /** What it is found by beside its time; null: it has none. */
   readonly type: string | null;
+  /** By which webhooks that are ordered deliver it. @default null: it stands by itself */
+  readonly orderingKey?: string | null;
 }
 
 export interface AcceptRequest {

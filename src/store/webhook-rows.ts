@@ -10,6 +10,7 @@ export type WebhookRow = Omit<Webhook, keyof WebhookSettings | keyof WebhookStan
 interface SettingColumns {
   eventTypes: string | null;
   /** SQLite's own statements answer a number. */
+  ordered: boolean | number;
   paused: boolean | number;
   rateLimit: number | null;
   maxConcurrency: number | null;
@@ -33,6 +34,7 @@ export const toWebhook = ({
   url,
   name,
   eventTypes,
+  ordered,
   paused,
   rateLimit,
   maxConcurrency,
@@ -41,6 +43,7 @@ export const toWebhook = ({
 }: WebhookRow): Webhook => ({
   ...{ key, id, url, name },
   eventTypes: eventTypes === null ? null : JSON.parse(eventTypes),
+  ordered: Boolean(ordered),
   paused: Boolean(paused),
   sealedHeaders,
   ...{ rateLimit, maxConcurrency },
@@ -81,16 +84,14 @@ export const toColumns = ({ id, url, name, ...settings }: ListedWebhook) => ({
 });
 
 /** What is to be written of the settings that are given. */
-export const toSettingColumns = ({
-  eventTypes,
-  paused,
-  rateLimit,
-  maxConcurrency,
-  sealedHeaders,
-}: Partial<WebhookSettings>) => ({
-  ...(eventTypes !== undefined && { eventTypes: eventTypes && JSON.stringify(eventTypes) }),
-  ...(paused !== undefined && { paused }),
-  ...(rateLimit !== undefined && { rateLimit }),
-  ...(maxConcurrency !== undefined && { maxConcurrency }),
-  ...(sealedHeaders !== undefined && { sealedHeaders: sealedHeaders && Buffer.from(sealedHeaders) }),
-});
+export const toSettingColumns = (settings: Partial<WebhookSettings>) => {
+  const { eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = settings;
+  return {
+    ...(eventTypes !== undefined && { eventTypes: eventTypes && JSON.stringify(eventTypes) }),
+    ...(ordered !== undefined && { ordered }),
+    ...(paused !== undefined && { paused }),
+    ...(rateLimit !== undefined && { rateLimit }),
+    ...(maxConcurrency !== undefined && { maxConcurrency }),
+    ...(sealedHeaders !== undefined && { sealedHeaders: sealedHeaders && Buffer.from(sealedHeaders) }),
+  };
+};

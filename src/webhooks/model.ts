@@ -44,6 +44,13 @@ const maxConcurrency = v.pipe(
   ),
 );
 
+const ordered = v.pipe(
+  v.nullable(v.boolean("must be true or false")),
+  v.description(
+    "Whether events with the same `ordering_key` are delivered one after the other, each once the delivery before it has ended. False, or null, by default. Absent, a URL that stays keeps its own.",
+  ),
+);
+
 /** Keys of an object that JavaScript gives a meaning of its own, and models leave out. */
 const unusable = ["__proto__", "constructor", "prototype"];
 
@@ -79,6 +86,7 @@ const webhookEntry = jsonObject({
   rate_limit: v.optional(rateLimit),
   max_concurrency: v.optional(maxConcurrency),
   headers: v.optional(headers),
+  ordered: v.optional(ordered),
 });
 
 export const webhookEntries = v.array(webhookEntry, "must be an array of webhooks");
@@ -120,6 +128,7 @@ const settingFields = {
   disabled_at: v.nullable(v.string()),
   disabled_reason: v.nullable(oneOf(disabledReasons)),
   event_types: v.nullable(v.array(v.string())),
+  ordered: v.boolean(),
   paused: v.boolean(),
   rate_limit: v.nullable(v.pipe(v.number(), v.integer())),
   max_concurrency: v.nullable(v.pipe(v.number(), v.integer())),
@@ -136,7 +145,7 @@ export const webhookSettings = v.object({ ...plainFields, ...settingFields });
 export const webhookSettingsExample = {
   ...{ id: "wh_7m4zk1q8n3b6w0x5c2v9t7r4ye", url: "https://example.com/hooks", name: "Orders" },
   ...{ state: "active", failing_since: null, disabled_at: null, disabled_reason: null, event_types: null },
-  ...{ paused: false, rate_limit: null, max_concurrency: null, headers: null },
+  ...{ ordered: false, paused: false, rate_limit: null, max_concurrency: null, headers: null },
 };
 
 export const webhookListExample = [
@@ -205,6 +214,7 @@ export const toWebhookSettings = (webhook: Webhook, own: OwnHeaders) => ({
   disabled_at: formatIsoOrNull(webhook.disabled?.at ?? null),
   disabled_reason: webhook.disabled?.reason ?? null,
   event_types: webhook.eventTypes,
+  ordered: webhook.ordered,
   paused: webhook.paused,
   rate_limit: webhook.rateLimit,
   max_concurrency: webhook.maxConcurrency,

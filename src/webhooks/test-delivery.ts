@@ -47,6 +47,7 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
       attempts: 0,
       replayKey: null,
       replayGroupId: null,
+      orderHash: null,
     };
     const material = await signers.materialFor(tenant.key, tenant.id);
     const headers = headerVault.open(tenant.id, webhook.sealedHeaders);

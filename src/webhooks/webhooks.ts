@@ -62,9 +62,10 @@ export async function checkWebhooks(
       throw invalidField(`${field}[${index}].max_concurrency`, rule);
     }
   });
-  return entries.map(({ webhook_url, name, event_types, paused, rate_limit, max_concurrency, headers }) => ({
+  return entries.map(({ webhook_url, name, event_types, ordered, paused, rate_limit, max_concurrency, headers }) => ({
     ...{ id: newId("wh"), url: webhook_url, name },
     ...(event_types !== undefined && { eventTypes: event_types }),
+    ...(ordered !== undefined && { ordered: ordered ?? usualSettings.ordered }),
     ...(rate_limit !== undefined && { rateLimit: rate_limit }),
     ...(max_concurrency !== undefined && { maxConcurrency: max_concurrency }),
     ...(headers !== undefined && { headers: headers && Object.entries(headers) }),

@@ -371,7 +371,7 @@ const settings = async ({ ada }: World) => (await ada.get("/v1/tenants/webhooks?
 const patterns = async (current: World) =>
   (await settings(current)).map(({ event_types }: { event_types: unknown }) => event_types);
 const well = { failing_since: null, disabled_at: null, disabled_reason: null };
-const usual = { paused: false, rate_limit: null, max_concurrency: null, headers: null, ...well };
+const usual = { ordered: false, paused: false, rate_limit: null, max_concurrency: null, headers: null, ...well };
 const withTypes = (event_types: unknown) => [{ ...b, event_types }];
 const rules14 = "rules 14";
 
@@ -419,6 +419,22 @@ scenarios<World>("PUT /v1/tenants/webhooks", world, {
     request: ({ ada }) => put(ada, [{ ...a, paused: null }]),
     then: async (current) => expect(await settings(current)).toMatchObject([{ state: "active", paused: false }]),
   },
+  "an order, of which expand=true tells, and which stays with its URL": {
+    ...saved([a], rules14),
+    given: ({ ada }) => put(ada, [{ ...a, ordered: true }]),
+    then: async (current) => expect(await settings(current)).toMatchObject([{ ordered: true }]),
+  },
+  "null ends that": {
+    ...saved([a], rules14),
+    request: ({ ada }) => put(ada, [{ ...a, ordered: null }]),
+    then: async (current) => expect(await settings(current)).toMatchObject([{ ordered: false }]),
+  },
+  "an order that is no boolean": refusal(
+    [{ ...b, ordered: "yes" }],
+    "invalid_request",
+    /^\[0\]\.ordered must be/,
+    rules14,
+  ),
   "limits, which stay with their URL": {
     ...saved([a], rules14),
     given: ({ ada }) => put(ada, [{ ...a, rate_limit: 1000, max_concurrency: 16 }]),

@@ -18,6 +18,7 @@ import { inboxContract } from "./store/inbox.ts";
 import { listsContract } from "./store/lists.ts";
 import { maintenanceContract } from "./store/maintenance.ts";
 import { meteringContract } from "./store/metering.ts";
+import { orderContract } from "./store/order.ts";
 import { ownershipContract } from "./store/ownership.ts";
 import { replayCancelContract } from "./store/replay-cancel.ts";
 import { replayFiltersContract } from "./store/replay-filters.ts";
@@ -38,6 +39,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   eventTypesContract,
   throttleContract,
   deliveriesContract,
+  orderContract,
   ownershipContract,
   replaysContract,
   replayFiltersContract,

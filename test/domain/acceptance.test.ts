@@ -102,7 +102,14 @@ describe("an event that is accepted (rules, section 7)", () => {
   });
 
   test("begins with a first run of which nothing has been tried", () => {
-    const event = { deliveryKey: 7, eventSeq: 9, eventId: "evt_9", payload: Buffer.from("{}"), trace: null };
+    const event = {
+      deliveryKey: 7,
+      eventSeq: 9,
+      eventId: "evt_9",
+      payload: Buffer.from("{}"),
+      trace: null,
+      orderHash: 3,
+    };
     const { tenant } = tenantState({ tenant: { tier: "business", enforcedTier: "pro" } });
     expect(firstDelivery(tenant, a, event)).toEqual({
       ...event,

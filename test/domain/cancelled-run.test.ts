@@ -49,16 +49,28 @@ describe("what a record was before a replay", () => {
 
 describe("a record whose run was cancelled while it waited", () => {
   const now = 5_000;
+  const moment = { now, orderedNow: now };
+  const due = { isHeldBack: false };
   test.each([
     ["DELIVERED", now, null],
     ["FAILED", now, null],
     ["PENDING", null, 9_000],
   ] as const)("is %s again; it ended at %p, and is due at %p", (state, finishedAt, nextAttemptAt) => {
     const before = beforeRun({ ...(state === "PENDING" ? waiting : failed), state });
-    expect(returned(before, now)).toEqual({ ...(before as RecordNow), state, finishedAt, nextAttemptAt });
+    expect(returned(before, due, moment)).toEqual({ ...(before as RecordNow), state, finishedAt, nextAttemptAt });
+  });
+
+  test.each([
+    ["keeps its time", 9_000, false, 9_000],
+    ["is held back now, whatever its time was", 9_000, true, null],
+    ["is still held back", null, true, null],
+    ["is due at once, if it was held back and is not any more", null, false, now],
+  ])("waits as its line has it: it %s", (_, nextAttemptAt, isHeldBack, isDueAt) => {
+    const before = beforeRun({ ...waiting, nextAttemptAt });
+    expect(returned(before, { isHeldBack }, moment)).toMatchObject({ state: "PENDING", nextAttemptAt: isDueAt });
   });
 
   test("goes, if there was none", () => {
-    expect(returned({ state: "NONE" }, now)).toBeNull();
+    expect(returned({ state: "NONE" }, due, moment)).toBeNull();
   });
 });

@@ -42,6 +42,16 @@ describe("a list of webhooks that replaces the one before", () => {
     expect(replaced(webhooks, wanted)).toMatchObject({ kind: "replaced", ...change });
   });
 
+  const inOrder = registered(1, { ordered: true });
+  test.each<[string, boolean, Partial<ListedWebhook>, number[]]>([
+    ["is not ordered any more", true, { ordered: false }, [1]],
+    ["stays ordered", true, {}, []],
+    ["is ordered again", true, { ordered: true }, []],
+    ["was not ordered", false, { ordered: false }, []],
+  ])("names those of which the order ends: one that %s, %p to %j: %j", (_, ordered, wish, unordered) => {
+    expect(replaced([{ ...inOrder, ordered }, b], [{ ...entry(1), ...wish }])).toMatchObject({ unordered });
+  });
+
   test("may have as many as the plan allows", () => {
     expect(replaced([], [entry(1), entry(2), entry(3)])).toMatchObject({ kind: "replaced", removed: [] });
   });

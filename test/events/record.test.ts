@@ -13,6 +13,7 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   errorCode: null,
   statusCode: null,
   type: null,
+  orderingKey: null,
   payload: new TextEncoder().encode("{}"),
   attempts: 1,
   attemptsForgotten: 0,

@@ -53,6 +53,7 @@ function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {
     attempts: 0,
     replayKey: null,
     replayGroupId: "again",
+    orderHash: null,
   };
   return buildRequest(delivery, material, Date.UTC(2026, 0, 15));
 }

@@ -1,9 +1,12 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { unavailable } from "../../src/domain/errors.ts";
+import type { WebhookRef } from "../../src/domain/webhook.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createJanitor } from "../../src/maintenance/janitor.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
+
+const webhook = { tenantKey: 1, webhookKey: 2 };
 
 const running: Loop[] = [];
 afterEach(async () => {
@@ -12,11 +15,11 @@ afterEach(async () => {
 
 /** A janitor over a store that has `work` steps of each kind to do; it notes what is asked of it. */
 function setUp(
-  work: { fail?: number; erase?: number; prune?: number; forget?: number; release?: number } = {},
+  work: { fail?: number; order?: number; erase?: number; prune?: number; forget?: number; release?: number } = {},
   isShared = false,
 ) {
   const clock = createFakeClock();
-  const left = { fail: 0, erase: 0, prune: 0, forget: 0, release: 0, ...work };
+  const left = { fail: 0, order: 0, erase: 0, prune: 0, forget: 0, release: 0, ...work };
   const asked: string[] = [];
   const broken = new Set<string>();
   const step = (kind: keyof typeof left) => async () => {
@@ -26,15 +29,18 @@ function setUp(
     return left[kind] > 0;
   };
   let failures = 0;
+  const woken: WebhookRef[] = [];
   const janitor = createJanitor({
     store: {
       isShared,
       failUndeliverable: step("fail"),
+      endOrder: async () => ((await step("order")()) ? [webhook] : null),
       eraseDeleted: step("erase"),
       prune: step("prune"),
       forgetWebhooks: step("forget"),
       reclaim: step("release"),
     },
+    deliveries: { wake: (webhooks) => void woken.push(...webhooks) },
     clock,
     log: silentLog,
     mayRun: () => true,
@@ -51,16 +57,16 @@ function setUp(
   };
   const times = (kind: keyof typeof left) => asked.filter((one) => one === kind).length;
   const prunes = () => times("prune");
-  return { janitor, clock, asked, broken, minutePasses, times, prunes, failures: () => failures };
+  return { janitor, clock, asked, broken, minutePasses, times, prunes, failures: () => failures, woken };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("the janitor", () => {
-  test("fails what waits for removed webhooks first, then erases, prunes, forgets webhooks and gives space back", async () => {
-    const { janitor, asked } = setUp({ fail: 2, erase: 2, prune: 2, forget: 2, release: 2 });
+  test("fails what waits for removed webhooks first, then ends orders, erases, prunes, forgets webhooks and gives space back", async () => {
+    const { janitor, asked } = setUp({ fail: 2, order: 2, erase: 2, prune: 2, forget: 2, release: 2 });
     await janitor.whenIdle();
-    const firstOf = ["fail", "erase", "prune", "forget", "release"].map((kind) => asked.indexOf(kind));
+    const firstOf = ["fail", "order", "erase", "prune", "forget", "release"].map((kind) => asked.indexOf(kind));
     expect(firstOf).toEqual([...firstOf].sort((a, b) => a - b));
     expect(asked.filter((kind) => kind === "prune")).toHaveLength(2);
   });
@@ -69,6 +75,12 @@ describe("the janitor", () => {
     const { janitor, failures } = setUp({ fail: 3 });
     await janitor.whenIdle();
     expect(failures()).toBeGreaterThanOrEqual(3);
+  });
+
+  test("wakes the webhooks of what it has let go that was held back", async () => {
+    const { janitor, woken } = setUp({ order: 3 });
+    await janitor.whenIdle();
+    expect(woken).toEqual([webhook, webhook]);
   });
 
   test("prunes every minute", async () => {

@@ -24,6 +24,7 @@ export const dueDelivery = (changes: Partial<DueDelivery> = {}): DueDelivery => 
   attempts: 0,
   replayKey: null,
   replayGroupId: null,
+  orderHash: null,
   ...changes,
 });
 

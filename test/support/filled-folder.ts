@@ -43,6 +43,7 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   const world = await createWorld(backendIn(dataDir));
   const { store, clock } = world;
   const tenant = await world.tenant({ urls: [a, b], name: 'Quoted "name", \\ and {braces}' });
+  const inLine = await world.tenant({ webhooks: newWebhooks({ url: a, ordered: true }) });
   const other = await world.tenant({ urls: [a], tier: "pro", loginEmail: "other@example.com" });
   const gone = await world.tenant({ urls: [a] });
   await world.tenant({ tier: "free" });
@@ -54,6 +55,8 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   clock.advance(40 * 86_400_000);
   eventIds.push(await world.event(tenant, "delivered", "delivered"), await world.event(other, "failed"));
   await world.event(gone, "delivered");
+  const events = ["x", "x", "y", "x"].map((orderingKey) => ({ payload: bytes("{}"), type: null, orderingKey }));
+  await world.accept(inLine, { events });
   await world.accept(tenant, { idempotency: { key: "k ' \\ \"", fingerprint: bytes("f") } });
   await world.acceptMany(other, 25);
   const long = `${"x".repeat(3_000)}\u0000 and 🚀`;

@@ -15,6 +15,8 @@ export interface DeliveryControl {
   removeWebhooks(webhookKeys: readonly number[]): void;
   /** What waits here for the webhook goes back to the table, which gives nothing out for it until it is enabled. */
   disableWebhook(webhookKey: number): void;
+  /** Webhooks are not ordered any more: what is held back for them goes out. */
+  endOrder(): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */
   stopTenant(tenantKey: number): void;
   /** No attempt starts for this tenant until it is resumed; attempts in flight end (operator's suspension). */

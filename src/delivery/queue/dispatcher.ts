@@ -28,7 +28,7 @@ import { createWindow, withoutRequest } from "./window.ts";
  *
  * What is here is owned here: the store gives it to nobody else until its attempt is settled, or it is released.
  */
-export interface Dispatcher extends DeliveryControl {
+export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
   /** Finds out what is pending and begins. */
   start(): Promise<void>;
   /** How many more deliveries may be owned here now. */
@@ -209,7 +209,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return null;
     }
     ready.learn(queue, result.answered);
-    if (result.kind === "superseded") expect(queue, already);
+    if (result.kind === "superseded" || result.hasReleased) expect(queue, already);
     else if (result.kind === "settled" && result.next?.kind === "retry") expect(queue, result.next.at);
     return result.connectionFree;
   }

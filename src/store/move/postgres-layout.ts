@@ -4,10 +4,18 @@ import { type Cell, type Column, type ColumnType, keyColumns, type Row, type Tab
 
 export interface Part {
   readonly into: string;
-  /** Its columns, each with that of the table that goes there; null: 0 does. */
-  readonly columns: readonly { readonly name: string; readonly from: string | null }[];
+  /** Its columns, each with that of the table that goes there. */
+  readonly columns: readonly PartColumn[];
   /** Which rows go there; all by default. */
   takes?(row: Row): boolean;
+}
+
+interface PartColumn {
+  readonly name: string;
+  /** Null: 0 goes there. */
+  readonly from: string | null;
+  /** Of that 0. @default smallint */
+  readonly type?: ColumnType;
 }
 
 const statePending = 0;
@@ -35,12 +43,26 @@ export function partsOf(table: Table): Part[] {
     case "failure_count":
       return [{ into: table.name, columns: [slot, ...same(names)] }];
     case "delivery": {
-      const state = names.indexOf("state");
+      const [state, dueAt] = [names.indexOf("state"), names.indexOf("next_attempt_at")];
       return [
-        { into: "pending", columns: without("state", "finished_at"), takes: (row) => row[state] === statePending },
+        {
+          into: "pending",
+          columns: without("state", "finished_at"),
+          takes: (row) => row[state] === statePending && row[dueAt] !== null,
+        },
+        // What is held back is due at 0, and the owner 0 has it.
+        {
+          into: "pending",
+          columns: [
+            { name: "owner", from: null, type: "integer" },
+            { name: "next_attempt_at", from: null, type: "bigint" },
+            ...without("state", "finished_at", "next_attempt_at"),
+          ],
+          takes: (row) => row[state] === statePending && row[dueAt] === null,
+        },
         {
           into: "delivery",
-          columns: without("next_attempt_at", "before"),
+          columns: without("next_attempt_at", "before", "order_hash"),
           takes: (row) => row[state] !== statePending,
         },
       ];
@@ -94,8 +116,16 @@ export function viewOf({ name, columns }: Table): string {
 export function recordsText(names: readonly string[], from: "pending" | "delivery"): string {
   const absent: Record<string, string> =
     from === "pending"
-      ? { state: `${statePending}::smallint as state`, finished_at: "null::bigint as finished_at" }
-      : { next_attempt_at: "null::bigint as next_attempt_at", before: "null::text as before" };
+      ? {
+          state: `${statePending}::smallint as state`,
+          finished_at: "null::bigint as finished_at",
+          next_attempt_at: "nullif(next_attempt_at, 0) as next_attempt_at",
+        }
+      : {
+          next_attempt_at: "null::bigint as next_attempt_at",
+          before: "null::text as before",
+          order_hash: "null::bigint as order_hash",
+        };
   return `select ${names.map((name) => absent[name] ?? name).join(", ")} from ${from}`;
 }
 

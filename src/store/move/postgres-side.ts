@@ -249,7 +249,7 @@ async function putIndexesOff(tx: Transaction): Promise<void> {
 
 async function insert(tx: Transaction, table: Table, { into, columns }: Part, rows: readonly Row[]): Promise<void> {
   const places = columns.map(({ from }) => table.columns.findIndex(({ name }) => name === from));
-  const types = places.map((place): ColumnType => table.columns[place]?.type ?? "smallint");
+  const types = columns.map(({ type }, i): ColumnType => table.columns[places[i] ?? -1]?.type ?? type ?? "smallint");
   const writer = new CopyWriter();
   for (const row of rows) {
     writer.row(places.length);

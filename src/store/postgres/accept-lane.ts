@@ -9,6 +9,7 @@ import type { Growth } from "../growth.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { heldBack } from "./event-schema.ts";
 import {
   countFailuresText,
   type DescribedGroup,
@@ -18,12 +19,13 @@ import {
 } from "./failure-counts.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
+import { type LockedLines, linesOf, lockLines, noLines, readLines } from "./lines.ts";
 import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
 import type { Pool, Value } from "./pool.ts";
 
 /** A place in an array without nulls is found at once; 0 stands for none. */
-const typeHashIn = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
+const orNull = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
 
 /**
  * Accepts what nearly every request is: of a tenant that is kept, with nothing to look up. Whether what is kept is still so,
@@ -33,7 +35,7 @@ const typeHashIn = (array: string) => `nullif((${array}::bigint[])[i], 0)`;
  * The slot comes with each tenant's (and `offset 0` keeps it there): were it a constant, the planner would walk the whole index
  * of `usage` for the rows of the slot, and look each of them up in what is given.
  */
-export const acceptText = `with m as (${markText}),
+const acceptTextOf = ({ hasKeys }: { hasKeys: boolean }) => `with m as (${markText}),
   taken as (
     update usage set used = usage.used + given.events, events = usage.events + given.events,
       pending = usage.pending + given.pending, failed = usage.failed + given.ended - given.skipped,
@@ -51,22 +53,23 @@ export const acceptText = `with m as (${markText}),
     returning usage.tenant_key, given.events, last_event, given.pending, last_pending, given.ended, last_ended,
       remembered, last_remembered),
   stored as (
-    insert into event (seq, tenant_key, id_tail, payload, type, trace)
+    insert into event (seq, tenant_key, id_tail, payload, type, trace${hasKeys ? ", ordering_key" : ""})
     select ($13::bigint[])[i], tenant_key, substring($14::bytea from (i - 1) * ${tailBytes} + 1 for ${tailBytes}),
       substring($15::bytea from ($16::int[])[i] for ($17::int[])[i]), ($36::text[])[i],
-      ($39::text[])[i]
+      ($39::text[])[i]${hasKeys ? ", ($50::text[])[i]" : ""}
     from taken cross join lateral generate_series(last_event - events + 1, last_event) i),
   queued as (
     insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-      type_hash)
+      type_hash${hasKeys ? ", order_hash" : ""})
     select tenant_key, ($18::bigint[])[i], ($19::bigint[])[i], ($20::bigint[])[i], 1, 0, 0,
-      case when ($21::int[])[i] = 1 then $2::int end, ($22::bigint[])[i], ${typeHashIn("$37")}
+      case when ($21::int[])[i] = 1 then $2::int${hasKeys ? ` when ($21::int[])[i] = 2 then ${heldBack}` : ""} end,
+      ($22::bigint[])[i], ${orNull("$37")}${hasKeys ? `, ${orNull("$51")}` : ""}
     from taken cross join lateral generate_series(last_pending - pending + 1, last_pending) i),
   ending as (
     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, state, finished_at,
       error_reason, error_code, type_hash, failure_key)
     select tenant_key, ($23::bigint[])[i], ($24::bigint[])[i], nullif(($42::bigint[])[i], 0), 1, 0, 0,
-      ($40::smallint[])[i], ($25::bigint[])[i], ($26::text[])[i], ($27::text[])[i], ${typeHashIn("$38")},
+      ($40::smallint[])[i], ($25::bigint[])[i], ($26::text[])[i], ($27::text[])[i], ${orNull("$38")},
       case when ($40::smallint[])[i] = ${endedStates.FAILED} then ($43::bigint[])[i] end
     from taken cross join lateral generate_series(last_ended - ended + 1, last_ended) i),
   described as (
@@ -86,6 +89,10 @@ export const acceptText = `with m as (${markText}),
       ($34::text[])[i], $35::bigint
     from taken cross join lateral generate_series(last_remembered - remembered + 1, last_remembered) i)
   select (select count(*) from m)::int as marked, array(select tenant_key from taken)::text as taken`;
+
+export const acceptText = acceptTextOf({ hasKeys: false });
+/** Of events with ordering keys. */
+export const acceptKeyedText = acceptTextOf({ hasKeys: true });
 
 /** Idempotency keys that were met before; that they were not is found out first, and by the index of them once more. */
 export const metText = `select tenant_key::float8 as "tenantKey", idempotency.key, fingerprint,
@@ -107,6 +114,14 @@ export interface AcceptLaneOptions extends Growth {
   moment(): Moment;
 }
 
+/** What idempotency keys were used for; null: by another request of the batch. */
+type Met = Map<string, EarlierAnswer | null>;
+
+interface Written {
+  readonly marked: number;
+  readonly taken: string;
+}
+
 /** What one request comes to, before it is known whether its tenant is taken. */
 type Planned =
   | (PlannedEvents & { readonly at: Moment; readonly idempotency: AcceptRequest["idempotency"] })
@@ -124,8 +139,8 @@ export function acceptLane({
   /** Of the batch under way. */
   let planned: readonly Planned[] = [];
 
-  /** @param met what idempotency keys were used for; grows by that of the request */
-  function plan(request: AcceptRequest, at: Moment, met: Map<string, EarlierAnswer | null>): Planned {
+  /** @param met grows by the key of the request */
+  function plan(request: AcceptRequest, at: Moment, met: Met, lines: LockedLines): Planned {
     if (request.isAbandoned?.()) return { error: requestAbandoned() };
     const { tenantKey, idempotency } = request;
     const known = kept.get(tenantKey);
@@ -146,10 +161,12 @@ export function acceptLane({
     if (acceptance.kind === "repeated") return { result: repeatedAnswer(acceptance.eventIds) };
     if (earlier) return { result: "met" };
     if (acceptance.kind === "refused" || unusedIn(acceptance.records).size > 0) return { result: "left" };
-    return { ...planEvents({ numbers, groups }, known.tenant, request, acceptance.records), at, idempotency };
+    // Since the lines were locked, a webhook has come to be ordered.
+    if (!lines.cover(linesOf(known.webhooks, request.events))) return { result: "left" };
+    return { ...planEvents({ numbers, groups }, known.tenant, request, acceptance.records, lines), at, idempotency };
   }
 
-  async function metBefore(requests: readonly AcceptRequest[]): Promise<Map<string, EarlierAnswer | null>> {
+  async function metBefore(requests: readonly AcceptRequest[]): Promise<Met> {
     const keyed = requests.flatMap(({ tenantKey, idempotency }) => (idempotency ? { tenantKey, ...idempotency } : []));
     if (keyed.length === 0) return new Map();
     const found = await pool.read<
@@ -163,6 +180,33 @@ export function acceptLane({
     );
   }
 
+  async function writeAll(
+    requests: readonly AcceptRequest[],
+    mark: MarkValues,
+    met: Met,
+  ): Promise<Written | undefined> {
+    const at = moment();
+    planned = requests.map((request) => plan(request, at, met, noLines));
+    const [row] = await pool.write<Written>(acceptText, valuesOf(planned, kept, mark));
+    return row;
+  }
+
+  /** With lines of ordered webhooks locked, if there are any that events stand in. */
+  const writeKeyed = (requests: readonly AcceptRequest[], mark: MarkValues, met: Met): Promise<Written | undefined> =>
+    pool.transact(async (tx) => {
+      const stood = requests.flatMap(({ tenantKey, events }) => linesOf(kept.get(tenantKey)?.webhooks ?? [], events));
+      await lockLines(
+        tx,
+        stood.map(({ webhookKey }) => webhookKey),
+      );
+      const lines = await readLines(tx, stood);
+      const at = moment();
+      const tried = new Map(met);
+      planned = requests.map((request) => plan(request, at, tried, lines));
+      const [row] = await tx.run<Written>(acceptKeyedText, [...valuesOf(planned, kept, mark), ...keyValuesOf(planned)]);
+      return row;
+    });
+
   const outcomesOf = (taken: ReadonlySet<number>): JobOutcome<LaneAcceptance>[] =>
     planned.map((one) => {
       if (!("events" in one)) return one;
@@ -174,9 +218,7 @@ export function acceptLane({
       const met = await metBefore(requests);
       const disabled = requests.filter(({ tenantKey }) => kept.get(tenantKey)?.webhooks.some((one) => !isEnabled(one)));
       if (disabled.length > 0) await groups.learn(disabled.map(({ tenantKey }) => tenantKey));
-      const at = moment();
-      planned = requests.map((request) => plan(request, at, met));
-      const [row] = await pool.write<{ marked: number; taken: string }>(acceptText, valuesOf(planned, kept, mark));
+      const row = await (requests.some(hasKeys) ? writeKeyed(requests, mark, met) : writeAll(requests, mark, met));
       return row?.marked === 1 ? outcomesOf(new Set(numbersOf(row.taken))) : null;
     },
 
@@ -201,6 +243,8 @@ export function acceptLane({
 const disownedOutcome = (outcome: JobOutcome<LaneAcceptance>): JobOutcome<LaneAcceptance> =>
   "result" in outcome && typeof outcome.result !== "string" ? { result: disowned(outcome.result) } : outcome;
 
+const hasKeys = ({ events }: AcceptRequest): boolean => events.some(({ orderingKey = null }) => orderingKey !== null);
+
 const nameOf = (tenantKey: number, key: string) => `${tenantKey} ${key}`;
 
 /** Webhooks that become used ones by these records. */
@@ -212,8 +256,7 @@ export function unusedIn(recordsOfEach: readonly (readonly NewRecord[])[]): Read
   return unused;
 }
 
-/** Requests tenant by tenant, each with the places of its rows in the arrays of all. */
-function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValues): Value[] {
+function eventsByTenant(planned: readonly Planned[]): ReadonlyMap<number, Extract<Planned, PlannedEvents>[]> {
   const byTenant = new Map<number, Extract<Planned, PlannedEvents>[]>();
   for (const one of planned) {
     if (!("events" in one)) continue;
@@ -221,6 +264,21 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
     if (others) others.push(one);
     else byTenant.set(one.tenantKey, [one]);
   }
+  return byTenant;
+}
+
+/** Of `acceptKeyedText`, in the order of the others. */
+function keyValuesOf(planned: readonly Planned[]): Value[] {
+  const requests = [...eventsByTenant(planned).values()].flat();
+  return [
+    arrayText(requests.flatMap(({ events }) => events.map(({ orderingKey }) => orderingKey))),
+    arrayText(requests.flatMap(({ pending }) => pending.map(({ orderHash }) => orderHash ?? 0))),
+  ];
+}
+
+/** Requests tenant by tenant, each with the places of its rows in the arrays of all. */
+function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValues): Value[] {
+  const byTenant = eventsByTenant(planned);
   const tenants: number[][] = [[], [], [], [], [], [], [], []];
   const skipped: number[] = [];
   const remembered: [counts: number[], last: number[]] = [[], []];
@@ -250,8 +308,9 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
         types.push(type);
         traces.push(trace);
       }
-      for (const { eventSeq, key, webhookKey, isOwned, nextAttemptAt, typeHash } of one.pending) {
-        pushEach(pending, [eventSeq, key, webhookKey, isOwned ? 1 : 0, nextAttemptAt, typeHash ?? 0]);
+      for (const { eventSeq, key, webhookKey, isOwned, isHeldBack, nextAttemptAt, typeHash } of one.pending) {
+        const whose = isHeldBack ? 2 : isOwned ? 1 : 0;
+        pushEach(pending, [eventSeq, key, webhookKey, whose, nextAttemptAt, typeHash ?? 0]);
       }
       for (const { eventSeq, key, finishedAt, typeHash, state, webhookKey, failure, failureKey } of one.ended) {
         const rest = [typeHash ?? 0, endedStates[state], webhookKey ?? 0, failureKey ?? 0];

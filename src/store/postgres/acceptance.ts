@@ -15,10 +15,12 @@ import { type LaneAcceptance, unusedIn } from "./accept-lane.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
 import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } from "./event-rows.ts";
+import { heldBack } from "./event-schema.ts";
 import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
 import { hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
+import { linesOf, lockLines, readLines } from "./lines.ts";
 import type { Node } from "./nodes.ts";
 import { beOwner } from "./ownership.ts";
 import { arrayText, packBytes } from "./parameters.ts";
@@ -72,7 +74,13 @@ export function acceptanceVerbs(
     }
 
     if (!held.webhooks.every(isEnabled)) await groups.learn([tenantKey]);
-    const planned = planEvents({ numbers, groups }, tenant, request, acceptance.records);
+    const stood = linesOf(held.webhooks, events);
+    await lockLines(
+      tx,
+      stood.map(({ webhookKey }) => webhookKey),
+    );
+    const lines = await readLines(tx, stood);
+    const planned = planEvents({ numbers, groups }, tenant, request, acceptance.records, lines);
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);
     await insertRecords(tx, planned, owner);
@@ -183,11 +191,11 @@ async function remember(
 async function insertEvents({ run }: Transaction, { tenantKey, events }: PlannedEvents): Promise<void> {
   const payloads = packBytes(events.map(({ payload }) => payload));
   await run(
-    `insert into event (seq, tenant_key, id_tail, payload, type, trace)
+    `insert into event (seq, tenant_key, id_tail, payload, type, trace, ordering_key)
      select seq, $1::bigint, substring($3::bytea from (i::int - 1) * ${tailBytes} + 1 for ${tailBytes}),
-       substring($4::bytea from start for length), type, trace
-     from unnest($2::bigint[], $5::int[], $6::int[], $7::text[], $8::text[]) with ordinality
-       as added (seq, start, length, type, trace, i)`,
+       substring($4::bytea from start for length), type, trace, ordering_key
+     from unnest($2::bigint[], $5::int[], $6::int[], $7::text[], $8::text[], $9::text[]) with ordinality
+       as added (seq, start, length, type, trace, ordering_key, i)`,
     [
       tenantKey,
       arrayText(events.map(({ seq }) => seq)),
@@ -197,6 +205,7 @@ async function insertEvents({ run }: Transaction, { tenantKey, events }: Planned
       payloads.lengths,
       arrayText(events.map(({ type }) => type)),
       arrayText(events.map(({ trace }) => trace)),
+      arrayText(events.map(({ orderingKey }) => orderingKey)),
     ],
   );
 }
@@ -207,18 +216,21 @@ async function insertRecords(tx: Transaction, planned: PlannedEvents, owner: Nod
   if (pending.length > 0) {
     await run(
       `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-         type_hash)
-       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, owner, next_attempt_at, type_hash
-       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[])
-         as added (event_seq, key, webhook_key, owner, next_attempt_at, type_hash)`,
+         type_hash, order_hash)
+       select $1::bigint, event_seq, key, webhook_key, 1, 0, 0, owner, next_attempt_at, type_hash, order_hash
+       from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[])
+         as added (event_seq, key, webhook_key, owner, next_attempt_at, type_hash, order_hash)`,
       [
         tenantKey,
         arrayText(pending.map(({ eventSeq }) => eventSeq)),
         arrayText(pending.map(({ key }) => key)),
         arrayText(pending.map(({ webhookKey }) => webhookKey)),
-        arrayText(pending.map(({ isOwned }) => (isOwned ? owner.incarnation : null))),
+        arrayText(
+          pending.map(({ isOwned, isHeldBack }) => (isHeldBack ? heldBack : isOwned ? owner.incarnation : null)),
+        ),
         arrayText(pending.map(({ nextAttemptAt }) => nextAttemptAt)),
         arrayText(pending.map(({ typeHash }) => typeHash)),
+        arrayText(pending.map(({ orderHash }) => orderHash)),
       ],
     );
   }

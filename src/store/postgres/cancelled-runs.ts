@@ -4,8 +4,10 @@ import { kindWithoutLine, movesOf } from "../../domain/failure-groups.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
+import { heldBack } from "./event-schema.ts";
 import { describeGroup, FailureTally, groupsThere, type KnownGroups } from "./failure-counts.ts";
 import { count, type HeldTenant, hold } from "./held-tenants.ts";
+import { lockLines, releaseNext } from "./lines.ts";
 import { arrayText } from "./parameters.ts";
 import { rowAt, toReplay } from "./replay-rows.ts";
 import { doubtWebhooks } from "./webhook-use.ts";
@@ -16,6 +18,8 @@ export interface QueuedPlace {
   readonly eventSeq: number;
   readonly key: number;
   readonly replayKey: number | null;
+  readonly webhookKey: number;
+  readonly orderHash: number | null;
 }
 
 export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
@@ -24,7 +28,7 @@ export interface CancelledRuns extends Pick<ReplayVerbs, "returnCancelled"> {
 }
 
 interface WaitingRow extends QueuedPlace {
-  readonly webhookKey: number;
+  readonly isHeldBack: boolean;
   readonly failureKey: number | null;
   readonly attempts: number;
   readonly before: string | null;
@@ -41,19 +45,22 @@ const selectReturningText = `select replay.key::float8 as "replayKey", replay.te
 
 /** What waits for a replay, and is nobody's. */
 export const toReturnText = `select event_seq::float8 as "eventSeq", key::float8 as key,
-    replay_key::float8 as "replayKey" from pending
-  where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null and owner is null limit $3::int`;
+    replay_key::float8 as "replayKey", webhook_key::float8 as "webhookKey", order_hash::float8 as "orderHash" from pending
+  where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null
+    and (owner is null or owner = ${heldBack}) limit $3::int`;
 
 const isLeftText =
   "select 1 from pending where tenant_key = $1::bigint and replay_key = $2::bigint and before is not null limit 1";
 
 /** Of these records those that no other replay has begun a run of, and that are still whose they were; locked. */
 export const lockCancelledText = `select record.event_seq::float8 as "eventSeq", record.key::float8 as key,
-    record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts, record.replay_key::float8 as "replayKey", record.before
+    record.webhook_key::float8 as "webhookKey", record.failure_key::float8 as "failureKey", record.attempts, record.replay_key::float8 as "replayKey", record.before,
+    record.order_hash::float8 as "orderHash", record.owner is not distinct from ${heldBack} as "isHeldBack"
   from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as given (event_seq, key, replay_key)
   cross join lateral (
     select * from pending where pending.tenant_key = $1::bigint and pending.event_seq = given.event_seq
-      and pending.key = given.key and owner is not distinct from $5::int
+      and pending.key = given.key
+      and (owner is not distinct from $5::int or $5::int is null and owner = ${heldBack})
     offset 0 for update skip locked) record
   where record.replay_key = given.replay_key and record.before is not null`;
 
@@ -72,7 +79,8 @@ export const returnText = `with found as materialized (
         and pending.event_seq = given.event_seq and pending.key = given.key offset 0) record),
   waiting as (
     update pending set run = pending.run + 1, attempts_in_run = in_run, next_attempt_at = at, replay_key = replay,
-      error_reason = reason, error_code = code, status_code = status, failure_key = failure, before = null, owner = null
+      error_reason = reason, error_code = code, status_code = status, failure_key = failure, before = null,
+      owner = case when at = 0 then ${heldBack} end
     from found where found.state = ${waits} and pending.ctid = found.place),
   gone as (
     delete from pending using found where found.state > ${waits} and pending.ctid = found.place
@@ -90,7 +98,7 @@ export function createCancelledRuns(
   { pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">,
   groups: KnownGroups,
 ): CancelledRuns {
-  /** @returns how many, and the webhooks for which some of them go on waiting */
+  /** @returns how many, and the webhooks for which some of them go on waiting, or the next ones of their lines */
   async function putBack(
     tx: WriteTransaction,
     held: HeldTenant,
@@ -98,6 +106,10 @@ export function createCancelledRuns(
     owner: number | null,
   ): Promise<{ put: number; webhookKeys: ReadonlySet<number> }> {
     const tenantKey = held.tenant.key;
+    await lockLines(
+      tx,
+      places.flatMap(({ webhookKey, orderHash }) => (orderHash === null ? [] : webhookKey)),
+    );
     const found = await tx.run<WaitingRow>(lockCancelledText, [
       tenantKey,
       ...listsOf(places),
@@ -106,7 +118,7 @@ export function createCancelledRuns(
     ]);
     const returning = found.flatMap((row) => {
       const before = beforeOf(row.before);
-      return before ? [{ row, record: returned(before, tx.orderedNow) }] : [];
+      return before ? [{ row, record: returned(before, row, tx) }] : [];
     });
     if (returning.length === 0) return { put: 0, webhookKeys: new Set() };
     const records = await countAgain(tx, tenantKey, returning);
@@ -127,7 +139,12 @@ export function createCancelledRuns(
         [tenantKey, replayKey, those.length],
       );
     }
-    return { put: records.length, webhookKeys: new Set(waiting.map(({ row }) => row.webhookKey)) };
+    const heads = records.flatMap(({ row: { webhookKey, orderHash, isHeldBack }, record }) =>
+      orderHash === null || isHeldBack || record?.state === "PENDING" ? [] : [{ webhookKey, orderHash }],
+    );
+    const released = await releaseNext(tx, heads, tx.now);
+    const woken = [...waiting.map(({ row }) => row), ...released];
+    return { put: records.length, webhookKeys: new Set(woken.map(({ webhookKey }) => webhookKey)) };
   }
 
   /** Moves them to the groups of what they failed with before; those may have gone. */
@@ -210,7 +227,7 @@ function columnsOf(records: readonly { readonly record: ReturnedRecord | null }[
     arrayText(records.map(({ record }) => record && column(record)));
   return [
     arrayText(records.map(({ record }) => (record ? stateColumn[record.state] : goes))),
-    list(({ nextAttemptAt, finishedAt }) => nextAttemptAt ?? finishedAt),
+    list(({ nextAttemptAt, finishedAt }) => nextAttemptAt ?? finishedAt ?? 0),
     arrayText(records.map(({ record }) => record?.attemptsInRun ?? 0)),
     list(({ replayKey }) => replayKey),
     list(({ errorReason }) => errorReason),

@@ -10,6 +10,7 @@ import { laneSlots } from "./event-schema.ts";
 import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { type CounterDelta, count, hold, rareLane } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
+import { lockLines, releaseNext } from "./lines.ts";
 import type { Node } from "./nodes.ts";
 import type { Transaction, Value } from "./pool.ts";
 import { completeReplays, countReplay } from "./replay-counts.ts";
@@ -40,6 +41,7 @@ export function deliveryVerbs(
     const owner = node();
     const held = await hold(tx, tenantKey);
     if (held.gone) return { kind: "gone", attempt: null, endsRun: false };
+    if (delivery.orderHash !== null) await lockLines(tx, [delivery.webhookKey]);
     const found = await find(tx, delivery, owner);
     const change = settle(found, held.webhooks, settlement, tx.orderedNow);
     const kind = change.becomes && kindOf(change.becomes, delivery.webhookKey, settlement.attempt.responseBody);
@@ -63,7 +65,15 @@ export function deliveryVerbs(
         successor ?? (place !== undefined && attempts !== null && { place, key: delivery.deliveryKey, attempts });
       if (counted) await forgetOldAttempts(tx, delivery, counted);
     }
-    return { kind: change.kind, attempt, endsRun };
+    const hasReleased = await release(tx, delivery, change);
+    return { kind: change.kind, attempt, endsRun, ...(hasReleased && { hasReleased }) };
+  }
+
+  /** Lets the next one of its line go. @returns whether there was one */
+  async function release(tx: WriteTransaction, delivery: DueDelivery, { becomes }: RecordChange): Promise<boolean> {
+    const { webhookKey, orderHash } = delivery;
+    if (orderHash === null || becomes === null || becomes.state === "PENDING") return false;
+    return (await releaseNext(tx, [{ webhookKey, orderHash }], tx.now)).length > 0;
   }
 
   async function log({ run }: Transaction, { delivery, attempt }: Settlement, number: number): Promise<AttemptRef> {

@@ -7,9 +7,11 @@ import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { TraceContext } from "../../domain/trace-context.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
+import { orderHashFor } from "../order-hash.ts";
 import type { AcceptedEvents, AcceptRequest } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { DescribedGroup, KnownGroups } from "./failure-counts.ts";
+import type { LockedLines } from "./lines.ts";
 import type { Numbers } from "./numbers.ts";
 
 /** Bytes of an event id that are random. */
@@ -32,6 +34,7 @@ interface PlannedEvent {
   readonly payload: Uint8Array;
   readonly type: string | null;
   readonly trace: TraceContext | null;
+  readonly orderingKey: string | null;
 }
 
 interface PlannedPending {
@@ -39,8 +42,11 @@ interface PlannedPending {
   readonly key: number;
   readonly webhookKey: number;
   readonly isOwned: boolean;
+  /** The next attempt is then at 0. */
+  readonly isHeldBack: boolean;
   readonly nextAttemptAt: number;
   readonly typeHash: number | null;
+  readonly orderHash: number | null;
 }
 
 /** A record that ends as it is made. */
@@ -67,6 +73,7 @@ export function planEvents(
   tenant: Tenant,
   { events: given, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
   recordsOfEach: readonly (readonly NewRecord[])[],
+  lines: LockedLines,
 ): PlannedEvents {
   const refOf = (webhookKey: number): WebhookRef => ({ tenantKey: tenant.key, webhookKey });
   const takers = new Map<number, { readonly paused: boolean; readonly room: number; records: number }>();
@@ -90,12 +97,12 @@ export function planEvents(
   };
   const eventIds: string[] = [];
   const deliveries: DueDelivery[] = [];
-  for (const [i, { payload, type }] of given.entries()) {
+  for (const [i, { payload, type, orderingKey = null }] of given.entries()) {
     const seq = numbers.nextEventSeq();
     const tail = randomTail();
     const eventId = encodeEventId(seq, tail);
     eventIds.push(eventId);
-    events.push({ seq, tail, payload, type, trace });
+    events.push({ seq, tail, payload, type, trace, orderingKey });
     const typeHash = type === null ? null : typeHashOf(type);
     for (const record of recordsOfEach[i] ?? []) {
       const key = numbers.nextKey();
@@ -106,12 +113,20 @@ export function planEvents(
         continue;
       }
       const { webhook, nextAttemptAt } = record;
+      const place = lines.join(webhook.key, orderHashFor(webhook, orderingKey));
+      const { orderHash, isHeldBack } = place;
+      const waiting = { eventSeq: seq, key, webhookKey: webhook.key, typeHash, ...place };
+      if (isHeldBack) {
+        pending.push({ ...waiting, isOwned: false, nextAttemptAt: 0 });
+        continue;
+      }
       const taker = takerOf(webhook);
       taker.records += 1;
       const isOwned = taker.records <= taker.room;
-      pending.push({ eventSeq: seq, key, webhookKey: webhook.key, isOwned, nextAttemptAt, typeHash });
-      if (isOwned)
-        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey: key, eventSeq: seq, eventId, payload, trace }));
+      pending.push({ ...waiting, isOwned, nextAttemptAt });
+      if (!isOwned) continue;
+      const event = { deliveryKey: key, eventSeq: seq, eventId, payload, trace, orderHash };
+      deliveries.push(firstDelivery(tenant, webhook, event));
     }
   }
   const unowned = [...takers].flatMap(([key, { paused, room, records }]) =>

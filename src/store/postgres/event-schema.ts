@@ -24,6 +24,9 @@ export const nodeSlots = 32;
 /** Lanes at most, of a node. */
 export const laneSlots = 4;
 
+/** Of no node: they count from 1. */
+export const heldBack = 0;
+
 /** Never the same number twice: what names a node that is gone means none that is there. */
 export const nodeIncarnation = pgSequence("node_incarnation", { maxValue: 2 ** 31 - 1 });
 
@@ -100,6 +103,7 @@ export const event = pgTable(
     /** As `TraceContext` has it. */
     trace: text("trace"),
     type: text("type"),
+    orderingKey: text("ordering_key"),
   },
   (t) => [primaryKey({ columns: [t.seq, t.tenantKey] })],
 );
@@ -128,7 +132,7 @@ const recordColumns = () => ({
 
 /**
  * The queue: records that are pending, each until it has ended. `owner` is the incarnation of the node that may attempt it;
- * null: whoever claims it. There is no index on it: it doubled the price of everything, and only a rescue asks.
+ * null: whoever claims it; `heldBack`: nobody, for an earlier one of its line comes first, and its next attempt is at 0. There is no index on it: it doubled the price of everything, and only a rescue asks.
  */
 export const pending = pgTable(
   "pending",
@@ -139,6 +143,8 @@ export const pending = pgTable(
     nextAttemptAt: whole("next_attempt_at").notNull(),
     /** As `beforeText` has it, while the run waits that a replay began. */
     before: text("before"),
+    /** Of the line in which it waits (`lines.ts`). */
+    orderHash: whole("order_hash"),
   },
   (t) => [
     uniqueIndex("pending_by_tenant").on(t.tenantKey, t.eventSeq.desc().nullsFirst(), t.key),
@@ -152,6 +158,13 @@ export const pending = pgTable(
       .where(sql`${t.failureKey} is not null`),
     index("pending_due_of_webhook").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.owner} is null`),
     index("pending_due").on(t.nextAttemptAt, t.webhookKey).where(sql`${t.owner} is null`),
+    // Two heads of a line would be a defect: neither is written then.
+    uniqueIndex("pending_head_of_line")
+      .on(t.webhookKey, t.orderHash)
+      .where(sql`${t.orderHash} is not null and ${t.owner} is distinct from ${sql.raw(String(heldBack))}`),
+    index("pending_held_back")
+      .on(t.webhookKey, t.orderHash, t.eventSeq)
+      .where(sql`${t.owner} = ${sql.raw(String(heldBack))}`),
     index("pending_to_return").on(t.tenantKey, t.replayKey).where(sql`${t.before} is not null`),
   ],
 );

@@ -138,6 +138,7 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
         eventSeq: id.seq,
         eventId,
         attemptsInRun: 0,
+        orderHash: null,
         replayKey: null,
         replayGroupId: label === null ? null : labelOf(label),
       };

@@ -23,9 +23,9 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
 };
 
-const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
+const { key, id, url, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
 const { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason } = t.webhook;
-const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders };
+const settingColumns = { eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders };
 const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
 export const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 

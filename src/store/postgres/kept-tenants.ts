@@ -43,7 +43,7 @@ export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
     if (!row) return null;
     const [rows, apiKeys] = await Promise.all([
       pool.read<WebhookRow & Pick<RegisteredWebhook, "used">>(
-        `select key::float8 as key, id, url, name, used, event_types as "eventTypes", paused,
+        `select key::float8 as key, id, url, name, used, event_types as "eventTypes", ordered, paused,
            rate_limit as "rateLimit", max_concurrency as "maxConcurrency", sealed_headers as "sealedHeaders",
            ${standingInPostgres} from webhook
          where tenant_key = $1::bigint and removed_at is null order by position`,

@@ -10,6 +10,7 @@ import answerHeads from "../../../drizzle/postgres/migrations/0008_answer_heads.
 import webhookThrottle from "../../../drizzle/postgres/migrations/0009_webhook_throttle.sql" with { type: "text" };
 import disabledWebhooks from "../../../drizzle/postgres/migrations/0010_disabled_webhooks.sql" with { type: "text" };
 import webhookHeaders from "../../../drizzle/postgres/migrations/0011_webhook_headers.sql" with { type: "text" };
+import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -34,6 +35,7 @@ export const migrations: readonly Migration[] = [
   { name: "0009_webhook_throttle", sql: webhookThrottle },
   { name: "0010_disabled_webhooks", sql: disabledWebhooks },
   { name: "0011_webhook_headers", sql: webhookHeaders },
+  { name: "0012_ordered", sql: ordered },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

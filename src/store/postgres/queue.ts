@@ -83,11 +83,11 @@ export const claimText = `with own as (${ownerText}), receiver as materialized (
       where record.tenant_key = due.tenant_key and record.event_seq = due.event_seq and record.key = due.key offset 0) found
     where pending.ctid = found.place
     returning pending.tenant_key, pending.event_seq, pending.key, run, attempts_in_run, attempts, replay_key,
-      next_attempt_at, before is not null as is_returnable)
+      next_attempt_at, order_hash, before is not null as is_returnable)
   select receiver.id as "tenantId", receiver.tier, receiver.url, receiver.rate_limit as "rateLimit",
     receiver.max_concurrency as "maxConcurrency", receiver.sealed_headers as "sealedHeaders", claimed.event_seq::float8 as "eventSeq",
     claimed.key::float8 as "deliveryKey", run, attempts_in_run as "attemptsInRun", attempts,
-    replay_key::float8 as "replayKey", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
+    replay_key::float8 as "replayKey", order_hash::float8 as "orderHash", next_attempt_at::float8 as "dueAt", event.id_tail as "idTail", event.payload, event.trace,
     run_of.label, is_returnable and run_of.is_returning as "isCancelled"
   from claimed cross join receiver
   join event on event.seq = claimed.event_seq and event.tenant_key = claimed.tenant_key
@@ -184,10 +184,8 @@ export function queueVerbs(
       holdings.take(due);
       const cancelled = claimed.filter((row) => row.isCancelled);
       if (cancelled.length > 0) {
-        const places = cancelled.map(({ eventSeq, deliveryKey, replayKey }) => ({
-          eventSeq,
-          key: deliveryKey,
-          replayKey,
+        const places = cancelled.map(({ eventSeq, deliveryKey, replayKey, orderHash }) => ({
+          ...{ eventSeq, key: deliveryKey, replayKey, webhookKey, orderHash },
         }));
         // What is claimed is answered; what is not put back is nobody's again.
         await cancelledRuns.putBack(tenantKey, places, incarnation).catch(() => holdings.doubt(tenantKey));

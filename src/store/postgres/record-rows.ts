@@ -19,14 +19,14 @@ const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_a
 
 /** A record, wherever it is: in one statement it is in the queue or in history, and never in both. */
 const recordText = `
-  select ${recordColumns}, 0::smallint as state, next_attempt_at from pending
+  select ${recordColumns}, 0::smallint as state, nullif(next_attempt_at, 0) as next_attempt_at from pending
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key
   union all
   select ${recordColumns}, state, null from delivery
     where tenant_key = $2::bigint and event_seq = place.event_seq and key = place.key`;
 
 const payloadColumns: Readonly<Record<PayloadPart, string>> = {
-  whole: "payload, ",
+  whole: 'payload, ordering_key as "orderingKey", ',
   start: `case when octet_length(payload) <= ${payloadStart.ofAtMost}
     then substring(payload from 1 for ${payloadStart.bytes}) end as payload, `,
   none: "",
@@ -43,7 +43,7 @@ export const recordsText = (part: PayloadPart): string =>
   from unnest($3::bigint[], $4::bigint[]) with ordinality as place (event_seq, key, n)
   cross join lateral (${recordText}) r
   cross join lateral (
-    select id_tail, payload, type from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
+    select id_tail, payload, type, ordering_key from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
   left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
   ${labelJoins("$2::bigint", "r.replay_key")}
   where ($5::smallint is null or state = $5::smallint) and ($6::text is null or error_code = $6::text)`);
@@ -58,6 +58,7 @@ interface RecordRow {
   eventSeq: number;
   idTail: Uint8Array;
   payload?: Uint8Array | null;
+  orderingKey?: string | null;
   url: string | null;
   state: number;
   attempts: number;
@@ -109,6 +110,7 @@ const toRecord = (row: RecordRow): EventRecord => ({
   state: deliveryStates[row.state] ?? "FAILED",
   ingestedAt: ingestedAtMs(row.eventSeq),
   type: row.type,
+  orderingKey: row.orderingKey ?? null,
   targetWebhook: row.url ?? "",
   errorReason: row.errorReason,
   errorCode: row.errorCode,

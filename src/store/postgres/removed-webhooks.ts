@@ -4,10 +4,11 @@ import { giveUp } from "../../domain/settlement.ts";
 import type { DeliveryVerbs } from "../deliveries.ts";
 import type { Connection } from "./connection.ts";
 import { endedStates } from "./ended-states.ts";
-import { laneSlots } from "./event-schema.ts";
+import { heldBack, laneSlots } from "./event-schema.ts";
 import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { count, hold, rareLane } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
+import { lockLines, releaseNext } from "./lines.ts";
 import { arrayText } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { placesInQueue } from "./queue-places.ts";
@@ -31,6 +32,7 @@ interface Waiting {
   readonly key: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
+  readonly orderHash: number | null;
 }
 
 const closedText = (at: "removed_at" | "disabled_at", and: string) =>
@@ -84,6 +86,12 @@ export function removalVerbs(
     }
     if (!isGone) await tally.write(tx, node(), tenantKey, now);
     await count(tx, node(), tenantKey, { pending: -ended.length, failed: ended.length });
+    const lines = records.flatMap(({ orderHash }) => orderHash ?? []);
+    await releaseNext(
+      tx,
+      lines.map((orderHash) => ({ webhookKey: webhook.webhookKey, orderHash })),
+      now,
+    );
     const runs = new Map<number, number>();
     for (const { replayKey } of ended) if (replayKey !== null) runs.set(replayKey, (runs.get(replayKey) ?? 0) + 1);
     for (const [replayKey, failed] of runs) {
@@ -101,6 +109,7 @@ export function removalVerbs(
       // It has been enabled meanwhile, or it was removed, and comes again as that.
       const isOpen = !isRemoved && !webhooks.some(({ key, disabled }) => key === webhookKey && disabled);
       if (isOpen) return { failed: 0, replayKeys: [] };
+      await lockLines(tx, [webhookKey]);
       const records = await waitingFor(tx, webhook, limit);
       const replayKeys = records.length === 0 ? [] : await fail(webhook, records, { tx, isGone });
       if (records.length < limit && closedAt <= tx.now - lateMs) {
@@ -157,18 +166,27 @@ export function removalVerbs(
  */
 async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Closed, limit: number): Promise<Waiting[]> {
   const columns = `event_seq::float8 as "eventSeq", key::float8 as key, replay_key::float8 as "replayKey",
-    failure_key::float8 as "failureKey"`;
+    failure_key::float8 as "failureKey", order_hash::float8 as "orderHash"`;
+  // First, so that hardly anything behind them has to go.
+  const held = await run<Waiting>(
+    `select ${columns} from pending
+      where owner = ${heldBack} and (webhook_key, order_hash, event_seq) >= ($1::bigint, 0, 0)
+        and (webhook_key, order_hash, event_seq) <= ($1::bigint, 9223372036854775807, 9223372036854775807)
+      order by webhook_key, order_hash, event_seq limit $2::int for update skip locked`,
+    [webhookKey, limit],
+  );
+  if (held.length === limit) return held;
   const unowned = await run<Waiting>(
     `select ${columns} from pending where owner is null and (webhook_key, next_attempt_at) >= ($1::bigint, 0)
       and (webhook_key, next_attempt_at) <= ($1::bigint, 9223372036854775807)
       order by webhook_key, next_attempt_at limit $2::int for update skip locked`,
-    [webhookKey, limit],
+    [webhookKey, limit - held.length],
   );
-  if (unowned.length === limit) return unowned;
+  if (held.length + unowned.length === limit) return [...held, ...unowned];
   const owned = await run<Waiting>(
-    `select ${columns} from pending where tenant_key = $1::bigint and webhook_key = $2::bigint and owner is not null
+    `select ${columns} from pending where tenant_key = $1::bigint and webhook_key = $2::bigint and owner <> ${heldBack}
       order by event_seq desc limit $3::int for update skip locked`,
-    [tenantKey, webhookKey, limit - unowned.length],
+    [tenantKey, webhookKey, limit - held.length - unowned.length],
   );
-  return [...unowned, ...owned];
+  return [...held, ...unowned, ...owned];
 }

@@ -1,10 +1,13 @@
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
+import type { PlaceInLine } from "../../domain/order.ts";
 import { type ReplayedRecord, type Replaying, type Returnable, requeue } from "../../domain/requeue.ts";
+import { orderHashFor } from "../order-hash.ts";
 import type { Connection } from "./connection.ts";
-import { laneSlots } from "./event-schema.ts";
+import { heldBack, laneSlots } from "./event-schema.ts";
 import { FailureTally } from "./failure-counts.ts";
 import { count, type HeldTenant, rareLane } from "./held-tenants.ts";
+import { type Line, type LockedLines, linesOf, lockLines, noLines, readLines, releaseNext } from "./lines.ts";
 import { arrayText } from "./parameters.ts";
 import { countReplay } from "./replay-counts.ts";
 import { doubtWebhooks, noteUsed } from "./webhook-use.ts";
@@ -28,18 +31,21 @@ interface FoundRecord extends ReplayedRecord {
   /** Null: nobody's, or not in the queue. */
   readonly owner: number | null;
   readonly typeHash: number | null;
+  readonly orderHash: number | null;
 }
 
 /** What is left to be written of all events together. */
 interface Changes {
-  readonly added: (Returnable & {
-    readonly eventSeq: number;
-    readonly webhookKey: number;
-    readonly nextAttemptAt: number;
-    readonly typeHash: number | null;
-  })[];
-  readonly restarted: (FoundRecord & Returnable)[];
+  readonly added: (Returnable &
+    PlaceInLine & {
+      readonly eventSeq: number;
+      readonly webhookKey: number;
+      readonly typeHash: number | null;
+    })[];
+  readonly restarted: (FoundRecord & Returnable & PlaceInLine)[];
   readonly replaced: FoundRecord[];
+  /** Lines that lost their heads. */
+  readonly left: Line[];
 }
 
 /**
@@ -57,9 +63,10 @@ export async function requeueEvents(
   replay: Replaying & { readonly key: number },
 ): Promise<RequeuedEvents> {
   const tenantKey = held.tenant.key;
+  const events = await eventsOf(tx, tenantKey, seqs);
+  const lines = await lockLinesOf(tx, held, [...events.values()]);
   const recordsOf = await lockRecords(tx, tenantKey, seqs);
-  const types = await typesOf(tx, tenantKey, seqs);
-  const all: Changes = { added: [], restarted: [], replaced: [] };
+  const all: Changes = { added: [], restarted: [], replaced: [], left: [] };
   const webhookKeys = new Set<number>();
   const superseded = new Map<number, number>();
   const before = held.counters;
@@ -69,13 +76,23 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const change = requeue(held, { type: types.get(eventSeq) ?? null, records }, replay, tx);
-    for (const { webhook, nextAttemptAt: dueAt, returnsTo } of change.added) {
+    const { type = null, orderingKey = null } = events.get(eventSeq) ?? {};
+    const change = requeue(held, { type, records }, replay, tx);
+    for (const { webhook, returnsTo } of change.added) {
       // All records of an event have the same one.
       const typeHash = records[0]?.typeHash ?? null;
-      all.added.push({ eventSeq, webhookKey: webhook.key, nextAttemptAt: dueAt, typeHash, returnsTo });
+      const place = lines.join(webhook.key, orderHashFor(webhook, orderingKey));
+      all.added.push({ eventSeq, webhookKey: webhook.key, typeHash, returnsTo, ...place });
     }
-    all.restarted.push(...change.restarted);
+    for (const record of change.restarted) {
+      const webhook = held.webhooks.find(({ key }) => key === record.webhookKey);
+      if (!webhook) continue;
+      const isHeldBack = record.owner === heldBack;
+      const found = { ...record, isHeldBack, isOwned: record.owner !== null && !isHeldBack };
+      const { leaves, ...place } = lines.rejoin(webhook.key, found, orderHashFor(webhook, orderingKey));
+      if (leaves !== null) all.left.push({ webhookKey: webhook.key, orderHash: leaves });
+      all.restarted.push({ ...record, ...place });
+    }
     all.replaced.push(...change.replaced);
     for (const key of change.superseded) superseded.set(key, (superseded.get(key) ?? 0) + 1);
     for (const key of change.webhookKeys) webhookKeys.add(key);
@@ -94,6 +111,7 @@ export async function requeueEvents(
   await remove(tx, tenantKey, all.replaced);
   const added = all.added.map((record) => ({ ...record, key: numbers.nextKey() }));
   await add(tx, added, to);
+  await releaseNext(tx, all.left, tx.now);
   await noteUsed(tx, held, new Set(added.map(({ webhookKey }) => webhookKey)));
   const withoutAttempt = all.replaced.flatMap(({ webhookKey, attempts }) => (attempts === 0 ? (webhookKey ?? []) : []));
   await doubtWebhooks(tx, tenantKey, new Set(withoutAttempt));
@@ -115,18 +133,37 @@ export async function requeueEvents(
   return { seqs, queued, skipped, webhookKeys, overtaken, superseded: new Set(superseded.keys()) };
 }
 
-async function typesOf(
+interface ReplayedEvent {
+  readonly type: string | null;
+  readonly orderingKey: string | null;
+}
+
+async function eventsOf(
   { run }: WriteTransaction,
   tenantKey: number,
   seqs: readonly number[],
-): Promise<Map<number, string | null>> {
+): Promise<Map<number, ReplayedEvent>> {
   if (seqs.length === 0) return new Map();
-  const rows = await run<{ seq: number; type: string | null }>(
-    `select seq::float8 as seq, type from event
+  const rows = await run<ReplayedEvent & { seq: number }>(
+    `select seq::float8 as seq, type, ordering_key as "orderingKey" from event
      where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint`,
     [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
   );
-  return new Map(rows.map(({ seq, type }) => [seq, type]));
+  return new Map(rows.map(({ seq, ...event }) => [seq, event]));
+}
+
+/** Also of webhooks that are not ordered any more, in whose lines records of these events may stand. */
+async function lockLinesOf(
+  tx: WriteTransaction,
+  { webhooks }: HeldTenant,
+  events: readonly ReplayedEvent[],
+): Promise<LockedLines> {
+  if (events.every(({ orderingKey }) => orderingKey === null)) return noLines;
+  await lockLines(
+    tx,
+    webhooks.map(({ key }) => key),
+  );
+  return readLines(tx, linesOf(webhooks, events));
 }
 
 type RecordRow = Omit<FoundRecord, "state" | "before"> & { readonly state: number; readonly before: string | null };
@@ -157,7 +194,7 @@ async function lockRecords(
   if (seqs.length === 0) return byEvent;
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, owner, 0 as state, next_attempt_at::float8 as "nextAttemptAt", before from pending
+      `select ${recordColumns}, owner, order_hash::float8 as "orderHash", 0 as state, nullif(next_attempt_at, 0)::float8 as "nextAttemptAt", before from pending
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,
@@ -165,7 +202,7 @@ async function lockRecords(
   );
   note(
     await run<RecordRow>(
-      `select ${recordColumns}, null::int as owner, state, null::float8 as "nextAttemptAt", null as before from delivery
+      `select ${recordColumns}, null::int as owner, null::float8 as "orderHash", state, null::float8 as "nextAttemptAt", null as before from delivery
         where tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint
         order by event_seq, key for update`,
       values,
@@ -204,41 +241,57 @@ const removeText = `delete from delivery using unnest($2::bigint[], $3::bigint[]
     and delivery.event_seq between $4::bigint and $5::bigint`;
 
 /** Of records that are locked; each found as by `placesInQueue`. */
-export const overtakeText = `update pending set run = run + 1, attempts_in_run = 0, next_attempt_at = $4::bigint,
-    replay_key = $5::bigint, before = given.before
-  from unnest($2::bigint[], $3::bigint[], $6::text[]) as given (event_seq, key, before)
+export const overtakeText = `update pending set run = run + 1, attempts_in_run = 0, replay_key = $5::bigint,
+    before = given.before, order_hash = given.order_hash, next_attempt_at = case when is_held_back then 0 else $4::bigint end,
+    owner = case when is_held_back then ${heldBack} else nullif(owner, ${heldBack}) end
+  from unnest($2::bigint[], $3::bigint[], $6::text[], $7::bigint[], $8::boolean[])
+    as given (event_seq, key, before, order_hash, is_held_back)
   cross join lateral (
     select record.ctid as place from pending record
     where record.tenant_key = $1::bigint and record.event_seq = given.event_seq and record.key = given.key offset 0) found
   where pending.ctid = found.place`;
+
+const placesInLines = (records: readonly PlaceInLine[]) => [
+  arrayText(records.map(({ orderHash }) => orderHash)),
+  arrayText(records.map(({ isHeldBack }) => (isHeldBack ? "t" : "f"))),
+];
 
 const beforesOf = (records: readonly Returnable[]) => arrayText(records.map(({ returnsTo }) => beforeText(returnsTo)));
 
 /** Those that are in the queue: their next run begins now, and the attempt of the one before finds that it is late. */
 async function overtakeRuns(
   { run }: WriteTransaction,
-  records: readonly (Place & Returnable)[],
+  records: readonly (Place & Returnable & PlaceInLine)[],
   to: Run,
 ): Promise<void> {
   if (records.length === 0) return;
-  const values = [to.nextAttemptAt, to.replayKey, beforesOf(records)];
+  const values = [to.nextAttemptAt, to.replayKey, beforesOf(records), ...placesInLines(records)];
   await run(overtakeText, [...placesOf(to.tenantKey, records), ...values]);
 }
 
 /** From the history back to the queue. */
-async function moveBack({ run }: WriteTransaction, records: readonly (Place & Returnable)[], to: Run): Promise<void> {
+async function moveBack(
+  { run }: WriteTransaction,
+  records: readonly (Place & Returnable & PlaceInLine)[],
+  to: Run,
+): Promise<void> {
   if (records.length === 0) return;
   await run(
     `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
        last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, failure_key,
-       before)
-     select tenant_key, moved.event_seq, moved.key, webhook_key, run + 1, 0, attempts, null, $6::bigint,
+       before, order_hash)
+     select tenant_key, moved.event_seq, moved.key, webhook_key, run + 1, 0, attempts,
+       case when is_held_back then ${heldBack} end, case when is_held_back then 0 else $6::bigint end,
        last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, failure_key,
-       given.before
-     from moved join unnest($2::bigint[], $3::bigint[], $8::text[]) as given (event_seq, key, before)
+       given.before, given.order_hash
+     from moved join unnest($2::bigint[], $3::bigint[], $8::text[], $9::bigint[], $10::boolean[])
+       as given (event_seq, key, before, order_hash, is_held_back)
        on given.event_seq = moved.event_seq and given.key = moved.key`,
-    [...endedPlacesOf(to.tenantKey, records), to.nextAttemptAt, to.replayKey, beforesOf(records)],
+    [
+      ...endedPlacesOf(to.tenantKey, records),
+      ...[to.nextAttemptAt, to.replayKey, beforesOf(records), ...placesInLines(records)],
+    ],
   );
 }
 
@@ -251,29 +304,31 @@ async function remove({ run }: WriteTransaction, tenantKey: number, records: rea
 async function add(
   { run }: WriteTransaction,
   records: readonly (Place & Changes["added"][number])[],
-  { tenantKey, replayKey }: Run,
+  { tenantKey, nextAttemptAt, replayKey }: Run,
 ): Promise<void> {
   if (records.length === 0) return;
   await run(
     `insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at, replay_key,
-       type_hash, before)
+       type_hash, before, order_hash)
      select $1::bigint, event_seq, key, webhook_key, 1, 0,
        (select coalesce(max(attempt.number), 0) from attempt
           join webhook earlier on earlier.tenant_key = $1::bigint and earlier.key = attempt.webhook_key
          where attempt.tenant_key = $1::bigint and attempt.event_seq = added.event_seq and earlier.url =
            (select url from webhook where webhook.tenant_key = $1::bigint and webhook.key = added.webhook_key)),
-       null, next_attempt_at, $6::bigint, type_hash, before
-     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $7::bigint[], $8::text[])
-       as added (event_seq, key, webhook_key, next_attempt_at, type_hash, before)`,
+       case when is_held_back then ${heldBack} end, case when is_held_back then 0 else $5::bigint end, $6::bigint,
+       type_hash, before, order_hash
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::boolean[])
+       as added (event_seq, key, webhook_key, type_hash, before, order_hash, is_held_back)`,
     [
       tenantKey,
       arrayText(records.map(({ eventSeq }) => eventSeq)),
       arrayText(records.map(({ key }) => key)),
       arrayText(records.map(({ webhookKey }) => webhookKey)),
-      arrayText(records.map(({ nextAttemptAt }) => nextAttemptAt)),
+      nextAttemptAt,
       replayKey,
       arrayText(records.map(({ typeHash }) => typeHash)),
       beforesOf(records),
+      ...placesInLines(records),
     ],
   );
 }

@@ -191,6 +191,9 @@ export const webhook = pgTable(
     warnedAt: whole("warned_at"),
     disabledAt: whole("disabled_at"),
     disabledReason: text("disabled_reason").$type<DisabledReason>(),
+    ordered: boolean("ordered").notNull().default(false),
+    /** It was ordered, and records may still be held back for it. */
+    isReleasing: boolean("is_releasing").notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.tenantKey, t.key] }),
@@ -198,6 +201,7 @@ export const webhook = pgTable(
     index("webhook_by_url").on(t.tenantKey, t.url),
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
+    index("webhook_to_release").on(t.key).where(sql`${t.isReleasing}`),
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and not ${t.drained}`),
     index("webhook_disabled_to_drain")
       .on(t.disabledAt)

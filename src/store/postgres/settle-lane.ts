@@ -16,9 +16,10 @@ import {
 } from "./failure-counts.ts";
 import type { KeptTenants } from "./kept-tenants.ts";
 import { type JobOutcome, type LaneOptions, type MarkValues, markText } from "./lane.ts";
+import { type Line, lockLines, releaseNext } from "./lines.ts";
 import type { Numbers } from "./numbers.ts";
 import { arrayText, numbersOf, packBytes } from "./parameters.ts";
-import type { Pool, Value } from "./pool.ts";
+import type { Pool, Transaction, Value } from "./pool.ts";
 
 /** Goes on. */
 const waits = 0;
@@ -164,13 +165,45 @@ export function settleLane({
     return { settlement, version: known.version, becomes, group, attempt };
   }
 
-  async function outcomesOf(isSettled: (i: number) => boolean): Promise<JobOutcome<LaneSettlement>[]> {
+  async function writeAll(
+    given: readonly PlannedSettlement[],
+    values: readonly Value[],
+    run: Transaction["run"] = pool.write,
+  ): Promise<Written | null> {
+    const [row] = await run<{ marked: number; settled: string }>(settleText, values);
+    if (row?.marked !== 1) return null;
+    return { settled: new Set(numbersOf(row.settled).map((i) => given[i - 1] ?? null)), released: new Set() };
+  }
+
+  /** With what follows them in their lines. */
+  const writeHeads = (
+    given: readonly PlannedSettlement[],
+    values: readonly Value[],
+    { now }: Moment,
+  ): Promise<Written | null> =>
+    pool.transact(async (tx) => {
+      const webhooks = given.flatMap((one) => headOf(one)?.webhookKey ?? []);
+      await lockLines(tx, webhooks);
+      const written = await writeAll(given, values, tx.run);
+      if (written === null) return null;
+      const ended = given.flatMap((one) => (written.settled.has(one) ? (headOf(one) ?? []) : []));
+      const released = await releaseNext(tx, ended, now);
+      return { ...written, released: new Set(released.map(({ webhookKey }) => webhookKey)) };
+    });
+
+  /** @param released webhooks of which another delivery is due; null: it is not known of which */
+  async function outcomesOf(
+    isSettled: (i: number) => boolean,
+    released: ReadonlySet<number> | null,
+  ): Promise<JobOutcome<LaneSettlement>[]> {
     const ended = new Map<number, ReplayRef>();
     const outcomes = planned.map((one, i): JobOutcome<LaneSettlement> => {
       if (!one || !isSettled(i)) return { result: null };
       const { tenantKey, replayKey } = one.settlement.delivery;
       if (replayKey !== null && one.becomes.state !== "PENDING") ended.set(replayKey, { tenantKey, replayKey });
-      return { result: { kind: "settled", attempt: one.attempt } };
+      const head = headOf(one);
+      const hasReleased = head !== null && (released === null || released.has(head.webhookKey));
+      return { result: { kind: "settled", attempt: one.attempt, ...(hasReleased && { hasReleased }) } };
     });
     if (ended.size > 0) await onEnded([...ended.values()]);
     return outcomes;
@@ -183,10 +216,13 @@ export function settleLane({
       const at = moment();
       planned = settlements.map((settlement) => plan(settlement, at));
       const given = planned.filter((one) => one !== null);
-      const [row] = await pool.write<{ marked: number; settled: string }>(settleText, valuesOf(given, mark, mayGrow()));
-      if (row?.marked !== 1) return null;
-      const settled = new Set(numbersOf(row.settled).map((i) => given[i - 1]));
-      return outcomesOf((i) => settled.has(planned[i] ?? undefined));
+      const values = valuesOf(given, mark, mayGrow());
+      const written = given.some((one) => headOf(one) !== null)
+        ? await writeHeads(given, values, at)
+        : await writeAll(given, values);
+      if (written === null) return null;
+      const { settled, released } = written;
+      return outcomesOf((i) => settled.has(planned[i] ?? null), released);
     },
 
     async recall() {
@@ -201,9 +237,20 @@ export function settleLane({
           return rows.length > 0;
         }),
       );
-      return outcomesOf((i) => found[i] === true);
+      return outcomesOf((i) => found[i] === true, null);
     },
   };
+}
+
+interface Written {
+  readonly settled: ReadonlySet<PlannedSettlement | null>;
+  readonly released: ReadonlySet<number>;
+}
+
+/** The line of which the head ends. */
+function headOf({ settlement, becomes }: PlannedSettlement): Line | null {
+  const { webhookKey, orderHash } = settlement.delivery;
+  return orderHash === null || becomes.state === "PENDING" ? null : { webhookKey, orderHash };
 }
 
 const noBytes = new Uint8Array();

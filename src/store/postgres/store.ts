@@ -32,6 +32,7 @@ import { createKeptFigure, type KeptFigureOptions } from "./kept-figure.ts";
 import { createKeptTenants } from "./kept-tenants.ts";
 import { createLanes } from "./lanes.ts";
 import { createLimits } from "./limits.ts";
+import { orderVerbs } from "./lines.ts";
 import { createListener } from "./listener.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
@@ -249,6 +250,7 @@ export async function openPostgresStore({
     ...removalVerbs(connection, hot),
     ...credentials,
     findApiKey: (hash: Uint8Array) => (node.mayTrust() ? keys : credentials).findApiKey(hash),
+    ...orderVerbs(connection),
     ...webhookVerbs(connection),
     ...failingWebhookVerbs(connection),
     ...eventVerbs(connection),

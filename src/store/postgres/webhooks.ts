@@ -31,13 +31,20 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
         const held = await hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") throw change.error;
-        const { removed, forgotten, throttled } = change;
+        const { removed, forgotten, throttled, unordered } = change;
         if (removed.length > 0) {
           await tx.run(
             "update webhook set removed_at = $3::bigint, drained = false, sealed_headers = null where tenant_key = $1::bigint and key = any($2::bigint[])",
             [tenantKey, arrayText(removed), now],
           );
           tx.changed({ ...changed(held.tenant), kind: "webhooks_removed", webhookKeys: removed });
+        }
+        if (unordered.length > 0) {
+          await tx.run(
+            "update webhook set is_releasing = true where tenant_key = $1::bigint and key = any($2::bigint[])",
+            [tenantKey, arrayText(unordered)],
+          );
+          tx.changed({ ...changed(held.tenant), kind: "order_ended" });
         }
         // Whoever accepts the first record of a webhook says so while the tenant is locked, so these have none.
         if (forgotten.length > 0) {
@@ -57,7 +64,8 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
           if (!written) throw new Error("A webhook that was written was not returned");
           list.push(toWebhook(written));
         }
-        if (removed.length === 0 && throttled.length === 0) await overtake(tx, new Set([tenantKey]));
+        const isTold = removed.length + throttled.length + unordered.length > 0;
+        if (!isTold) await overtake(tx, new Set([tenantKey]));
         return list;
       }),
   };

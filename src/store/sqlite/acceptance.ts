@@ -3,11 +3,13 @@ import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../..
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
 import { kindWithoutAnswer, movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
+import { join } from "../../domain/order.ts";
 import type { Tenant } from "../../domain/tenant.ts";
 import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
+import { orderHashFor } from "../order-hash.ts";
 import type { AcceptedEvents, AcceptRequest, EventVerbs } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -15,6 +17,7 @@ import { checksumOf } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import { createApiKeyReader } from "./held-keys.ts";
 import type { HeldTenant } from "./held-tenants.ts";
+import { createLines } from "./lines.ts";
 import * as t from "./schema.ts";
 import { createWebhookUse } from "./webhook-use.ts";
 import { refuse, type WriteTransaction } from "./writer.ts";
@@ -43,12 +46,13 @@ export function acceptanceVerbs(
   { mayGrow }: Growth,
 ): Pick<EventVerbs, "acceptEvents"> {
   const insertEvent = client.prepare(
-    "insert into event (seq, tenant_key, id_tail, payload, checksum, type, trace) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    `insert into event (seq, tenant_key, id_tail, payload, checksum, type, trace, ordering_key)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
   );
   const insertPending = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at,
-       type_hash)
-     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6)`,
+       type_hash, order_hash)
+     values (?1, ?2, ?3, ?4, 0, 1, 0, 0, ?5, ?6, ?7)`,
   );
   const insertUndeliverable = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, finished_at,
@@ -63,6 +67,7 @@ export function acceptanceVerbs(
 
   const apiKeyOf = createApiKeyReader(client);
   const use = createWebhookUse(client);
+  const lines = createLines(client);
 
   /** Writes events, each with its records. */
   function store(
@@ -84,14 +89,14 @@ export function acceptanceVerbs(
     const deliveries: DueDelivery[] = [];
     let failed = 0;
     let firstSeq: number | null = null;
-    for (const [i, { payload, type }] of events.entries()) {
+    for (const [i, { payload, type, orderingKey = null }] of events.entries()) {
       const records = recordsOfEach[i] ?? [];
       const eventSeq = tx.nextEventSeq();
       firstSeq ??= eventSeq;
       const tail = randomTail();
       const eventId = encodeEventId(eventSeq, tail);
       eventIds.push(eventId);
-      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type, trace);
+      insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type, trace, orderingKey);
       const typeHash = type === null ? null : typeHashOf(type);
       held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const record of records) {
@@ -123,11 +128,17 @@ export function acceptanceVerbs(
           continue;
         }
         const { webhook, nextAttemptAt } = record;
-        insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, nextAttemptAt, typeHash);
+        const { orderHash, isHeldBack } = join(orderHashFor(webhook, orderingKey), (hash) =>
+          lines.hasHead(webhook.key, hash),
+        );
+        const dueAt = isHeldBack ? null : nextAttemptAt;
+        insertPending.run(deliveryKey, tenant.key, eventSeq, webhook.key, dueAt, typeHash, orderHash);
+        // Its head is a record of the webhook too, so it is a used one.
+        if (isHeldBack) continue;
         const taker = takerOf(webhook);
         taker.records += 1;
         if (taker.records > taker.room) continue;
-        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey, eventSeq, eventId, payload, trace }));
+        deliveries.push(firstDelivery(tenant, webhook, { deliveryKey, eventSeq, eventId, payload, trace, orderHash }));
       }
     }
     const unowned: WebhookRef[] = [];

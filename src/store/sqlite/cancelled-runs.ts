@@ -4,6 +4,7 @@ import { leaveState, moveState } from "../../domain/tenant-state.ts";
 import type { ReplayVerbs, ReturnedRecords } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
+import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import { type ReplayRow, replayColumns, toReplay } from "./replay-rows.ts";
 import { createWebhookUse } from "./webhook-use.ts";
@@ -22,6 +23,8 @@ interface WaitingRow {
   attempts: number;
   replayKey: number;
   before: string | null;
+  orderHash: number | null;
+  isHeldBack: number;
 }
 
 /** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */
@@ -40,13 +43,14 @@ export function createCancelledRuns(
   );
   const selectWaiting = client.prepare<WaitingRow, [number]>(
     `select delivery.tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey, failure_key as failureKey,
-       attempts, replay_key as replayKey, before
+       attempts, replay_key as replayKey, before, order_hash as orderHash, next_attempt_at is null as isHeldBack
      from delivery join replay on replay.key = replay_key
      where delivery.key = ?1 and state = 0 and before is not null and is_returning = 1`,
   );
   const update = client.prepare(
     `update delivery set state = ?2, run = run + 1, attempts_in_run = ?3, next_attempt_at = ?4, finished_at = ?5,
-       error_reason = ?6, error_code = ?7, status_code = ?8, replay_key = ?9, failure_key = ?10, before = null
+       error_reason = ?6, error_code = ?7, status_code = ?8, replay_key = ?9, failure_key = ?10, before = null,
+       order_hash = iif(?2 = 0, order_hash, null)
      where key = ?1`,
   );
   const remove = client.prepare("delete from delivery where key = ?1");
@@ -54,15 +58,19 @@ export function createCancelledRuns(
   const replayAt = client.prepare<ReplayRow, [number]>(`select ${replayColumns} from replay where key = ?1`);
   const use = createWebhookUse(client);
 
-  /** @returns the webhook for which it goes on waiting, if it does */
+  const lines = createLines(client);
+
+  /** @returns the webhook for which it goes on waiting, or the next one of its line */
   function putOneBack(tx: WriteTransaction, key: number): number | null {
     const found = selectWaiting.get(key);
     const before = beforeOf(found?.before ?? null);
     if (!found || !before) return null;
-    const { tenantKey, webhookKey, attempts, replayKey } = found;
+    const { tenantKey, webhookKey, attempts, replayKey, orderHash } = found;
+    const isHeldBack = found.isHeldBack === 1;
+    const release = () => orderHash !== null && !isHeldBack && lines.release(webhookKey, orderHash, tx.now);
     const held = hold(tx, tenantKey);
     if (held.gone) return null;
-    const record = returned(before, tx.orderedNow);
+    const record = returned(before, { isHeldBack }, tx);
     count.run(replayKey);
     const kind = record && kindWithoutLine(record, webhookKey);
     const failureKey = kind && failures.keyAgain(tx, tenantKey, record.failureKey, kind);
@@ -71,7 +79,7 @@ export function createCancelledRuns(
       remove.run(key);
       held.counters = leaveState(held.counters, "PENDING");
       if (attempts === 0) use.recordReplaced(webhookKey);
-      return null;
+      return release() ? webhookKey : null;
     }
     update.run(
       key,
@@ -86,7 +94,7 @@ export function createCancelledRuns(
       failureKey,
     );
     held.counters = moveState(held.counters, "PENDING", record.state);
-    return record.state === "PENDING" ? webhookKey : null;
+    return record.state === "PENDING" || release() ? webhookKey : null;
   }
 
   return {

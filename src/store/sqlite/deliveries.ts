@@ -10,6 +10,7 @@ import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
+import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { type WaitingRecord, type WaitingRecords, waitingColumns } from "./waiting-records.ts";
@@ -30,7 +31,7 @@ export function deliveryVerbs(
   const updateRecord = client.prepare(
     `update delivery
      set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7,
-         error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null),
+         error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null), order_hash = iif(?4 = 0, order_hash, null),
          failure_key = ?12,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
      where key = ?1 and run = ?2 and state = ?3 and failure_key is ?11`,
@@ -71,6 +72,8 @@ export function deliveryVerbs(
     `update attempt set response_body = ?2
      where key = ?1 and exists (select 1 from tenant where tenant.key = attempt.tenant_key and deleted_at is null)`,
   );
+
+  const lines = createLines(client);
 
   const others = "key not in (select value from json_each(?1))";
   const selectRemoved = client.prepare<{ key: number }, [string]>(
@@ -175,6 +178,12 @@ export function deliveryVerbs(
     return successor?.key ?? null;
   }
 
+  /** Lets the next one of its line go. @returns whether there was one */
+  function release(tx: WriteTransaction, { webhookKey, orderHash }: DueDelivery, change: RecordChange): boolean {
+    if (orderHash === null || change.becomes === null || change.becomes.state === "PENDING") return false;
+    return lines.release(webhookKey, orderHash, tx.now);
+  }
+
   /** Removed and disabled webhooks of which something that waits cannot be written. */
   const undrainable = new Set<number>();
 
@@ -185,10 +194,13 @@ export function deliveryVerbs(
         const settled = await writer.submit<Settled>((tx) => {
           const held = hold(tx, delivery.tenantKey);
           if (held.gone) return { kind: "gone", attempt: null };
-          const { kind, isLate } = settleRecord(tx, held, settlement);
+          const change = settleRecord(tx, held, settlement);
+          const { kind, isLate } = change;
+          const hasReleased = release(tx, delivery, change);
           const countedBy = (isLate && countForSuccessor(delivery)) || delivery.deliveryKey;
           const { tenantKey, eventSeq } = delivery;
-          return { kind, attempt: { tenantKey, eventSeq, key: log(settlement, countedBy) } };
+          const attempt = { tenantKey, eventSeq, key: log(settlement, countedBy) };
+          return { kind, attempt, ...(hasReleased && { hasReleased }) };
         });
         ownership.end([delivery]);
         return settled;

@@ -239,6 +239,7 @@ export function eventVerbs(
           attempts: newest.attempts,
           replayKey: null,
           replayGroupId: newest.replayGroupId,
+          orderHash: null,
         };
       }),
   };
@@ -280,6 +281,7 @@ function toRecord(row: RecordRow): EventRecord {
     state: deliveryStates[row.state] ?? "FAILED",
     ingestedAt: ingestedAtMs(row.eventSeq),
     type: row.type,
+    orderingKey: row.orderingKey ?? null,
     targetWebhook: row.url ?? "",
     errorReason: row.errorReason,
     errorCode: row.errorCode,

@@ -92,7 +92,7 @@ export function createTenantHolder(client: Database): HoldTenant {
      from tenant_usage where tenant_key = ?1`,
   );
   const readWebhooks = client.prepare<WebhookRow & { used: number | null }, [number]>(
-    `select key, id, url, name, used, event_types as eventTypes, paused, rate_limit as rateLimit,
+    `select key, id, url, name, used, event_types as eventTypes, ordered, paused, rate_limit as rateLimit,
        max_concurrency as maxConcurrency, sealed_headers as sealedHeaders, ${standingInSqlite} from webhook
      where tenant_key = ?1 and removed_at is null order by position`,
   );
@@ -156,9 +156,9 @@ const toRegistered = ({ used, ...row }: WebhookRow & { used: number | null }): R
   used: used === null ? null : used === 1,
 });
 
-const { key, id, url, name, eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
+const { key, id, url, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
 const { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason } = t.webhook;
-const settingColumns = { eventTypes, paused, rateLimit, maxConcurrency, sealedHeaders };
+const settingColumns = { eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders };
 const standingColumns = { failingSince, goneInARow, toldAt, warnedAt, disabledAt, disabledReason };
 const webhookColumns = { key, id, url, name, ...settingColumns, ...standingColumns };
 

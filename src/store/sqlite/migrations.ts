@@ -20,6 +20,7 @@ import answerHeads from "../../../drizzle/sqlite/migrations/0017_answer_heads.sq
 import webhookThrottle from "../../../drizzle/sqlite/migrations/0018_webhook_throttle.sql" with { type: "text" };
 import disabledWebhooks from "../../../drizzle/sqlite/migrations/0019_disabled_webhooks.sql" with { type: "text" };
 import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_headers.sql" with { type: "text" };
+import ordered from "../../../drizzle/sqlite/migrations/0021_ordered.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -60,6 +61,7 @@ export const migrations: readonly Migration[] = [
   { name: "0018_webhook_throttle", sql: webhookThrottle },
   { name: "0019_disabled_webhooks", sql: disabledWebhooks },
   { name: "0020_webhook_headers", sql: webhookHeaders },
+  { name: "0021_ordered", sql: ordered },
 ];
 
 /**

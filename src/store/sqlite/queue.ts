@@ -49,7 +49,7 @@ export function queueVerbs(
 
   const dueColumns = `
     select d.key, d.event_seq as eventSeq, d.run, d.attempts_in_run as attemptsInRun, d.attempts,
-           d.replay_key as replayKey, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum, event.trace,
+           d.replay_key as replayKey, d.order_hash as orderHash, ${wholeLabel} as replayGroupId, event.id_tail as idTail, event.payload, event.checksum, event.trace,
            replay.is_returning = 1 and d.before is not null as isCancelled
     from delivery d
     join event on event.seq = d.event_seq
@@ -147,8 +147,8 @@ export function queueVerbs(
         { deliveryKey: key, webhookKey, eventId: encodeEventId(row.eventSeq, idTail), ...receiver, limits, ...row },
       ];
     });
-    // What has been put back may be due again by then.
-    const isMore = rows.length === limit || cancelled.length > 0;
+    // What has been put back may be due again by then, and so may the next one of its line, or of a damaged one's.
+    const isMore = rows.length === limit || cancelled.length > 0 || damaged.length > 0;
     const nextDueAt = isMore ? now : (selectNextDue.get(webhookKey, now, owned)?.at ?? null);
     return { due, nextDueAt, damaged, cancelled };
   }
@@ -196,6 +196,7 @@ interface DueRow {
   attempts: number;
   replayKey: number | null;
   replayGroupId: string | null;
+  orderHash: number | null;
   idTail: Uint8Array;
   payload: Uint8Array;
   trace: TraceContext | null;

@@ -31,6 +31,7 @@ export interface RecordRow {
   errorCode: FailureCode | null;
   statusCode: number | null;
   type: string | null;
+  orderingKey?: string | null;
   replayGroupId: JsonText | null;
   /** 1: a part of it, the payload at least, is on a damaged page; `idTail` is zeros when that is lost, too. */
   unreadable?: 1 | null;
@@ -55,13 +56,15 @@ const recordJoins = `
   left join webhook on webhook.key = d.webhook_key
   left join replay on replay.key = d.replay_key`;
 
+/** It stands behind the payload. */
+const orderingKey = "event.ordering_key as orderingKey,";
 /** How long a payload is stands before it, so a long one is not touched. */
 const start = `iif(length(event.payload) <= ${payloadStart.ofAtMost}, substr(event.payload, 1, ${payloadStart.bytes}), null) as payload,`;
-const short = "iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum,";
+const short = `iif(length(event.payload) <= ?2, event.payload, null) as payload, event.checksum, ${orderingKey}`;
 
 /** A thousand of the largest payloads are 256 MB that SQLite need not touch: it reads a row up to the last column asked for. */
 const recordSql = (payload: PayloadPart) => `
-  select ${recordColumns({ whole: "event.payload, event.checksum,", start, none: "" }[payload], wholeLabel)}
+  select ${recordColumns({ whole: `event.payload, event.checksum, ${orderingKey}`, start, none: "" }[payload], wholeLabel)}
   from delivery d ${recordJoins} where d.key = ?1`;
 
 /**
@@ -99,7 +102,7 @@ const columnsOfDelivery = {
 
 /** The row with a payload that has changed left out. Each row has the same columns, in the same order, as `packStep` wants it. */
 function withWholePayload(
-  { payload = null, checksum = null, unreadable = null, ...row }: RecordRow,
+  { payload = null, checksum = null, orderingKey = null, unreadable = null, ...row }: RecordRow,
   part: PayloadPart,
 ): RecordRow {
   const isDamaged = part === "whole" && payload !== null && !isWhole(payload, checksum);
@@ -117,6 +120,7 @@ function withWholePayload(
     errorCode: row.errorCode,
     statusCode: row.statusCode,
     type: row.type,
+    orderingKey,
     replayGroupId: row.replayGroupId,
     unreadable: isDamaged ? 1 : unreadable,
   };

@@ -3,17 +3,20 @@ import { noRoom } from "../../domain/acceptance.ts";
 import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import { changed } from "../../domain/change.ts";
 import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
+import { join, rejoin } from "../../domain/order.ts";
 import { cutLabel, filterText, type Replay } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
+import { orderHashFor } from "../order-hash.ts";
 import type { ReplayVerbs, Requeued } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { damagedEvent, isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
+import { createLines } from "./lines.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import { replayColumns as columns, type ReplayRow, toListedReplay, toReplay } from "./replay-rows.ts";
 import { createReplaySelection } from "./replay-selection.ts";
@@ -89,26 +92,30 @@ export function replayVerbs(
   const recordsOf = client.prepare<RecordRow, [number, number]>(
     `select key, webhook_key as webhookKey, state, attempts, replay_key as replayKey, attempts_in_run as attemptsInRun,
        next_attempt_at as nextAttemptAt, error_reason as errorReason, error_code as errorCode, status_code as statusCode, before,
-       failure_key as failureKey
+       failure_key as failureKey, order_hash as orderHash
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
   const typeOf = client.prepare<{ type: string | null }, [number]>("select type from event where seq = ?1");
+  const orderingKeyOf = client.prepare<{ orderingKey: string | null }, [number]>(
+    "select ordering_key as orderingKey from event where seq = ?1",
+  );
   const restart = client.prepare(
     `update delivery set state = 0, run = run + 1, attempts_in_run = 0, next_attempt_at = ?2, finished_at = null, replay_key = ?3,
-       before = ?4
+       before = ?4, order_hash = ?5
      where key = ?1`,
   );
   // Attempts of an earlier record for the same URL, removed and registered again, go on counting.
   const insertRecord = client.prepare(
     `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, next_attempt_at, replay_key,
-       before, type_hash)
+       before, type_hash, order_hash)
      values (?1, ?2, ?3, ?4, 0, 1, 0,
        (select coalesce(max(number), 0) from attempt join webhook on webhook.key = attempt.webhook_key
         where attempt.tenant_key = ?2 and attempt.event_seq = ?3 and webhook.url = ?5),
-       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1))`,
+       ?6, ?7, ?8, (select type_hash from delivery where tenant_key = ?2 and event_seq = ?3 limit 1), ?9)`,
   );
   const selection = createReplaySelection(connection);
   const use = createWebhookUse(client);
+  const lines = createLines(client);
   const deleteRecord = client.prepare("delete from delivery where key = ?1");
   const setPlace = client.prepare(
     `update replay set phase = ?2, cursor_seq = ?3, queued = queued + ?4, skipped = skipped + ?5,
@@ -148,18 +155,37 @@ export function replayVerbs(
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
     const type = typeOf.get(eventSeq)?.type ?? null;
     const change = requeue(held, { type, records }, replay, tx);
+    const orderHashes = orderHashesOf(held, eventSeq);
+    const hasHead = (webhookKey: number) => (orderHash: number) => lines.hasHead(webhookKey, orderHash);
     for (const { webhook, nextAttemptAt, returnsTo } of change.added) {
       const { key, url } = webhook;
       const before = beforeText(returnsTo);
-      insertRecord.run(rowKeys.nextDelivery(), tenantKey, eventSeq, key, url, nextAttemptAt, replay.key, before);
+      const { orderHash, isHeldBack } = join(orderHashes.get(key) ?? null, hasHead(key));
+      insertRecord.run(
+        rowKeys.nextDelivery(),
+        tenantKey,
+        eventSeq,
+        key,
+        url,
+        isHeldBack ? null : nextAttemptAt,
+        replay.key,
+        before,
+        orderHash,
+      );
       use.recordAdded(held, webhook);
     }
     for (const replayKey of change.superseded) ledger.end(replayKey, "superseded", tx.now);
-    for (const { key: deliveryKey, webhookKey, returnsTo } of change.restarted) {
-      restart.run(deliveryKey, change.nextAttemptAt, replay.key, beforeText(returnsTo));
+    for (const found of change.restarted) {
+      const { key: deliveryKey, webhookKey, returnsTo } = found;
       if (webhookKey === null) continue;
       const ref = { tenantKey, eventSeq, webhookKey, deliveryKey };
-      if (ownership.has(ref)) inAll.overtaken.push(ref);
+      const isOwned = ownership.has(ref);
+      const isHeldBack = found.state === "PENDING" && found.nextAttemptAt === null;
+      const place = rejoin({ ...found, isHeldBack, isOwned }, orderHashes.get(webhookKey) ?? null, hasHead(webhookKey));
+      const dueAt = place.isHeldBack ? null : change.nextAttemptAt;
+      restart.run(deliveryKey, dueAt, replay.key, beforeText(returnsTo), place.orderHash);
+      if (place.leaves !== null) lines.release(webhookKey, place.leaves, tx.now);
+      if (isOwned) inAll.overtaken.push(ref);
     }
     for (const { key, webhookKey, attempts } of change.replaced) {
       deleteRecord.run(key);
@@ -170,6 +196,13 @@ export function replayVerbs(
     for (const key of change.webhookKeys) inAll.webhookKeys.add(key);
     inAll.eventIds.push(...idAt(eventSeq));
     return { queued: change.webhookKeys.length, skipped: change.skipped };
+  }
+
+  /** Where the event stands in lines of the registered webhooks, by their keys. */
+  function orderHashesOf({ webhooks }: HeldTenant, eventSeq: number): ReadonlyMap<number, number | null> {
+    if (!webhooks.some(({ ordered }) => ordered)) return new Map();
+    const orderingKey = orderingKeyOf.get(eventSeq)?.orderingKey ?? null;
+    return new Map(webhooks.map((webhook) => [webhook.key, orderHashFor(webhook, orderingKey)]));
   }
 
   /** None where it is damaged: that stops a delivery, not a replay. */
@@ -350,9 +383,13 @@ const toRefs = (tenantKey: number, { webhookKeys, ...rest }: Queued): Omit<Reque
   ...rest,
 });
 
-type RecordRow = Omit<ReplayedRecord, "state" | "before"> & { state: number; before: string | null };
+interface Replayed extends ReplayedRecord {
+  readonly orderHash: number | null;
+}
 
-const toReplayed = ({ state, before, ...row }: RecordRow): ReplayedRecord => ({
+type RecordRow = Omit<Replayed, "state" | "before"> & { state: number; before: string | null };
+
+const toReplayed = ({ state, before, ...row }: RecordRow): Replayed => ({
   ...row,
   state: deliveryStates[state] ?? "FAILED",
   before: beforeOf(before),

@@ -193,12 +193,16 @@ export const webhook = sqliteTable(
     warnedAt: integer("warned_at"),
     disabledAt: integer("disabled_at"),
     disabledReason: text("disabled_reason").$type<DisabledReason>(),
+    ordered: integer("ordered", { mode: "boolean" }).notNull().default(false),
+    /** It was ordered, and records may still be held back for it. */
+    isReleasing: integer("is_releasing", { mode: "boolean" }).notNull().default(false),
   },
   (t) => [
     // Lists filtered by a webhook name it in either way, also a removed one.
     index("webhook_by_url").on(t.tenantKey, t.url),
     index("webhook_by_id").on(t.tenantKey, t.id),
     index("webhook_to_judge").on(t.tenantKey, t.key).where(sql`${t.removedAt} is not null and ${t.used} is null`),
+    index("webhook_to_release").on(t.key).where(sql`${t.isReleasing} = 1`),
     index("webhook_to_drain").on(t.removedAt).where(sql`${t.removedAt} is not null and ${t.drained} = 0`),
     index("webhook_disabled_to_drain")
       .on(t.disabledAt)
@@ -229,6 +233,8 @@ export const event = sqliteTable("event", {
   checksum: integer("checksum"),
   /** As `TraceContext` has it. */
   trace: text("trace"),
+  /** Read only where the payload is, behind which it stands. */
+  orderingKey: text("ordering_key"),
 });
 
 export const statePending = 0;
@@ -273,6 +279,8 @@ export const delivery = sqliteTable(
     before: text("before"),
     /** Of the group that counts its failure; null without one, and in rows that are older than the groups. */
     failureKey: integer("failure_key"),
+    /** Of the line in which it waits, and null once it has ended. The next attempt has no time while it is held back. */
+    orderHash: integer("order_hash"),
   },
   (t) => [
     // `key` orders the records of one event, the last two let a filtered walk stay inside the index.
@@ -286,9 +294,19 @@ export const delivery = sqliteTable(
       .where(sql`${t.failureKey} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
+    // Two heads of a line would be a defect: neither is written then.
+    uniqueIndex("delivery_head_of_line")
+      .on(t.webhookKey, t.orderHash)
+      .where(sql`${t.state} = 0 and ${t.orderHash} is not null and ${t.nextAttemptAt} is not null`),
+    index("delivery_held_back")
+      .on(t.webhookKey, t.orderHash, t.eventSeq)
+      .where(sql`${t.state} = 0 and ${t.nextAttemptAt} is null`),
     index("delivery_to_return").on(t.replayKey).where(sql`${t.state} = 0 and ${t.before} is not null`),
     check("delivery_state", sql`${t.state} in (0, 1, 2, 3)`),
-    check("delivery_waits_for_a_time", sql`(${t.state} = 0) = (${t.nextAttemptAt} is not null)`),
+    check(
+      "delivery_waits_for_a_time",
+      sql`(${t.state} = 0) = (${t.nextAttemptAt} is not null) or (${t.state} = 0 and ${t.orderHash} is not null)`,
+    ),
     check("delivery_ends_at_a_time", sql`(${t.state} = 0) = (${t.finishedAt} is null)`),
     check("delivery_without_webhook_has_ended", sql`${t.webhookKey} is not null or ${t.state} in (2, 3)`),
   ],

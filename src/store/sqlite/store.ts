@@ -28,6 +28,7 @@ import { failingWebhookVerbs } from "./failing-webhooks.ts";
 import { createFailureLedger } from "./failure-ledger.ts";
 import { createTenantHolder } from "./held-tenants.ts";
 import { inboxVerbs } from "./inbox.ts";
+import { orderVerbs } from "./lines.ts";
 import { maintenanceVerbs } from "./maintenance.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import { canCheckpointElsewhere, databaseFile, databaseSizes, openDatabase } from "./open.ts";
@@ -149,6 +150,7 @@ export function openSqliteStore({
     ...eventVerbs(connection, clock),
     ...queueVerbs(connection, waiting, cancelledRuns),
     ...deliveryVerbs(connection, ledger, failures, waiting, { mayGrow }),
+    ...orderVerbs(connection),
     ...replayVerbs(connection, ledger, failures, { mayGrow }),
     returnCancelled: cancelledRuns.returnCancelled,
     ...statVerbs(connection),

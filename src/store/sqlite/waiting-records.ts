@@ -4,6 +4,7 @@ import { giveUp } from "../../domain/settlement.ts";
 import { moveState } from "../../domain/tenant-state.ts";
 import type { Connection } from "./connection.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
+import { createLines } from "./lines.ts";
 import { stateNumber } from "./queries.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 import type { WriteTransaction } from "./writer.ts";
@@ -15,10 +16,11 @@ export interface WaitingRecord {
   readonly webhookKey: number;
   readonly replayKey: number | null;
   readonly failureKey: number | null;
+  readonly orderHash: number | null;
 }
 
 export const waitingColumns = `key, tenant_key as tenantKey, event_seq as eventSeq, webhook_key as webhookKey,
-  replay_key as replayKey, failure_key as failureKey`;
+  replay_key as replayKey, failure_key as failureKey, order_hash as orderHash`;
 
 export interface WaitingRecords {
   /** A record that waits ends without an attempt. */
@@ -33,18 +35,18 @@ export function createWaitingRecords(
   const update = client.prepare(
     `update delivery
      set state = ?2, next_attempt_at = null, finished_at = ?3, error_reason = ?4, error_code = ?5, status_code = ?6,
-       before = null, failure_key = ?7
+       before = null, failure_key = ?7, order_hash = null
      where key = ?1`,
   );
 
+  const lines = createLines(client);
+
   return {
     fail(tx, record, failure) {
-      const { key, tenantKey, replayKey } = record;
+      const { key, tenantKey, webhookKey, replayKey, orderHash } = record;
       const held = hold(tx, tenantKey);
       // Of a deleted account nothing is counted any more.
-      const failureKey = held.gone
-        ? null
-        : failures.keyOf(tx, tenantKey, kindWithoutAnswer(failure, record.webhookKey));
+      const failureKey = held.gone ? null : failures.keyOf(tx, tenantKey, kindWithoutAnswer(failure, webhookKey));
       const failed = giveUp(failure, tx.orderedNow);
       update.run(
         key,
@@ -59,6 +61,7 @@ export function createWaitingRecords(
       failures.count(tx, record, moves, failed.finishedAt);
       held.counters = moveState(held.counters, "PENDING", failed.state);
       if (replayKey !== null) ledger.end(replayKey, "failed", tx.now);
+      if (orderHash !== null) lines.release(webhookKey, orderHash, tx.now);
     },
   };
 }

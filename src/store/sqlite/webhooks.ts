@@ -32,7 +32,7 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
         const held = hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") return refuse(change.error);
-        const { removed, forgotten, throttled } = change;
+        const { removed, forgotten, throttled, unordered } = change;
         if (removed.length > 0) {
           db.update(t.webhook)
             .set({ removedAt: now, drained: false, sealedHeaders: null })
@@ -42,6 +42,10 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
         }
         if (forgotten.length > 0) db.delete(t.webhook).where(inArray(t.webhook.key, forgotten)).run();
         if (throttled.length > 0) tx.changed({ ...changed(held.tenant), ...throttledNow(throttled) });
+        if (unordered.length > 0) {
+          db.update(t.webhook).set({ isReleasing: true }).where(inArray(t.webhook.key, unordered)).run();
+          tx.changed({ ...changed(held.tenant), kind: "order_ended" });
+        }
         held.webhooks = change.list.map((webhook, position): RegisteredWebhook => {
           if (!("key" in webhook)) return add(tenantKey, webhook, position, now);
           const row = { name: webhook.name, position, ...toSettingColumns(webhook) };

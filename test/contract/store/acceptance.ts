@@ -43,6 +43,7 @@ export function acceptanceContract(backend: StoreBackend): void {
             errorCode: null,
             statusCode: null,
             type: null,
+            orderingKey: null,
             payload: expect.anything(),
             attempts: 0,
             attemptsForgotten: 0,

@@ -32,6 +32,7 @@ export const deliveryOf = (deliveryKey: number, webhookKey = 1, payloadBytes = 1
   attempts: 0,
   replayKey: null,
   replayGroupId: null,
+  orderHash: null,
 });
 
 /** So many deliveries of one webhook. */

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { SQL } from "bun";
-import { acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
+import { acceptKeyedText, acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
 import { lockCancelledText, returnText, toReturnText } from "../../../src/store/postgres/cancelled-runs.ts";
 import { unownText } from "../../../src/store/postgres/holdings.ts";
+import { headsText, letGoText, releaseNextText } from "../../../src/store/postgres/lines.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
 import {
@@ -72,6 +73,14 @@ describeWithPostgres("the plan of a statement that is hot, or has a list of keys
 
   const plans: readonly [string, string, string[]][] = [
     ["accept", acceptText, ["lane_pkey", "tenant_pkey", "usage_tenant_key_slot_pk"]],
+    ["accept with ordering keys", acceptKeyedText, ["lane_pkey", "tenant_pkey", "usage_tenant_key_slot_pk"]],
+    ["find the heads of lines", headsText, ["pending_head_of_line"]],
+    [
+      "let the next ones of lines go",
+      releaseNextText,
+      ["pending_by_tenant", "pending_head_of_line", "pending_held_back"],
+    ],
+    ["let go what is held back", letGoText, ["pending_by_tenant", "pending_held_back"]],
     ["idempotency keys that were met before", metText, ["idempotency_tenant_key_key_pk"]],
     ["settle", settleText, ["lane_pkey", "pending_by_tenant", "tenant_pkey"]],
     [

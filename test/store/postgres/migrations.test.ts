@@ -53,6 +53,7 @@ describe("the schema is that of SQLite, but for", () => {
     expect(lacking.toSorted()).toEqual([
       "delivery.before",
       "delivery.next_attempt_at",
+      "delivery.order_hash",
       "event.checksum",
       "lane.id",
       "lane.last_event_seq",

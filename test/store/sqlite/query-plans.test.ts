@@ -40,7 +40,7 @@ describe("query plans", () => {
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
     client.run(
-      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null, null)",
+      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null, null, null)",
     );
     return client;
   }

@@ -1,0 +1,50 @@
+import type { DeliveryState } from "./delivery.ts";
+import type { WebhookSettings } from "./webhook.ts";
+
+/** Rules, section 6; in UTF-16 code units. */
+export const maxOrderingKeyLength = 255;
+
+/**
+ * How deliveries to an ordered webhook wait for each other (rules, section 14). Those of one ordering key stand in a line, of
+ * which one at a time is due:
+ *
+ *   accepted, or begun by a replay
+ *      ├──nobody of its line is PENDING──▶ head: due like any other ──retry──▶ head
+ *      └──somebody is──▶ held back: due at no time
+ *
+ *   the head ends, goes, or leaves the line ──▶ of those that are held back, that of the oldest event is the head, due at once
+ *   held back, and the webhook is not ordered any more ──▶ leaves the line, due at once
+ *
+ * So whoever is held back has a head before it, and a backend lets the next one go where it writes the end of the head.
+ */
+export interface PlaceInLine {
+  /** Stands for the line, among those of the webhook; null: it stands in none. */
+  readonly orderHash: number | null;
+  readonly isHeldBack: boolean;
+}
+
+/** The key by which deliveries of an event to a webhook stand in a line; null: each goes by itself. */
+export const lineOf = ({ ordered }: Pick<WebhookSettings, "ordered">, orderingKey: string | null): string | null =>
+  ordered ? orderingKey : null;
+
+/** Where a record stands that joins a line, or none. @param hasHead whether another one is the head of a line */
+export const join = (orderHash: number | null, hasHead: (orderHash: number) => boolean): PlaceInLine => ({
+  orderHash,
+  isHeldBack: orderHash !== null && hasHead(orderHash),
+});
+
+/**
+ * Where a record stands whose next run a replay begins: as the webhook is now, and where it was if that is its line, or if
+ * somebody has it in hand (`isOwned`). `leaves`: the line that it was the head of, and is not any more.
+ */
+export function rejoin(
+  found: PlaceInLine & { readonly state: DeliveryState; readonly isOwned: boolean },
+  orderHash: number | null,
+  hasHead: (orderHash: number) => boolean,
+): PlaceInLine & { readonly leaves: number | null } {
+  const isWaiting = found.state === "PENDING";
+  if (isWaiting && (found.isOwned || found.orderHash === orderHash)) {
+    return { orderHash: found.orderHash, isHeldBack: found.isHeldBack, leaves: null };
+  }
+  return { ...join(orderHash, hasHead), leaves: isWaiting && !found.isHeldBack ? found.orderHash : null };
+}
