@@ -118,29 +118,31 @@ describe.skipIf(noBrowser !== null)("the overview while something fails", () => 
     await browser.inspect(page, "overview-recovered");
   });
 
-  test.each(sizes)("says which webhooks are paused or disabled, and what to press, on a %s", async (size) => {
-    const { page, account } = await openShop(size);
-    await account.ingest({ n: 1 });
-    await page.route("**/v1/tenants/webhooks?expand=true", async (route) => {
-      const response = await route.fetch();
-      const states = ["disabled", "paused"];
-      const listed = ((await response.json()) as object[]).map((webhook, i) => ({ ...webhook, state: states[i] }));
-      await route.fulfill({ response, json: listed });
-    });
-    await page.goto(`${server.url}/?range=6h`);
-    await seeText(page, "Nothing is delivered. Shop is disabled. Audit is paused.");
-    await page
-      .getByRole("list", { name: "Webhooks without a failure" })
-      .getByRole("link", { name: "paused" })
-      .waitFor();
-    await browser.inspect(page, "overview-disabled");
-    await page
-      .getByRole("status")
-      .filter({ hasText: "Shop is disabled: nothing is sent to it" })
-      .getByRole("link")
-      .click();
-    await seePath(page, "/webhooks");
-  });
+  test.each(sizes)(
+    "says which webhooks are paused or disabled, and enables one with a click, on a %s",
+    async (size) => {
+      const { page, account, path, webhooks } = await openShop(size);
+      answers.set(path, () => new Response("gone", { status: 410 }));
+      await account.ingestAll(orders(3));
+      await seeText(page, "1 of 2 webhooks delivers. Shop is disabled.");
+      await account.put("/v1/tenants/webhooks", [webhooks[0], { ...webhooks[1], paused: true }]);
+      await seeText(page, "Nothing is delivered. Shop is disabled. Audit is paused.");
+      await page.getByRole("list", { name: "Webhooks without a failure" }).getByText("paused").waitFor();
+      const bar = page.getByRole("status").filter({ hasText: "because it answered several deliveries with 410" });
+      await bar.getByText("Nothing is sent to it, and what comes for it fails.").waitFor();
+      const shop = page.getByRole("region", { name: "Shop" });
+      expect(await shop.getByRole("button").count()).toBe(0);
+      await browser.inspect(page, "overview-disabled");
+
+      await press(bar, "Enable Shop");
+      await seeText(page, "Shop is enabled. What failed meanwhile can be replayed.");
+      await bar.waitFor({ state: "detached" });
+      await press(shop, /^Replay 3 /);
+      await seePath(page, "/");
+      await shop.getByRole("link", { name: "Shop", exact: true }).click();
+      await seePath(page, `/webhooks/${(await account.get<{ id: string }[]>("/v1/tenants/webhooks"))[0]?.id}`);
+    },
+  );
 
   test("keeps what somebody points at", async () => {
     const { page, account, path } = await openShop("desktop");
@@ -177,15 +179,16 @@ async function openShop(size: (typeof sizes)[number]) {
   const account = await openAccount(server.url);
   const tier = `${server.url}/operator/tenants/${account.id}/tier`;
   expect((await ask(tier, "PUT", server.operatorToken(), { tier: "enterprise" })).status).toBe(200);
-  await account.setWebhooks(
+  const webhooks = [
     { webhook_url: receiver.url + path, name: "Shop" },
     { webhook_url: `${receiver.url}/audit`, name: "Audit" },
-  );
+  ];
+  await account.setWebhooks(...webhooks);
   const page: Page = await browser.page({ size, provoked: [left] });
   await account.signIn(page);
   await page.goto(server.url);
   await page.getByText("Live", { exact: true }).waitFor();
-  return { page, account, path };
+  return { page, account, path, webhooks };
 }
 
 /** How many records the list behind a link has. */

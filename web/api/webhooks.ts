@@ -34,6 +34,9 @@ function inEntry({ message, status, code, retryAfterSeconds, broken }: ApiError)
   return new ApiError(message, status, code, retryAfterSeconds, named);
 }
 
+/** Ends that it is disabled. */
+export const enableWebhook = (id: string) => call(`/v1/tenants/webhooks/${id}/enable`, { method: "POST" });
+
 /** Replaces the whole list. @returns what is registered from now on */
 export async function saveWebhooks(entries: readonly SavedWebhook[]): Promise<Webhook[]> {
   await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body: entries });

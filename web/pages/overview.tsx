@@ -55,7 +55,7 @@ export function OverviewPage() {
         <Shown of={isUnused === null ? { ...situation, data: undefined } : situation} skeleton={<StandingSkeleton />}>
           {(data) => (
             <>
-              <Standing situation={data} range={range} />
+              <Standing situation={data} range={range} onChanged={situation.reload} />
               <Summary situation={data} waiting={stats.data?.waiting} />
             </>
           )}
@@ -118,7 +118,7 @@ const situationEveryMs = ({ key }: Range) => (key === ranges[0].key ? 3000 : 10_
 function useSituation(range: Range) {
   const situation = useLoaded(`situation ${range.key}`, (signal) => readSituation(range, signal));
   useRefresh(
-    ["event.accepted", "delivery.attempted", "delivery.finished", "account.changed"],
+    ["event.accepted", "delivery.attempted", "delivery.finished", "webhook.changed", "account.changed"],
     situationEveryMs(range),
     situation.reload,
   );

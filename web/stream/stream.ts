@@ -15,6 +15,7 @@ export type StreamKind =
   | "delivery.attempted"
   | "delivery.finished"
   | "replay.progressed"
+  | "webhook.changed"
   | "account.changed";
 
 export interface StreamMessage {

@@ -21,7 +21,11 @@ const now = ms("14:02");
 const shop = { id: "wh_shop", url: "https://shop.example/hook?key=secret", name: "Shop" };
 const audit = { id: "wh_audit", url: "https://audit.example/hook?key=secret", name: "" };
 
-const receiver = (webhook: typeof shop, lastDeliveredAt: string | null, isFailingThrough = false): Receiver => ({
+const receiver = (
+  webhook: { id: string; url: string; name: string },
+  lastDeliveredAt: string | null,
+  isFailingThrough = false,
+): Receiver => ({
   ...webhook,
   lastDeliveredAt,
   isFailingThrough,
@@ -77,6 +81,12 @@ describe("what fails", () => {
     expect(failing?.downSince).toBe(downSince);
   });
 
+  test("goes on since the server says so, and is replayed to no webhook that is disabled", () => {
+    const told = { ...receiver(shop, null), failing_since: at("08:43"), state: "disabled" };
+    const [failing] = failingOf({ groups: [groupOf({})] }, [told], now);
+    expect(failing).toMatchObject({ downSince: ms("08:43"), isRegistered: true, canReplay: false });
+  });
+
   test("shows those that are down before those that more failed for, and calls a webhook without a name by its URL", () => {
     const groups = [
       groupOf({ failed: 50, ongoing: false }),
@@ -85,11 +95,18 @@ describe("what fails", () => {
       groupOf({ webhookId: null, targetWebhook: "", errorCode: "no_webhook", statusCode: null, ongoing: false }),
     ];
     const failing = failingOf({ groups }, [receiver(shop, at("10:00")), receiver(audit, null)], now);
-    expect(failing.map(({ name, isRegistered, downSince }) => [name, isRegistered, downSince !== null])).toEqual([
-      ["audit.example", true, true],
-      ["Shop", true, false],
-      ["gone.example", false, false],
-      ["No webhook", true, false],
+    expect(
+      failing.map(({ name, isRegistered, canReplay, downSince }) => [
+        name,
+        isRegistered,
+        canReplay,
+        downSince !== null,
+      ]),
+    ).toEqual([
+      ["audit.example", true, true, true],
+      ["Shop", true, true, false],
+      ["gone.example", false, false, false],
+      ["No webhook", false, true, false],
     ]);
   });
 });
@@ -100,6 +117,7 @@ const down = (name: string, time = "08:41"): Failing => ({
   id: name,
   name,
   isRegistered: true,
+  canReplay: true,
   downSince: ms(time),
   causes: [],
   waiting: 0,

@@ -31,7 +31,7 @@ export function FailingCard({
   /** @param id of a replay that was started */
   onReplay(id: string): void;
 }) {
-  const { id, name, causes, downSince } = failing;
+  const { id, name, causes, downSince, isRegistered } = failing;
   const more = causes.length - mostShown;
   const heading = `failing-${id ?? "none"}`;
   return (
@@ -43,7 +43,13 @@ export function FailingCard({
               <Icon name="cross" />
             </span>
           )}
-          <bdi>{showControls(name)}</bdi>
+          {isRegistered ? (
+            <a href={`/webhooks/${id}`}>
+              <bdi>{showControls(name)}</bdi>
+            </a>
+          ) : (
+            <bdi>{showControls(name)}</bdi>
+          )}
         </h2>
         <p>
           <Share failing={failing} all={line?.all ?? null} from={from} />
@@ -151,7 +157,7 @@ function CauseRow({
         <LinkButton href={listUrl(list)} aria-label={`See ${count(n)} ${events} with ${short}`}>
           See {count(n)}
         </LinkButton>
-        {failed > 0 && of.isRegistered && (
+        {failed > 0 && of.canReplay && (
           <ReplayFailed
             filter={filter}
             n={failed}

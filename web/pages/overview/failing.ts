@@ -20,8 +20,9 @@ export interface Failing {
   /** Null: no webhook was registered. */
   readonly id: string | null;
   readonly name: string;
-  /** Something is registered that its events can be sent to. */
   readonly isRegistered: boolean;
+  /** Something is registered that takes what failed. */
+  readonly canReplay: boolean;
   /** Since when nothing gets through; null: something has, after the last failure. */
   readonly downSince: number | null;
   readonly causes: readonly Cause[];
@@ -34,7 +35,7 @@ type Group = Failures["groups"][number];
 export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => name || hostOf(url);
 
 /** What is known of a registered webhook beside its failures. */
-export interface Receiver extends Pick<Webhook, "id" | "url" | "name"> {
+export interface Receiver extends Webhook {
   readonly lastDeliveredAt: string | null;
   /** Each of its newest records has failed, or waits after a failure. */
   readonly isFailingThrough: boolean;
@@ -42,13 +43,13 @@ export interface Receiver extends Pick<Webhook, "id" | "url" | "name"> {
 
 /** @param newest its latest records; none: they were not read */
 export function receiverOf(
-  { id, url, name }: Webhook,
+  webhook: Webhook,
   health: readonly WebhookHealth[],
   newest: readonly Pick<EventRecord, "state" | "errorCode">[],
 ): Receiver {
   return {
-    ...{ id, url, name },
-    lastDeliveredAt: health.find((one) => one.id === id)?.lastDeliveredAt ?? null,
+    ...webhook,
+    lastDeliveredAt: health.find(({ id }) => id === webhook.id)?.lastDeliveredAt ?? null,
     isFailingThrough:
       newest.length > 0 && newest.every(({ state, errorCode }) => state !== "DELIVERED" && errorCode !== null),
   };
@@ -86,8 +87,9 @@ function toFailing(groups: readonly Group[], receivers: readonly Receiver[], now
   return {
     id,
     name: id === null ? "No webhook" : nameOf(receiver ?? { name: "", url: groups[0]?.targetWebhook ?? "" }),
-    isRegistered: id === null ? receivers.length > 0 : receiver !== undefined,
-    downSince: isDown ? Math.max(firstAt, deliveredAt) : null,
+    isRegistered: receiver !== undefined,
+    canReplay: id === null ? receivers.length > 0 : receiver !== undefined && receiver.state !== "disabled",
+    downSince: isDown ? Date.parse(receiver?.failing_since ?? "") || Math.max(firstAt, deliveredAt) : null,
     causes,
     waiting: sum(causes.map(({ waiting }) => waiting)),
     failed: sum(causes.map(({ failed }) => failed)),

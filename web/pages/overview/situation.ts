@@ -11,6 +11,8 @@ export interface Total {
 }
 
 export interface WebhookLine extends Receiver {
+  /** In words. */
+  readonly name: string;
   /** `active`, or why nothing is sent to it: `paused`, `disabled`. */
   readonly state: string;
   /** Its records; null: there are too many webhooks to count for each. */

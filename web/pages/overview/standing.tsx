@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { showControls } from "../../format/controls.ts";
 import { count } from "../../format/number.ts";
+import { DisabledWebhook } from "../../parts/disabled-webhook.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now } from "../../parts/time.tsx";
@@ -17,7 +18,16 @@ import { WebhookLines } from "./webhook-lines.tsx";
 const mostCards = 6;
 
 /** Whether it works; then what does not and why; then what does, in a line each. */
-export function Standing({ situation, range }: { situation: Situation; range: Range }) {
+export function Standing({
+  situation,
+  range,
+  onChanged,
+}: {
+  situation: Situation;
+  range: Range;
+  /** A webhook was changed here. */
+  onChanged(): void;
+}) {
   const { shown, holding } = useHold(situation);
   const [started, setStarted] = useState<readonly string[]>([]);
   const { from, failing, webhooks, others } = shown;
@@ -28,13 +38,8 @@ export function Standing({ situation, range }: { situation: Situation; range: Ra
       <VerdictLine situation={situation} range={range} />
       {situation.webhooks
         .filter(({ state }) => state === "disabled")
-        .map(({ id, name }) => (
-          <p key={id} class="bar bad" role="status">
-            <span>
-              <bdi>{showControls(name)}</bdi> is disabled: nothing is sent to it, and what comes for it fails.
-            </span>
-            <a href="/webhooks">Enable it</a>
-          </p>
+        .map((webhook) => (
+          <DisabledWebhook key={webhook.id} webhook={webhook} name={webhook.name} onEnabled={onChanged} />
         ))}
       {failing.length > 0 && (
         <div class="stack" {...holding}>

@@ -14,8 +14,10 @@ export function WebhookLines({ lines, from }: { lines: readonly WebhookLine[]; f
           <span class={`state ${state === "active" ? "delivered" : "waiting"}`}>
             <Icon name={state === "active" ? "check" : "wait"} />
           </span>
-          <bdi>{showControls(name)}</bdi>
-          {state !== "active" && <a href="/webhooks">{state}</a>}
+          <a href={`/webhooks/${id}`}>
+            <bdi>{showControls(name)}</bdi>
+          </a>
+          {state !== "active" && <span class="state waiting">{state}</span>}
           {all && (
             <span class="soft">
               {all.n === 0 ? (

@@ -1,0 +1,43 @@
+import type { Webhook } from "../api/types.ts";
+import { enableWebhook } from "../api/webhooks.ts";
+import { showControls } from "../format/controls.ts";
+import { Button } from "./button.tsx";
+import { say } from "./said.tsx";
+import { Time } from "./time.tsx";
+
+/** What a webhook was disabled for; a reason that this page does not know stays unsaid. */
+const reasons: Readonly<Record<string, string>> = {
+  failing: "every attempt had failed for too long",
+  gone: "it answered several deliveries with 410",
+};
+
+/** That nothing is sent to a webhook any more, why, and the one thing to press. */
+export function DisabledWebhook({
+  webhook: { id, disabled_at: at, disabled_reason: reason },
+  name,
+  onEnabled,
+}: {
+  webhook: Pick<Webhook, "id" | "disabled_at" | "disabled_reason">;
+  name: string;
+  onEnabled(): void;
+}) {
+  const why = reasons[reason ?? ""];
+
+  async function enable(): Promise<void> {
+    await enableWebhook(id);
+    say(`${name} is enabled. What failed meanwhile can be replayed.`);
+    onEnabled();
+  }
+
+  return (
+    <p class="bar bad" role="status">
+      <span>
+        <bdi>{showControls(name)}</bdi> was disabled {at && <Time at={at} />}
+        {why !== undefined && `, because ${why}`}. Nothing is sent to it, and what comes for it fails.
+      </span>
+      <Button onClick={enable} aria-label={`Enable ${name}`}>
+        Enable
+      </Button>
+    </p>
+  );
+}
