@@ -104,7 +104,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     const account = await openAccount(server.url);
     await account.ingest({});
     const page = await openEvents(account, { size: "phone" });
-    await press(page, "Replay this one");
+    await press(page, "Replay this one …");
     await see(page.getByText("No webhook is registered, so a replay has nowhere to go."));
     expect(await page.getByRole("button", { name: /^Replay \d/ }).count()).toBe(0);
     await browser.inspect(page, "events-replay-nowhere");

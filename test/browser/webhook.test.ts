@@ -102,6 +102,25 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     expect(await settingsOf(account)).toMatchObject([{ state: "active" }]);
   });
 
+  test.each(["desktop", "phone"] as const)("says why it is disabled, and enables it, on a %s", async (size) => {
+    const { account, page } = await open({ size });
+    await account.ingestAll([{ answer: 410 }, { answer: 410 }, { answer: 410 }]);
+    await seeText(page, /It answered several deliveries in a row with 410 \(Gone\)/);
+    await see(page.getByText("Disabled", { exact: true }));
+    await account.ingest({ type: "order.paid" });
+    await see(row(page, "order.paid").getByText("Webhook disabled"));
+    await browser.inspect(page, "webhook-disabled");
+    await page.goto(`${server.url}/webhooks`);
+    await see(page.getByText("Disabled", { exact: true }));
+    await page.goBack();
+    await press(page, "Enable");
+    await seeText(page, "Enabled. What failed is not sent again until you replay it.");
+    await see(page.getByRole("button", { name: "Pause" }));
+    expect(await settingsOf(account)).toMatchObject([{ state: "active", disabled_at: null }]);
+    await account.ingest({ type: "refund" });
+    await see(row(page, "refund").getByText("Delivered · 1 try"));
+  });
+
   test("is reached from the list, and says so when there is none", async () => {
     const { account, page } = await open({});
     await follow(page, "Webhooks");

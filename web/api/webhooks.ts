@@ -2,10 +2,8 @@ import { ApiError, call } from "./client.ts";
 import type { SavedSettings, SavedWebhook, Webhook } from "./types.ts";
 import { toEntry } from "./webhook-entry.ts";
 
-export const readWebhooks = (signal?: AbortSignal) => call<Webhook[]>("/v1/tenants/webhooks", { signal });
-
 /** With all their settings. */
-export const readSettings = (signal?: AbortSignal) =>
+export const readWebhooks = (signal?: AbortSignal) =>
   call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal });
 
 /**
@@ -25,7 +23,7 @@ export async function saveSettings(id: string, change: Partial<SavedSettings>): 
   } catch (error) {
     throw error instanceof ApiError ? inEntry(error) : error;
   }
-  return readSettings();
+  return readWebhooks();
 }
 
 /** `[1].rate_limit` of the list is `rate_limit` of its entry. */
@@ -38,7 +36,7 @@ function inEntry({ message, status, code, retryAfterSeconds, broken }: ApiError)
 export const enableWebhook = (id: string) => call(`/v1/tenants/webhooks/${id}/enable`, { method: "POST" });
 
 /** Replaces the whole list. @returns what is registered from now on */
-export async function saveWebhooks(entries: readonly SavedWebhook[]): Promise<Webhook[]> {
+export async function saveWebhooks(entries: readonly SavedSettings[]): Promise<Webhook[]> {
   await call<SavedWebhook[]>("/v1/tenants/webhooks", { method: "PUT", body: entries });
   return readWebhooks();
 }

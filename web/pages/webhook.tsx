@@ -1,9 +1,11 @@
 import "./webhook.css";
 import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
+import { call } from "../api/client.ts";
 import type { Webhook } from "../api/types.ts";
-import { readSettings, saveSettings } from "../api/webhooks.ts";
+import { readWebhooks, saveSettings } from "../api/webhooks.ts";
 import { hostOf, withoutQuery } from "../format/shorten.ts";
+import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Copy } from "../parts/copy.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -22,6 +24,7 @@ import { Figures } from "./webhook/figures.tsx";
 import { SettingsForm } from "./webhook/settings-form.tsx";
 import { readWebhookSituation, type WebhookSituation } from "./webhook/situation.ts";
 import { Health } from "./webhooks/health.tsx";
+import { StateBadge } from "./webhooks/state-badge.tsx";
 import { TestAnswer, useTestEvent } from "./webhooks/test-event.tsx";
 
 const listEveryMs = 1_000;
@@ -31,8 +34,8 @@ const situationEveryMs = 3_000;
 /** One webhook: how it does, why it fails, what it is told, and its latest events. */
 export function WebhookPage() {
   const { id = "" } = useRoute().params;
-  const webhooks = useLoaded("settings", readSettings);
-  useRefresh(["account.changed"], listEveryMs, webhooks.reload);
+  const webhooks = useLoaded("webhooks", readWebhooks);
+  useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
   const webhook = webhooks.data?.find((one) => one.id === id);
   if (webhook) return <Registered key={id} webhook={webhook} onSaved={webhooks.put} />;
   return (
@@ -75,6 +78,12 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
     );
   }
 
+  async function enable(): Promise<void> {
+    await call(`/v1/tenants/webhooks/${encodeURIComponent(id)}/enable`, { method: "POST" });
+    onSaved(await readWebhooks());
+    say("Enabled. What failed is not sent again until you replay it.");
+  }
+
   return (
     <>
       <Way />
@@ -83,21 +92,26 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           <Button onClick={test.attempt.run} busy={test.attempt.isBusy} disabled={test.attempt.waitSeconds > 0}>
             Send a test event
           </Button>
-          {webhook.paused ? (
+          {webhook.state === "disabled" && (
+            <Button kind="primary" onClick={enable}>
+              Enable
+            </Button>
+          )}
+          {webhook.paused && (
             <Button kind="primary" onClick={() => pause(false)}>
               Resume
             </Button>
-          ) : (
-            <Button onClick={() => pause(true)}>Pause</Button>
           )}
+          {webhook.state === "active" && <Button onClick={() => pause(true)}>Pause</Button>}
         </div>
       </PageHead>
       <div class="stack">
         <p class="webhook-address">
-          {webhook.paused && <span class="badge warn">Paused</span>}
+          <StateBadge webhook={webhook} />
           <code>{withoutQuery(url)}</code>
           <Copy text={url} what="the URL" />
         </p>
+        {webhook.state === "disabled" && <Disabled webhook={webhook} />}
         {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
         <TestAnswer of={test} />
         <nav class="segments webhook-ranges" aria-label="Time range">
@@ -121,6 +135,18 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
         {situation.data && <Latest webhook={webhook} situation={situation.data} />}
       </div>
     </>
+  );
+}
+
+/** Why nothing is sent to it, and what that means. */
+function Disabled({ webhook: { disabled_at, disabled_reason } }: { webhook: Webhook }) {
+  const why =
+    disabled_reason === "gone" ? "It answered several deliveries in a row with 410 (Gone)." : "It had failed for days.";
+  return (
+    <p class="notice bad">
+      Disabled{disabled_at && ` since ${exactTimeWithZone(Date.parse(disabled_at))}`}. {why} Nothing is sent to it, and
+      what comes for it fails, until you enable it.
+    </p>
   );
 }
 

@@ -21,7 +21,7 @@ export function WebhooksPage() {
   const webhooks = useLoaded("webhooks", readWebhooks);
   const health = useLoaded("health", (signal) => call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }));
   const inbox = useLoaded("inbox", (signal) => call<Inbox>("/v1/inbox", { query: { size: 1 }, signal }));
-  useRefresh(["account.changed"], listEveryMs, webhooks.reload);
+  useRefresh(["account.changed", "webhook.changed"], listEveryMs, webhooks.reload);
   useRefresh(["account.changed", "delivery.attempted"], healthEveryMs, health.reload);
 
   // The panel is there only when its data is, which is after the browser has looked for it.

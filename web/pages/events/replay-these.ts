@@ -1,6 +1,6 @@
 import type { Webhook } from "../../api/types.ts";
 import { count } from "../../format/number.ts";
-import { type Filter, fieldsOf, urlOf } from "./filter.ts";
+import { type Filter, fieldsOf, isChoosing, urlOf } from "./filter.ts";
 import { deliveriesInWords, type Listed, type ListedRecord } from "./record.ts";
 
 /** Beyond it, one press is not enough. */
@@ -43,7 +43,8 @@ export function replayTheseOf(
   if (q === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
     const { status, ...fields } = fieldsOf(filter, nowMs, listed.held);
     const { total, totalIsExact } = listed;
-    const mustAsk = total > mostUnasked || !totalIsExact;
+    // The whole history is seldom what one means to send again.
+    const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter);
     const many = totalIsExact ? "" : "more than ";
     return {
       by: "selection",

@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { type DraftRow, type Fault, isEdited } from "./draft.ts";
 import { Health } from "./health.tsx";
+import { StateBadge } from "./state-badge.tsx";
 import { TestAnswer, useTestEvent } from "./test-event.tsx";
 
 export interface CardProps {
@@ -50,6 +51,7 @@ function Registered({
             </h3>
           )}
           <p class="url">
+            <StateBadge webhook={saved} />
             <code>{withoutQuery(saved.url)}</code>
             <Copy text={saved.url} what="the URL" />
           </p>

@@ -1,4 +1,4 @@
-import type { SavedWebhook, Webhook } from "../../api/types.ts";
+import type { SavedSettings, Webhook } from "../../api/types.ts";
 import { toEntry } from "../../api/webhook-entry.ts";
 
 /** The list of webhooks while it is edited. It is saved as a whole. */
@@ -44,9 +44,19 @@ export const undoRow = (draft: Draft, key: string): Draft =>
 
 export const keptRows = (draft: Draft): Draft => draft.filter(({ isRemoved }) => !isRemoved);
 
-/** The body of the `PUT`. */
-export const toEntries = (draft: Draft): SavedWebhook[] =>
-  keptRows(draft).map(({ saved, url, name }) => toEntry({ ...saved, url: url.trim(), name: name.trim() }));
+/** The body of the `PUT`. A URL that stays keeps its settings, and another one takes them over. */
+export const toEntries = (draft: Draft): SavedSettings[] =>
+  keptRows(draft).map(({ saved, url, name }) => ({
+    ...toEntry({ url: url.trim(), name: name.trim() }),
+    ...(saved !== null && saved.url !== url.trim() && settingsOf(saved)),
+  }));
+
+const settingsOf = ({ event_types, paused, rate_limit, max_concurrency }: Webhook): Partial<SavedSettings> => ({
+  ...(event_types !== undefined && { event_types }),
+  ...(paused !== undefined && { paused }),
+  ...(rate_limit !== undefined && { rate_limit }),
+  ...(max_concurrency !== undefined && { max_concurrency }),
+});
 
 export const isEdited = ({ saved, url, name, isRemoved }: DraftRow): boolean =>
   saved === null || isRemoved || url !== saved.url || name !== saved.name;

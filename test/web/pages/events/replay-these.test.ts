@@ -40,7 +40,13 @@ describe("a list is replayed by what selects the same", () => {
     [{ total: 101 }, "Replay these 101 …", true],
     [{ total: 10_000, totalIsExact: false }, "Replay these more than 10\u202f000 …", true],
   ])("%j: %s", (of, text, mustAsk) => {
-    expect(replayTheseOf(given({}), { ...listed, ...of }, [shop], now)).toMatchObject({ text, mustAsk });
+    const these = replayTheseOf(given({ type: "order.paid" }), { ...listed, ...of }, [shop], now);
+    expect(these).toMatchObject({ text, mustAsk });
+  });
+
+  test("a question is asked of everything, however little that is", () => {
+    const these = replayTheseOf(given({}), { ...listed, total: 2 }, [shop], now);
+    expect(these).toMatchObject({ text: "Replay these 2 …", mustAsk: true });
   });
 });
 

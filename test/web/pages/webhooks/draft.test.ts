@@ -67,6 +67,14 @@ describe("the list of webhooks, while it is edited", () => {
     expect(leavingWebhooks(editRow(toDraft(registered), books.id, { name: "Books" }))).toEqual([]);
   });
 
+  test("another URL takes the settings over, and one that stays is not told them again", () => {
+    const settings = { event_types: ["order.*"], paused: true, rate_limit: 5, max_concurrency: null };
+    const draft = toDraft([{ ...shop, state: "paused", ...settings }, books]);
+    const [moved, stays] = toEntries(editRow(draft, shop.id, { url: "https://new.example" }));
+    expect(moved).toEqual({ webhook_url: "https://new.example", name: "Shop", ...settings });
+    expect(stays).toEqual({ webhook_url: books.url, name: "" });
+  });
+
   test("a webhook that is removed and added again stays", () => {
     const draft = addRow(removeRow(toDraft(registered), shop.id), "new-1", shop.url, "");
     expect(leavingWebhooks(draft)).toEqual([]);
