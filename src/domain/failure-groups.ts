@@ -87,8 +87,13 @@ export function lineOf(answer: Uint8Array | null): string {
 /** A word of so many letters and digits is an id. */
 const idLength = 8;
 
-const blankWord = (word: string): string =>
-  word.length >= idLength && /\d/.test(word) ? "#" : word.replace(/\d+/g, "#");
+/** A name that ends with a digit is the same in each answer: "v2", "utf8", "oauth2". */
+const numberedName = /^[a-z]{1,6}\d$/i;
+
+function blankWord(word: string): string {
+  if (numberedName.test(word)) return word;
+  return word.length >= idLength && /\d/.test(word) ? "#" : word.replace(/\d+/g, "#");
+}
 
 /** A record as it is counted. */
 export interface CountedRecord {
@@ -119,17 +124,21 @@ function countedAs(record: CountedRecord | null, n: 1 | -1): FailureMove[] {
 export interface FailureSigns {
   readonly waiting: number;
   readonly lastFailedAt: number;
+  /** Types of its latest events, as `DeliveredTypes` names them. */
+  readonly typeHashes: readonly (number | null)[];
 }
 
+/** When something was last delivered, of each type of event by its hash (`typeHashOf`); null: of those without one. */
+export type DeliveredTypes = ReadonlyMap<number | null, number>;
+
 /**
- * Whether failures of a group go on: something waits with it, or nothing has been delivered since.
- * @param webhook as it is registered; null: it was removed
+ * Whether failures of a group go on: something waits with it, or nothing of its types has been delivered since. A webhook that
+ * refuses one type and takes all others has not been mended.
+ * @param delivered to the webhook as it is registered; null: it was removed
  */
-export function goesOn(
-  { waiting, lastFailedAt }: FailureSigns,
-  webhook: { readonly lastDeliveredAt: number | null } | null,
-): boolean {
-  return waiting > 0 || (webhook !== null && (webhook.lastDeliveredAt ?? 0) < lastFailedAt);
+export function goesOn({ waiting, lastFailedAt, typeHashes }: FailureSigns, delivered: DeliveredTypes | null): boolean {
+  if (waiting > 0) return true;
+  return delivered !== null && !typeHashes.some((hash) => (delivered.get(hash) ?? 0) >= lastFailedAt);
 }
 
 export const hourMs = 3_600_000;

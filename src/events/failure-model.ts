@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { maxFailureGroups } from "../domain/failure-groups.ts";
 import { text } from "../http/validation.ts";
 import { formatIso } from "../lib/iso-time.ts";
+import { newestLooked } from "../store/failure-report.ts";
 import type { FailureGroup, FailureReport } from "../store/failures.ts";
 import { errorCode } from "./attempt-model.ts";
 import { isInOrder, isoTime } from "./model.ts";
@@ -38,13 +39,18 @@ const groupBody = v.object({
   ongoing: v.pipe(
     v.boolean(),
     v.description(
-      "True while records wait, and until something has been delivered to the webhook since the last failure.",
+      "True while records wait, and until an event of these types has been delivered to the webhook since the last failure.",
     ),
   ),
   lastFailedAt: v.string(),
   firstIngestionTimestamp: v.pipe(v.string(), v.description("Of the oldest event that is counted.")),
   lastIngestionTimestamp: v.pipe(v.string(), v.description("Of the newest event that is counted.")),
-  eventTypes: v.pipe(v.array(v.string()), v.description("Types of the newest events, ten at most.")),
+  eventTypes: v.pipe(
+    v.array(v.object({ type: v.nullable(v.string()), records: count })),
+    v.description(
+      `Types among the newest ${newestLooked} records, the most frequent first, ten at most; null: events without one.`,
+    ),
+  ),
   eventIds: v.pipe(v.array(v.string()), v.description("The newest events, three at most.")),
 });
 
@@ -75,7 +81,7 @@ export const failuresExample = {
       lastFailedAt: "2026-03-02T12:34:56.789Z",
       firstIngestionTimestamp: "2026-03-02T08:41:07.123Z",
       lastIngestionTimestamp: "2026-03-02T12:34:55.001Z",
-      eventTypes: ["order.created"],
+      eventTypes: [{ type: "order.created", records: 15 }],
       eventIds: ["evt_01jc8x2m4e7n9q3s5v7y9a1c3e"],
     },
   ],
@@ -96,7 +102,7 @@ export const toGroupBody = (group: FailureGroup, isOngoing: boolean) => ({
   lastFailedAt: formatIso(group.lastFailedAt),
   firstIngestionTimestamp: formatIso(group.firstEventAt),
   lastIngestionTimestamp: formatIso(group.lastEventAt),
-  eventTypes: [...group.types],
+  eventTypes: group.types.map(({ type, records }) => ({ type, records })),
   eventIds: [...group.eventIds],
 });
 

@@ -1,5 +1,5 @@
 import { invalidField } from "../domain/errors.ts";
-import { goesOn } from "../domain/failure-groups.ts";
+import { type DeliveredTypes, goesOn } from "../domain/failure-groups.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -47,17 +47,17 @@ export function failureRoutes({ store, clock }: FailureRouteDeps): ErasedEndpoin
           }),
           store.webhookHealth(tenant.key, healthLimits),
         ]);
-        const groups = report.groups.map((group) => m.toGroupBody(group, goesOn(group, receiverOf(group, health))));
+        const groups = report.groups.map((group) => m.toGroupBody(group, goesOn(group, deliveredTo(group, health))));
         return ok(m.toFailuresBody(report, groups));
       },
     ),
   ];
 }
 
-/** The webhook of a group as it is registered. Without any, there is still none. */
-function receiverOf({ webhook }: FailureGroup, health: readonly WebhookHealth[]) {
-  if (webhook === null) return health.length === 0 ? { lastDeliveredAt: null } : null;
-  return health.find((one) => one.webhook.id === webhook.id) ?? null;
+/** What the webhook of a group took, if it is registered. Where none was, there may still be none. */
+function deliveredTo({ webhook }: FailureGroup, health: readonly WebhookHealth[]): DeliveredTypes | null {
+  if (webhook === null) return health.length === 0 ? new Map() : null;
+  return health.find((one) => one.webhook.id === webhook.id)?.deliveredTypes ?? null;
 }
 
 function rangeOf(given: Pick<m.FailuresQuery, "from" | "to">, now: number) {

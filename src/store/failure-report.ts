@@ -7,7 +7,7 @@ import type { FailureGroup, FailureReport } from "./failures.ts";
 /** Groups of a report, the largest first. The others are counted. */
 const shownGroups = 100;
 /** Records of a group, the newest, that are looked at for its types of events. */
-export const newestLooked = 200;
+export const newestLooked = 500;
 const shownTypes = 10;
 const shownEvents = 3;
 
@@ -75,7 +75,9 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
   const places = new Map(
     (await reads.places(shown.map(({ failureKey }) => failureKey))).map((one) => [one.failureKey, one]),
   );
-  const wanted = new Set([...places.values()].flatMap((one) => [...samplesOf(one), ...eventsOfTypes(one)]));
+  const wanted = new Set(
+    [...places.values()].flatMap((one) => [...samplesOf(one), ...typesOf(one).map(({ eventSeq }) => eventSeq)]),
+  );
   const events = new Map((await reads.events([...wanted])).map((event) => [event.seq, event]));
   const { fromSeq, toSeq } = seqsOf(hours);
   return {
@@ -93,14 +95,12 @@ export async function reportFailures(reads: FailureReads, hours: HourRange): Pro
 
 const samplesOf = ({ newest }: GroupPlaces): number[] => newest.slice(0, shownEvents).map(({ eventSeq }) => eventSeq);
 
-/** Of each type one event, of which the type can be read. */
-function eventsOfTypes({ newest }: GroupPlaces): number[] {
-  const seqs = new Map<number, number>();
-  for (const { eventSeq, typeHash } of newest) {
-    if (seqs.size === shownTypes) break;
-    if (typeHash !== null && !seqs.has(typeHash)) seqs.set(typeHash, eventSeq);
-  }
-  return [...seqs.values()];
+/** The most frequent types, and of each one event, of which the type can be read. */
+function typesOf({ newest }: GroupPlaces): { eventSeq: number; records: number }[] {
+  return [...Map.groupBy(newest, ({ typeHash }) => typeHash).values()]
+    .map((ofType) => ({ eventSeq: ofType[0]?.eventSeq ?? 0, records: ofType.length }))
+    .sort((a, b) => b.records - a.records)
+    .slice(0, shownTypes);
 }
 
 function toGroup(group: CountedGroup, places: GroupPlaces, events: ReadonlyMap<number, FoundEvent>): FailureGroup {
@@ -116,6 +116,10 @@ function toGroup(group: CountedGroup, places: GroupPlaces, events: ReadonlyMap<n
     firstEventAt: ingestedAtMs(places.firstSeq),
     lastEventAt: ingestedAtMs(places.newest[0]?.eventSeq ?? places.firstSeq),
     eventIds: found(samplesOf(places)).map(({ seq, idTail }) => encodeEventId(seq, idTail)),
-    types: found(eventsOfTypes(places)).flatMap(({ type }) => type ?? []),
+    types: typesOf(places).flatMap(({ eventSeq, records }) => {
+      const event = events.get(eventSeq);
+      return event ? { type: event.type, records } : [];
+    }),
+    typeHashes: [...new Set(places.newest.map(({ typeHash }) => typeHash))],
   };
 }

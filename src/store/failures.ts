@@ -25,8 +25,16 @@ export interface FailureGroup {
   readonly lastEventAt: number;
   /** A few of its events, the newest first. */
   readonly eventIds: readonly string[];
-  /** Of its latest events, ten at most. */
-  readonly types: readonly string[];
+  /** Of its latest records, ten at most, the most frequent first. */
+  readonly types: readonly FailedType[];
+  /** Of all of these. */
+  readonly typeHashes: readonly (number | null)[];
+}
+
+/** A type of events among the latest records of a group (`newestLooked`); null: without one. */
+export interface FailedType {
+  readonly type: string | null;
+  readonly records: number;
 }
 
 export interface FailureReport {

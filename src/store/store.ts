@@ -3,6 +3,7 @@ import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts
 import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord, RecordFilters } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
+import type { DeliveredTypes } from "../domain/failure-groups.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
@@ -164,6 +165,8 @@ export interface WebhookHealth {
   readonly failed: number;
   readonly pending: number;
   readonly lastDeliveredAt: number | null;
+  /** Of the records that were looked at. */
+  readonly deliveredTypes: DeliveredTypes;
   /** Of the newest record whose last attempt failed, also of one that waits for its next try. */
   readonly lastFailedAt: number | null;
   readonly lastError: string | null;

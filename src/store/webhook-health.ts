@@ -1,5 +1,6 @@
 import type { DeliveryState } from "../domain/delivery.ts";
 import type { FailureCode } from "../domain/failure.ts";
+import type { DeliveredTypes } from "../domain/failure-groups.ts";
 import type { WebhookHealth } from "./store.ts";
 
 /**
@@ -18,6 +19,8 @@ export interface LatestRecord {
   readonly lastAttemptAt: number | null;
   readonly errorReason: string | null;
   readonly errorCode: FailureCode | null;
+  /** Of its event; null: it has no type. */
+  readonly typeHash: number | null;
 }
 
 /** The attempt that a record shows as its last; its status is in the log. */
@@ -43,12 +46,21 @@ export function summarizeHealth(records: readonly LatestRecord[]): {
       failed: count("FAILED"),
       pending: count("PENDING"),
       lastDeliveredAt: delivered?.at ?? null,
+      deliveredTypes: latestOfTypes(attempted.filter(({ state }) => state === "DELIVERED")),
       lastFailedAt: failed?.at ?? null,
       lastError: failed?.errorReason ?? null,
       lastErrorCode: failed?.errorCode ?? null,
     },
     last: newest(attempted) ?? null,
   };
+}
+
+function latestOfTypes(
+  delivered: readonly { readonly typeHash: number | null; readonly at: number }[],
+): DeliveredTypes {
+  const latest = new Map<number | null, number>();
+  for (const { typeHash, at } of delivered) latest.set(typeHash, Math.max(at, latest.get(typeHash) ?? 0));
+  return latest;
 }
 
 function newest<T extends { at: number }>(records: readonly T[]): T | undefined {

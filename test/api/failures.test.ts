@@ -65,7 +65,10 @@ scenarios("GET /v1/failures", () => world, {
             lastFailedAt: time,
             firstIngestionTimestamp: time,
             lastIngestionTimestamp: time,
-            eventTypes: ["order.created", "order.paid"],
+            eventTypes: [
+              { type: "order.created", records: 2 },
+              { type: "order.paid", records: 1 },
+            ],
             eventIds: eventIds.toReversed(),
           },
         ],
@@ -95,7 +98,9 @@ scenarios("GET /v1/failures", () => world, {
     status: 200,
     async then({ alone, aloneId, good }, { body }) {
       const group = { targetWebhook: "", webhookId: null, errorCode: "no_webhook", statusCode: null, answer: "" };
-      expect(body.groups).toMatchObject([{ ...group, failed: 1, ongoing: true, eventTypes: [], eventIds: [aloneId] }]);
+      expect(body.groups).toMatchObject([
+        { ...group, failed: 1, ongoing: true, eventTypes: [{ type: null, records: 1 }], eventIds: [aloneId] },
+      ]);
       await register(alone, good.url);
       expect((await alone.get("/v1/failures")).body.groups).toMatchObject([{ ...group, ongoing: false }]);
     },

@@ -15,6 +15,7 @@ describe("the line of an answer", () => {
     ["ORA-00942: table or view does not exist", "ORA-#: table or view does not exist"],
     ['{"error":"quota","id":17}', '{"error":"quota","id":#}'],
     ["HTTP/1.1 said", "HTTP/# said"],
+    ["no such route: POST /v2/hooks of row17", "no such route: POST /v2/hooks of row#"],
     ["nul\u0000 and \u001b[31mred", "nul and [#mred"],
     [`${"ä".repeat(199)}😀`, `${"ä".repeat(199)}\ufffd`],
   ])("of %j is %j", (answer, line) => {
@@ -99,11 +100,22 @@ describe("groups count", () => {
 });
 
 test.each([
-  ["something waits", { waiting: 1, lastFailedAt: 5 }, { lastDeliveredAt: 9 }, true],
-  ["nothing was delivered since", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: 4 }, true],
-  ["nothing was ever delivered", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: null }, true],
-  ["something was delivered since", { waiting: 0, lastFailedAt: 5 }, { lastDeliveredAt: 6 }, false],
-  ["the webhook was removed", { waiting: 0, lastFailedAt: 5 }, null, false],
-] as const)("whether failures go on when %s", (_, signs, webhook, isGoingOn) => {
-  expect(goesOn(signs, webhook)).toBe(isGoingOn);
+  ["something waits", 1, [7], [[7, 9]], true],
+  ["nothing was delivered since", 0, [7], [[7, 4]], true],
+  ["nothing was ever delivered", 0, [7], [], true],
+  ["one of its types was delivered since", 0, [7, 8], [[8, 6]], false],
+  [
+    "only other types were delivered since",
+    0,
+    [7, 8],
+    [
+      [9, 6],
+      [null, 6],
+    ],
+    true,
+  ],
+  ["its events have no type, and such a one was delivered", 0, [null], [[null, 6]], false],
+  ["the webhook was removed", 0, [7], null, false],
+] as const)("whether failures of moment 5 go on when %s", (_, waiting, typeHashes, delivered, isGoingOn) => {
+  expect(goesOn({ waiting, lastFailedAt: 5, typeHashes }, delivered && new Map(delivered))).toBe(isGoingOn);
 });

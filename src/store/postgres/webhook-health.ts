@@ -26,9 +26,9 @@ export const latestText = `
   select webhook_key::float8 as "webhookKey", event_seq::float8 as "eventSeq", found.*
   from placed cross join lateral (
     select 'PENDING' as state, placed.last_attempt_at::float8 as "lastAttemptAt", placed.error_reason as "errorReason",
-      placed.error_code as "errorCode" where waits
+      placed.error_code as "errorCode", null::float8 as "typeHash" where waits
     union all
-    (select case state when 1 then 'DELIVERED' else 'FAILED' end, last_attempt_at::float8, error_reason, error_code
+    (select case state when 1 then 'DELIVERED' else 'FAILED' end, last_attempt_at::float8, error_reason, error_code, type_hash::float8
       from delivery where not waits and tenant_key = $1::bigint and delivery.event_seq = placed.event_seq
         and delivery.key = placed.key limit 1)
   ) found

@@ -37,9 +37,9 @@ export function webhookHealth(
 }
 
 function healthOf(db: BunSQLiteDatabase, webhookKey: number, keys: readonly number[]): Health {
-  const { state, lastAttemptAt, errorReason, errorCode, eventSeq } = t.delivery;
+  const { state, lastAttemptAt, errorReason, errorCode, eventSeq, typeHash } = t.delivery;
   const records = db
-    .select({ state, lastAttemptAt, errorReason, errorCode, eventSeq })
+    .select({ state, lastAttemptAt, errorReason, errorCode, eventSeq, typeHash })
     .from(t.delivery)
     .where(sql`${t.delivery.key} in (select value from json_each(${JSON.stringify(keys)}))`)
     .all();

@@ -3,6 +3,7 @@ import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { lineOf } from "../../../src/domain/failure-groups.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { FailureGroup, FailureQuery } from "../../../src/store/failures.ts";
+import { typeHashOf } from "../../../src/store/type-hash.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import {
   bytes,
@@ -141,7 +142,12 @@ export function failuresContract(backend: StoreBackend): void {
           ...{ waiting: 0, failed: 4, lastFailedAt: world.clock.now() },
           ...{ firstEventAt: times[0] ?? 0, lastEventAt: times[3] ?? 0 },
           eventIds: eventIds.toReversed().slice(0, 3),
-          types: ["order.paid", "order.refund"],
+          types: [
+            { type: "order.paid", records: 2 },
+            { type: null, records: 1 },
+            { type: "order.refund", records: 1 },
+          ],
+          typeHashes: [typeHashOf("order.paid"), null, typeHashOf("order.refund")],
         },
       ]);
     });

@@ -1,14 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../../src/domain/tenant.ts";
+import { typeHashOf } from "../../../src/store/type-hash.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { createWorld, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 
 const a = "https://a.example/hook";
 const b = "https://b.example/hook";
 const c = "https://c.example/hook";
 
 const noError = { lastFailedAt: null, lastError: null, lastErrorCode: null };
-const none = { delivered: 0, failed: 0, pending: 0, lastDeliveredAt: null, ...noError };
+const none = { delivered: 0, failed: 0, pending: 0, lastDeliveredAt: null, deliveredTypes: new Map(), ...noError };
 const unused = { records: 0, ...none, lastStatusCode: null };
 
 /** `webhookHealth` of `src/store/store.ts`, for any backend. */
@@ -57,6 +58,7 @@ export function webhookHealthContract(backend: StoreBackend): void {
             failed: 1,
             pending: 0,
             lastDeliveredAt: start + 3_000,
+            deliveredTypes: new Map([[null, start + 3_000]]),
             lastFailedAt: start + 2_000,
             lastError: `HTTP 503 from ${a}`,
             lastErrorCode: "http_status",
@@ -71,12 +73,34 @@ export function webhookHealthContract(backend: StoreBackend): void {
             failed: 2,
             pending: 0,
             lastDeliveredAt: start + 2_000,
+            deliveredTypes: new Map([[null, start + 2_000]]),
             lastFailedAt: start + 3_000,
             lastError: `HTTP 503 from ${b}`,
             lastErrorCode: "http_status",
             lastStatusCode: 503,
           },
         ],
+      ]);
+    });
+
+    test("when something of each type was last delivered", async () => {
+      const tenant = await world.tenant({ urls: [a] });
+      const at: number[] = [];
+      for (const [type, outcome] of [
+        ["x", "delivered"],
+        ["y", "delivered"],
+        ["x", "delivered"],
+        ["z", "failed"],
+      ] as const) {
+        world.clock.advance(1_000);
+        at.push(world.clock.now());
+        const { deliveries } = await world.acceptOwned(tenant, { events: [{ payload: bytes("{}"), type }] });
+        for (const delivery of deliveries) await world.settle(delivery, outcome);
+      }
+      const [[, health] = []] = await healthOf(tenant);
+      expect([...(health?.deliveredTypes ?? [])].sort(([, one], [, other]) => one - other)).toEqual([
+        [typeHashOf("y"), at[1] ?? 0],
+        [typeHashOf("x"), at[2] ?? 0],
       ]);
     });
 

@@ -51,8 +51,15 @@ const groupOf = (of: Partial<Failures["groups"][number]>): Failures["groups"][nu
 describe("what fails", () => {
   test("is one cause for each code and status, because that is what a list can be narrowed to", () => {
     const groups = [
-      groupOf({ answer: "no such route", failed: 2, eventTypes: ["order.paid"] }),
-      groupOf({ answer: "no such order", failed: 5, eventTypes: ["refund", "order.paid"] }),
+      groupOf({ answer: "no such route", failed: 2, eventTypes: [{ type: "order.paid", records: 2 }] }),
+      groupOf({
+        answer: "no such order",
+        failed: 5,
+        eventTypes: [
+          { type: "refund", records: 4 },
+          { type: "order.paid", records: 1 },
+        ],
+      }),
       groupOf({ statusCode: 500, waiting: 1, failed: 0 }),
       groupOf({ errorCode: "timeout", statusCode: null, failed: 9, lastFailedAt: at("09:30") }),
     ];
@@ -62,7 +69,16 @@ describe("what fails", () => {
       failing?.causes.map(({ code, status, failed, answers, types }) => [code, status, failed, answers, types]),
     ).toEqual([
       ["timeout", null, 9, [], []],
-      ["http_status", 404, 7, ["no such order", "no such route"], ["refund", "order.paid"]],
+      [
+        "http_status",
+        404,
+        7,
+        ["no such order", "no such route"],
+        [
+          { type: "refund", records: 4 },
+          { type: "order.paid", records: 3 },
+        ],
+      ],
       ["http_status", 500, 0, [], []],
     ]);
   });

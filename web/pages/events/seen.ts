@@ -13,7 +13,10 @@ export interface Seen {
 export function useSeen(records: readonly ListedRecord[]): Seen {
   const failures = useLoaded("failures", (signal) => call<Failures>("/v1/failures", { signal }));
   const groups = failures.data?.groups ?? [];
-  const types = [...records.map(({ eventType }) => eventType), ...groups.flatMap(({ eventTypes }) => eventTypes)];
+  const types = [
+    ...records.map(({ eventType }) => eventType),
+    ...groups.flatMap(({ eventTypes }) => eventTypes.map(({ type }) => type)),
+  ];
   const statuses = [...groups, ...records].map(({ statusCode }) => (statusCode === null ? null : String(statusCode)));
   return { types: sortedOnce(types), statuses: sortedOnce(statuses) };
 }

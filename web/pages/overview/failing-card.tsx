@@ -128,6 +128,8 @@ function CauseRow({
   const filter = { webhook: of.id ?? undefined, code: code ?? undefined, status: status ?? undefined, from };
   const list = { webhook: of.id ?? "", code: code ?? "", status: String(status ?? ""), from };
   const n = sizeOf(cause);
+  // Of a large cause only the newest records were looked at, which does not say how many there are of each type.
+  const isCounted = types.reduce((sum, { records }) => sum + records, 0) === n;
   const events = n === 1 ? "event" : "events";
   return (
     <li class="cause">
@@ -141,9 +143,9 @@ function CauseRow({
         )}
       </p>
       <p class="soft small which">
-        {types.length > 0 && (
+        {types.some(({ type }) => type !== null) && (
           <span>
-            {types.slice(0, mostTypes).map(showControls).join(" · ")}
+            {types.slice(0, mostTypes).map(wordsOf(isCounted)).join(" · ")}
             {types.length > mostTypes && " · …"}
           </span>
         )}
@@ -175,3 +177,8 @@ function CauseRow({
     return failed === 0 ? "being retried" : `${count(failed)} given up, ${count(waiting)} being retried`;
   }
 }
+
+const wordsOf =
+  (isCounted: boolean) =>
+  ({ type, records }: Cause["types"][number]): string =>
+    `${type === null ? "no type" : showControls(type)}${isCounted ? ` ${count(records)}` : ""}`;

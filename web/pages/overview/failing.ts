@@ -7,7 +7,8 @@ export interface Cause {
   readonly status: number | null;
   /** First lines of what came back, the most frequent first; none where nothing did. */
   readonly answers: readonly string[];
-  readonly types: readonly string[];
+  /** Of the newest records; of all, if they are few. */
+  readonly types: Group["eventTypes"];
   /** Records: for a retry, and for good. */
   readonly waiting: number;
   readonly failed: number;
@@ -104,7 +105,14 @@ function toCause(groups: readonly Group[]): Cause {
     code: first?.errorCode ?? null,
     status: first?.statusCode ?? null,
     answers: [...new Set(largest.map(({ answer }) => answer))].filter((answer) => answer !== ""),
-    types: [...new Set(largest.flatMap(({ eventTypes }) => eventTypes))],
+    types: [
+      ...byKey(
+        groups.flatMap(({ eventTypes }) => eventTypes),
+        ({ type }) => type ?? "",
+      ).values(),
+    ]
+      .map((ofType) => ({ type: ofType[0]?.type ?? null, records: sum(ofType.map(({ records }) => records)) }))
+      .sort((one, other) => other.records - one.records),
     waiting: sum(groups.map(({ waiting }) => waiting)),
     failed: sum(groups.map(({ failed }) => failed)),
     firstAt: Math.min(...groups.map((group) => Date.parse(group.firstIngestionTimestamp))),
