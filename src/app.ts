@@ -219,7 +219,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     random,
     isOutbound: ({ tenantId, url }) => !inboxAddresses.isInboxOf(tenantId, url),
   });
-  const { dispatcher, deliveries, replayer, pace, failingWebhooks } = engine;
+  const { dispatcher, deliveries, replayer, pace, failingWebhooks, tell } = engine;
   store.onChange(createChangeHeeder({ deliveries, hub, answers, signers, failingWebhooks }));
   const avoidNodes = () =>
     network.avoid([...address.ownListeners, ...lease.living().flatMap(({ listener }) => listenersIn(listener))]);
@@ -297,6 +297,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       headerVault,
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       hub,
+      tell,
       sendTest: createTestDelivery({ signers, headerVault, sender, clock, pace }),
       isPaused: () => pauses.isPaused("deliveries"),
     }),

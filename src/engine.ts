@@ -1,7 +1,9 @@
 import { createAnnouncer } from "./delivery/announce.ts";
 import { createDeliver } from "./delivery/deliver.ts";
+import { createExhaustedDeliveries } from "./delivery/exhausted-deliveries.ts";
 import { createFailingWebhooks, type FailingWebhooks } from "./delivery/failing-webhooks.ts";
 import { createFailureLog } from "./delivery/failure-log.ts";
+import { createOwnEvents, type TellAccount } from "./delivery/own-events.ts";
 import type { HeaderVault } from "./delivery/own-headers.ts";
 import { type AccountPace, createAccountPace, type DeliveryRates } from "./delivery/queue/account-pace.ts";
 import type { DeliveryControl } from "./delivery/queue/control.ts";
@@ -31,6 +33,8 @@ export interface Engine {
   readonly replayer: Pick<Loop, "wake">;
   /** Test deliveries count against it too. */
   readonly pace: AccountPace;
+  /** Tells an account something of a webhook by an event. */
+  readonly tell: TellAccount;
   /** Told of what changes in the store. */
   readonly failingWebhooks: Pick<FailingWebhooks, "stands" | "forget" | "forgetTenant" | "forgetAll">;
   announceAccepted: AnnounceAccepted;
@@ -111,7 +115,22 @@ export function createEngine(deps: EngineDeps): Engine {
     failureLog: createFailureLog({ clock, log, store }),
     onReplayedRunEnded: createReplayProgress({ store, hub, clock, onCompleted: () => replayer.wake() }).runEnded,
   });
-  const failingWebhooks = createFailingWebhooks({ store, clock, log, hub, isOutbound, policy: { disableAfterMs } });
+  const tell = createOwnEvents({
+    store,
+    wake: (webhooks) => dispatcher.wake(webhooks),
+    announce: announcer.accepted,
+    log,
+  });
+  const exhausted = createExhaustedDeliveries({ clock, tell });
+  const failingWebhooks = createFailingWebhooks({
+    store,
+    clock,
+    log,
+    hub,
+    tell,
+    isOutbound,
+    policy: { disableAfterMs },
+  });
   const deliver = createDeliver({
     clock,
     signers,
@@ -122,6 +141,7 @@ export function createEngine(deps: EngineDeps): Engine {
     announce(settlement, kind) {
       announcer.attempted(settlement, kind);
       failingWebhooks.attempted(settlement);
+      exhausted.attempted(settlement);
     },
     onStorageStalled: (stalled) => dispatcher.stall(stalled),
   });
@@ -164,6 +184,7 @@ export function createEngine(deps: EngineDeps): Engine {
     replayer,
     pace,
     failingWebhooks,
+    tell,
     announceAccepted: announcer.accepted,
 
     deliveries: {
@@ -171,6 +192,7 @@ export function createEngine(deps: EngineDeps): Engine {
       endOrder: janitor.wake,
       removeWebhooks(keys) {
         dispatcher.removeWebhooks(keys);
+        exhausted.forget(keys);
         janitor.wake();
       },
       disableWebhook(key) {
@@ -194,6 +216,7 @@ export function createEngine(deps: EngineDeps): Engine {
       janitor.start();
     },
     async stop(graceMs, beside) {
+      exhausted.stop();
       await Promise.all([beside, replayer.stop(), janitor.stop()]);
       return dispatcher.stop(graceMs);
     },

@@ -25,7 +25,7 @@ export interface AnnounceDeps {
  */
 export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplayedRunEnded }: AnnounceDeps) {
   return {
-    accepted(tenant: Tenant, { eventIds, ingestedAt, failed }: AcceptedEvents): void {
+    accepted(tenant: Pick<Tenant, "key" | "id">, { eventIds, ingestedAt, failed }: AcceptedEvents): void {
       metrics.eventsAccepted(eventIds.length);
       stats.accepted(tenant.key, { events: eventIds.length, failed });
       for (const eventId of eventIds) {

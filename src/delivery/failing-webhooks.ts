@@ -1,13 +1,14 @@
-import type { DisablePolicy } from "../domain/failing-webhook.ts";
+import { type DisablePolicy, disablesAt } from "../domain/failing-webhook.ts";
 import { isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
-import { formatIso } from "../lib/iso-time.ts";
+import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Settlement } from "../store/deliveries.ts";
 import type { Store } from "../store/store.ts";
 import { announceWebhook, type WebhookHub } from "../stream/webhook-change.ts";
+import type { TellAccount } from "./own-events.ts";
 
 /** What is known here of each webhook whose latest attempt failed. About 200 bytes each. */
 interface Streak {
@@ -52,13 +53,14 @@ export interface FailingWebhooksDeps {
   log: Log;
   hub: WebhookHub;
   policy: DisablePolicy;
+  tell: TellAccount;
   /** Of a delivery that leaves this process: what an inbox takes says nothing of the network. */
   isOutbound(delivery: Settlement["delivery"]): boolean;
 }
 
 /** Sees which webhooks fail, and has the store note it when it matters (`domain/failing-webhook.ts`). */
 export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhooks {
-  const { store, clock, log, hub, policy, isOutbound } = deps;
+  const { store, clock, log, hub, policy, tell, isOutbound } = deps;
   const streaks = new Map<number, Streak>();
   const inTurn = createKeyedLock<number>();
   const underWay = new Set<Promise<void>>();
@@ -143,6 +145,15 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
         ...{ failingSince: formatIso(failing.since), ...(disabled && { reason: disabled.reason }) },
       });
       announceWebhook(hub, tenantId, webhook);
+      const news = { about: ref, tenantId };
+      const failing_since = formatIso(failing.since);
+      if (disabled) {
+        const fields = { failing_since, disabled_at: formatIso(disabled.at), disabled_reason: disabled.reason };
+        await tell({ ...news, type: "postrider.webhook.disabled", fields });
+      } else if (noted.isToldNow) {
+        const fields = { failing_since, disables_at: formatIsoOrNull(disablesAt(failing, policy)) };
+        await tell({ ...news, type: "postrider.webhook.failing", fields });
+      }
     } catch (error) {
       streak.excusedMs += excusedMs;
       throw error;

@@ -4,6 +4,7 @@ import { DomainError, rateLimited, unavailable } from "./errors.ts";
 import { takes } from "./event-types.ts";
 import { type Failure, noWebhook, webhookDisabled } from "./failure.ts";
 import type { Moment } from "./moment.ts";
+import { isToldOf, type OwnEventType } from "./own-events.ts";
 import { plans } from "./plans.ts";
 import { accountGone, apiKeyRefused, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
@@ -121,6 +122,29 @@ function recordsOf(type: string | null, webhooks: readonly RegisteredWebhook[], 
     isEnabled(webhook)
       ? fanOut([webhook], moment)
       : [{ state: "FAILED", webhook, finishedAt, failure: webhookDisabled }],
+  );
+}
+
+/** What the program tells an account of a webhook. */
+export interface OwnEvent {
+  readonly type: OwnEventType;
+  readonly aboutKey: number;
+}
+
+/**
+ * The records of an event of our own (rules, section 14). None: nobody asks for it, or there is no room, and it is not
+ * stored. No quota and no standing of the account is asked.
+ */
+export function acceptOwn(
+  { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
+  { type, aboutKey }: OwnEvent,
+  mayGrow: boolean,
+  moment: Moment,
+): readonly WaitingRecord[] {
+  if (gone || !mayGrow) return [];
+  return fanOut(
+    webhooks.filter((webhook) => isToldOf(webhook, type, aboutKey)),
+    moment,
   );
 }
 

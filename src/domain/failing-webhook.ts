@@ -82,6 +82,13 @@ export function afterFailures(before: Failing | null, failures: Failures, policy
   return { failing: after, disabled: null, isToldNow, lookAgainAt: Math.min(next.tellAt, next.warnAt, next.disableAt) };
 }
 
+/** When it will be disabled if it goes on failing, as far as can be said; null: never. */
+export function disablesAt({ since, warnedAt }: Failing, { disableAfterMs }: DisablePolicy): number | null {
+  if (disableAfterMs === null) return null;
+  const endsAt = since + Math.max(disableAfterMs, leastSpanMs);
+  return warnedAt === null ? endsAt : Math.max(endsAt, warnedAt + dayMs);
+}
+
 const newlyFailing = (since: number): Failing => ({ since, goneInARow: 0, toldAt: null, warnedAt: null });
 
 /** As if the outage had not been: all that is counted from before it begins so much later. */

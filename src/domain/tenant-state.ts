@@ -71,6 +71,14 @@ export function countEvent(
   return counted;
 }
 
+/** As `countEvent`, of an event of our own: it takes nothing of the month's quota. */
+export function countOwnEvent(counters: Counters, records: readonly { readonly state: DeliveryState }[]): Counters {
+  const counted = copyOf(counters);
+  counted.events += 1;
+  for (const { state } of records) counted[countOf[state]] += 1;
+  return counted;
+}
+
 /** There is one more record in a state. */
 export function enterState(counters: Counters, state: DeliveryState): Counters {
   const counted = copyOf(counters);

@@ -1,3 +1,4 @@
+import type { OwnEvent } from "../domain/acceptance.ts";
 import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
 import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
@@ -220,6 +221,12 @@ export interface AcceptRequest {
   readonly roomFor?: ((webhook: WebhookRef) => number) | undefined;
 }
 
+/** An event that the program itself makes, about a webhook. */
+export interface OwnEventRequest extends OwnEvent {
+  readonly tenantKey: number;
+  readonly payload: Uint8Array;
+}
+
 export interface AcceptedEvents {
   readonly eventIds: readonly string[];
   /** True when an idempotency key was met again: nothing was stored, the ids are those of the first time. */
@@ -272,6 +279,11 @@ export interface EventVerbs {
    * unavailable `storage_full`
    */
   acceptEvents(request: AcceptRequest): Promise<AcceptedEvents>;
+  /**
+   * Stores an event of our own for the webhooks that ask for its type, whose deliveries are nobody's. It counts against no
+   * quota. Null: no webhook asks, the store may not grow, or the account is gone; then nothing is stored.
+   */
+  acceptOwnEvent(request: OwnEventRequest): Promise<AcceptedEvents | null>;
   /** Records, the newest event first; those of one event in the order of the webhooks. */
   page(query: PageQuery): Promise<RecordPage>;
   /** All records of one event of this tenant, in the order of the webhooks; null when it has no such event. */

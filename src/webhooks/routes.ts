@@ -1,3 +1,4 @@
+import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
@@ -31,6 +32,7 @@ export interface WebhookRouteDeps {
   policyOf(tenant: Tenant): UrlPolicy;
   log: Log;
   hub: AccountHub & WebhookHub;
+  tell: TellAccount;
   /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
   sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
 }
@@ -54,6 +56,7 @@ export function webhookRoutes({
   headerVault,
   policyOf,
   hub,
+  tell,
   sendTest,
   isPaused,
 }: WebhookRouteDeps): ErasedEndpoint[] {
@@ -164,6 +167,8 @@ export function webhookRoutes({
         if (wasDisabled) {
           log.write("info", "webhook.enabled", { webhookId: webhook.id, tenantId: tenant.id });
           announceWebhook(hub, tenant.id, webhook);
+          const about = { tenantKey: tenant.key, webhookKey: webhook.key };
+          await tell({ type: "postrider.webhook.enabled", about, tenantId: tenant.id, fields: {} });
         }
         return ok(settingsFor(tenant)(webhook));
       },

@@ -226,6 +226,90 @@ describe("a webhook that answers 410 (rules, section 14)", () => {
   });
 });
 
+describe("an account is told by its own webhooks (rules, section 14)", () => {
+  interface Told {
+    readonly eventId: string;
+    readonly tenantId: string;
+    readonly payload: { event_type: string; webhook: { id: string } };
+  }
+
+  /** Of one webhook that fails, and another that asks to be told. */
+  async function watched(answer: number) {
+    const [failing, listener] = [hooks.hook(answer), hooks.hook(204)];
+    const account = await accountWith(failing.url);
+    await account.setTier("business");
+    const entries = [
+      { webhook_url: failing.url, name: "Shop" },
+      { webhook_url: listener.url, event_types: ["postrider.*"] },
+    ];
+    await account.put("/v1/tenants/webhooks", entries);
+    const told = (): Told[] => listener.received.map(({ text }) => JSON.parse(text));
+    const types = () => told().map(({ payload }) => payload.event_type);
+    return { account, failing, listener, told, types, ...(await webhookOf(account)) };
+  }
+
+  test("a day after the first failure, a day before it is disabled, when it is, and when it is enabled", async () => {
+    const { account, failing, told, types, id } = await watched(503);
+    const of = (name: string) => types().filter((type) => type === `postrider.webhook.${name}`).length;
+    await attempt(account, failing);
+    await travel(hour);
+    await attempt(account, failing);
+    await webhookWhen(account, ({ failing_since }) => failing_since !== null);
+    expect(of("failing")).toBe(0);
+    await travel(day);
+    await attempt(account, failing);
+    await until(types, () => of("failing") === 1);
+    await travel(3 * day);
+    await attempt(account, failing);
+    await until(types, () => of("failing") === 2);
+    expect(of("disabled")).toBe(0);
+    await travel(day);
+    await ingestOne(account);
+    await until(types, () => of("disabled") === 1);
+    await account.post(`/v1/tenants/webhooks/${id}/enable`);
+    await until(types, () => of("enabled") === 1);
+    expect(of("failing")).toBe(2);
+    for (const { payload, tenantId } of told()) {
+      expect({ tenantId, webhook: payload.webhook }).toEqual({
+        tenantId: account.id,
+        webhook: { id, name: "Shop", host: new URL(failing.url).host },
+      } as never);
+    }
+    const disabled = told().find(({ payload }) => payload.event_type === "postrider.webhook.disabled");
+    expect(disabled?.payload).toMatchObject({ disabled_reason: "failing", failing_since: expect.any(String) });
+  });
+
+  test("that a delivery has failed for good, and that one succeeded after it, and as real events", async () => {
+    const { account, failing, listener, told, types } = await watched(404);
+    const before = (await account.get("/v1/tenants/me")).body;
+    const lost = await attempt(account, failing);
+    await until(types, (list) => list.includes("postrider.delivery.exhausted"));
+    expect(told()[0]?.payload).toMatchObject({
+      count: 1,
+      latest: { event_id: lost, error_code: "http_status", status_code: 404 },
+    });
+    failing.answer = 204;
+    await travel(60_000);
+    const saved = await attempt(account, failing);
+    await until(types, (list) => list.includes("postrider.delivery.recovered"));
+    expect(told()[1]?.payload).toMatchObject({ event_id: saved });
+    expect(listener.received[0]?.headers["service-signature"]).toBeString();
+    const own = await account.get(`/v1/events/${told()[0]?.eventId}`);
+    expect(own.body).toMatchObject([{ eventType: "postrider.delivery.exhausted", targetWebhook: listener.url }]);
+    const after = (await account.get("/v1/tenants/me")).body;
+    expect(after.events_this_month - before.events_this_month).toBe(2);
+  });
+
+  test("and nothing is stored where nobody asks", async () => {
+    const hook = hooks.hook(404);
+    const account = await accountWith(hook.url);
+    await attempt(account, hook);
+    await attempt(account, hook);
+    await server().app.whenIdle();
+    expect((await account.get("/v1/events")).body.totalEvents).toBe(2);
+  });
+});
+
 describe("an outage of our own (rules, section 14)", () => {
   // Where nothing else answers.
   const alone = useServer({ clock, env: { POSTRIDER_RETRY_SCHEDULE: "10h" } });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createFailingWebhooks } from "../../src/delivery/failing-webhooks.ts";
 import { afterFailures, type Failing, type Failures } from "../../src/domain/failing-webhook.ts";
 import type { FailureCode } from "../../src/domain/failure.ts";
+import { formatIso } from "../../src/lib/iso-time.ts";
 import { createLog } from "../../src/lib/log.ts";
 import type { Settlement } from "../../src/store/deliveries.ts";
 import type { FailingWebhookVerbs } from "../../src/store/failing-webhooks.ts";
@@ -19,6 +20,7 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}) {
   const clock = createFakeClock();
   const written: string[] = [];
   const told: Record<string, unknown>[] = [];
+  const events: Record<string, unknown>[] = [];
   const given: Failures[] = [];
   const lines: { event: string }[] = [];
   let failing: Failing | null = null;
@@ -51,6 +53,7 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}) {
     log,
     hub: { publish: (_tenant, _kind, data) => void told.push(data()) },
     policy,
+    tell: async ({ type, fields }) => void events.push({ type, ...fields }),
     isOutbound: ({ url }) => !url.includes("inbox"),
   });
 
@@ -75,7 +78,7 @@ function setUp(changes: Partial<FailingWebhookVerbs> = {}) {
     await failingWebhooks.flush();
   }
 
-  return { clock, attempt, failingWebhooks, written, told, given, lines };
+  return { clock, attempt, failingWebhooks, written, told, events, given, lines };
 }
 
 describe("what is written", () => {
@@ -100,7 +103,8 @@ describe("what is written", () => {
   });
 
   test("of one that fails, only what changes something: thousands of attempts are four writes", async () => {
-    const { attempt, clock, written, told } = setUp();
+    const { attempt, clock, written, told, events } = setUp();
+    const begin = clock.now();
     for (let i = 0; i < 5 * 24 * 60; i++) {
       await attempt("timeout");
       clock.advance(minute);
@@ -109,6 +113,13 @@ describe("what is written", () => {
     await attempt("timeout");
     expect(written).toEqual(["failing", "failing", "failing", "disabled"]);
     expect(told.map(({ state }) => state)).toEqual(["active", "active", "active", "disabled"]);
+    const failing = { type: "postrider.webhook.failing", failing_since: formatIso(begin) };
+    const end = formatIso(begin + 5 * day);
+    expect(events).toEqual([
+      { ...failing, disables_at: end },
+      { ...failing, disables_at: end },
+      { ...failing, type: "postrider.webhook.disabled", disabled_at: end, disabled_reason: "failing" },
+    ]);
   });
 
   test("that one works again, once", async () => {

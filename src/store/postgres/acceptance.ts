@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { accept, type EarlierAnswer, type Submission } from "../../domain/acceptance.ts";
+import { accept, acceptOwn, type EarlierAnswer, type Submission } from "../../domain/acceptance.ts";
 import type { ApiKey } from "../../domain/credentials.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
 import { movesOf } from "../../domain/failure-groups.ts";
@@ -18,7 +18,7 @@ import { disowned, type PlannedEvents, planEvents, repeatedAnswer, tailBytes } f
 import { heldBack } from "./event-schema.ts";
 import { describeGroup, FailureTally } from "./failure-counts.ts";
 import { OutcomeUnknown, sqlStateOf } from "./faults.ts";
-import { hold } from "./held-tenants.ts";
+import { count, hold } from "./held-tenants.ts";
 import type { HotPaths } from "./hot-paths.ts";
 import { linesOf, lockLines, readLines } from "./lines.ts";
 import type { Node } from "./nodes.ts";
@@ -27,6 +27,7 @@ import { arrayText, packBytes } from "./parameters.ts";
 import type { Transaction } from "./pool.ts";
 import { acceptLaneOf, type LaneQuota, lockQuota, spend, spentOf } from "./quota.ts";
 import * as t from "./schema.ts";
+import { noteUsed } from "./webhook-use.ts";
 import { overtake, uniqueViolation, type WriteTransaction } from "./writes.ts";
 
 /** What was accepted alone, and which node it has made the owner of deliveries. */
@@ -46,7 +47,7 @@ export function acceptanceVerbs(
   { writes, numbers, node, isNode }: Connection,
   { mayGrow }: Growth,
   { lanes, kept, groups, underWay, holdings }: HotPaths,
-): Pick<EventVerbs, "acceptEvents"> {
+): Pick<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   const oneByOne = createKeyedLock<number>();
   /** By tenant. They never reject. */
   const renewals = new Map<number, Promise<unknown>>();
@@ -98,6 +99,24 @@ export function acceptanceVerbs(
     return { accepted: planned.accepted, incarnation };
   }
 
+  /** Rare, so it counts where no lane does. */
+  const acceptOwnEvent: EventVerbs["acceptOwnEvent"] = ({ tenantKey, payload, ...event }) =>
+    writes.submit(async (tx) => {
+      const owner = node();
+      const held = await hold(tx, tenantKey);
+      const records = acceptOwn(held, event, mayGrow(), tx);
+      if (records.length === 0) return null;
+      const given = { events: [{ payload, type: event.type }] };
+      // It has no ordering key.
+      const lines = await readLines(tx, []);
+      const planned = planEvents({ numbers, groups }, held.tenant, given, [records], lines);
+      await insertEvents(tx, planned);
+      await insertRecords(tx, planned, owner);
+      await count(tx, owner, tenantKey, { events: 1, pending: records.length });
+      await noteUsed(tx, held, new Set(records.map(({ webhook }) => webhook.key)));
+      return planned.accepted;
+    });
+
   async function byLane(request: AcceptRequest): Promise<LaneAcceptance> {
     const { tenantKey } = request;
     const known = kept.get(tenantKey) ?? (await kept.read(tenantKey));
@@ -146,6 +165,8 @@ export function acceptanceVerbs(
   }
 
   return {
+    acceptOwnEvent,
+
     async acceptEvents(request) {
       for (let waits = 0; ; waits++) {
         const accepted = await byLane(request);

@@ -68,7 +68,7 @@ interface PreviewRow
 }
 
 /** Events as they are read; `acceptance.ts` takes them in. */
-export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "acceptEvents"> {
+export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   const pages = createFairQueue({ slots: pagesAtATime, maxWaiting: mostWaiting });
 
   /** The keys of what belongs to an event; null when the tenant has no such event. */

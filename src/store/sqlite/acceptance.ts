@@ -1,11 +1,11 @@
 import { and, eq } from "drizzle-orm";
-import { accept, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
+import { accept, acceptOwn, type EarlierAnswer, firstDelivery, type NewRecord } from "../../domain/acceptance.ts";
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
 import { kindWithoutAnswer, movesOf, noWebhookKey } from "../../domain/failure-groups.ts";
 import { join } from "../../domain/order.ts";
 import type { Tenant } from "../../domain/tenant.ts";
-import { countEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
+import { countEvent, countOwnEvent, type RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { WebhookRef } from "../../domain/webhook.ts";
 import { encodeEventId, ingestedAtMs, parseEventId, randomTail } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
@@ -44,7 +44,7 @@ export function acceptanceVerbs(
   { client, db, writer, hold, rowKeys, ownership }: Connection,
   failures: FailureLedger,
   { mayGrow }: Growth,
-): Pick<EventVerbs, "acceptEvents"> {
+): Pick<EventVerbs, "acceptEvents" | "acceptOwnEvent"> {
   const insertEvent = client.prepare(
     `insert into event (seq, tenant_key, id_tail, payload, checksum, type, trace, ordering_key)
      values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`,
@@ -75,6 +75,7 @@ export function acceptanceVerbs(
     held: HeldTenant,
     { events, trace = null, roomFor = noRoomAtAll }: Pick<AcceptRequest, "events" | "trace" | "roomFor">,
     recordsOfEach: readonly (readonly NewRecord[])[],
+    isOwn = false,
   ): AcceptedEvents {
     const { tenant } = held;
     const takers = new Map<number, Taker>();
@@ -98,7 +99,9 @@ export function acceptanceVerbs(
       eventIds.push(eventId);
       insertEvent.run(eventSeq, tenant.key, tail, payload, checksumOf(payload), type, trace, orderingKey);
       const typeHash = type === null ? null : typeHashOf(type);
-      held.counters = countEvent(held.counters, ingestedAtMs(eventSeq), records);
+      held.counters = isOwn
+        ? countOwnEvent(held.counters, records)
+        : countEvent(held.counters, ingestedAtMs(eventSeq), records);
       for (const record of records) {
         const deliveryKey = rowKeys.nextDelivery();
         if (record.state === "SKIPPED") {
@@ -173,6 +176,14 @@ export function acceptanceVerbs(
   }
 
   return {
+    acceptOwnEvent: ({ tenantKey, payload, ...event }) =>
+      writer.submit<AcceptedEvents | null>((tx) => {
+        const held = hold(tx, tenantKey);
+        const records = acceptOwn(held, event, mayGrow(), tx);
+        if (records.length === 0) return null;
+        return store(tx, held, { events: [{ payload, type: event.type }] }, [records], true);
+      }),
+
     acceptEvents(request) {
       const { tenantKey, apiKeyId, events, idempotency, isAbandoned } = request;
       return writer.submit<AcceptedEvents>((tx) => {

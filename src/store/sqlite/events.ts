@@ -38,7 +38,7 @@ const utf8 = new TextDecoder();
 export function eventVerbs(
   connection: Connection,
   clock: Pick<Clock, "monotonicMs">,
-): Omit<EventVerbs, "acceptEvents"> & FailureVerbs {
+): Omit<EventVerbs, "acceptEvents" | "acceptOwnEvent"> & FailureVerbs {
   const { db, queries, reader, reportDamage } = connection;
 
   const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });

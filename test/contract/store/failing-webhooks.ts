@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { WebhookRef } from "../../../src/domain/webhook.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
-import { createWorld, type World } from "../../support/store-factory.ts";
+import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 
 const [a, b] = ["https://a.example", "https://b.example"];
 const hour = 3_600_000;
@@ -197,6 +197,55 @@ export function failingWebhooksContract(backend: StoreBackend): void {
         await disable(tenant);
         await drain();
         expect(await world.replay(tenant, replay.id)).toMatchObject({ status: "completed", failed: 1 });
+      });
+    });
+
+    describe("an event of our own", () => {
+      const type = "postrider.webhook.failing";
+      const payload = bytes('{"event_type":"postrider.webhook.failing"}');
+      const tell = (tenant: Tenant, aboutKey: number) =>
+        world.store.acceptOwnEvent({ tenantKey: tenant.key, type, aboutKey, payload });
+
+      test("is stored for those that ask for it, costs no quota, and is listed like any other", async () => {
+        const tenant = await world.tenant({ tier: "free", enforcedTier: "free", urls: [a] });
+        await world.acceptMany(tenant, 1);
+        const [about] = await world.store.webhooks(tenant.key);
+        await world.setUrls(tenant, a, { url: b, eventTypes: ["postrider.*"] });
+        const before = await world.store.usage(tenant.key, world.clock.now());
+        const accepted = await tell(tenant, about?.key ?? 0);
+        expect(accepted).toMatchObject({
+          deliveries: [],
+          unowned: [await refOf(tenant, b)],
+          failed: 0,
+          repeated: false,
+        });
+        expect(await world.store.usage(tenant.key, world.clock.now())).toEqual(before);
+        const [id = ""] = accepted?.eventIds ?? [];
+        expect(await world.records(tenant, id)).toEqual([`PENDING ${b}`]);
+        const { records, total } = await world.page(tenant, { type });
+        expect({ total, records }).toMatchObject({ total: 1, records: [{ eventId: id, type }] });
+        expect((await world.page(tenant)).totalEvents).toBe(2);
+        expect(await world.totals(tenant)).toEqual({ PENDING: 2, DELIVERED: 0, FAILED: 0 });
+        const due = (await world.claim(tenant)).filter(({ url }) => url === b);
+        expect(due.map((delivery) => Buffer.from(delivery.payload).toString())).toEqual([
+          Buffer.from(payload).toString(),
+        ]);
+        for (const delivery of due) await world.settle(delivery, "delivered");
+        expect(await world.records(tenant, id)).toEqual([`DELIVERED ${b}`]);
+      });
+
+      test("that nobody asks for, or of an account that is gone, or without room, is not stored", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const { webhookKey } = await refOf(tenant);
+        expect(await tell(tenant, webhookKey)).toBeNull();
+        await world.setUrls(tenant, { url: a, eventTypes: ["postrider.*"] });
+        expect(await tell(tenant, webhookKey)).toBeNull();
+        world.growth.isAllowed = false;
+        expect(await tell(tenant, 0)).toBeNull();
+        world.growth.isAllowed = true;
+        expect((await world.page(tenant)).totalEvents).toBe(0);
+        await world.store.deleteTenant(tenant.key, world.clock.now());
+        expect(await tell(tenant, 0)).toBeNull();
       });
     });
 

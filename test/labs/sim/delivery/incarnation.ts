@@ -209,6 +209,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     policyOf: () => anyUrl,
     hub,
     isPaused: () => false,
+    tell: engine.tell,
     sendTest: () => never(),
   });
 

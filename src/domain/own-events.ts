@@ -1,0 +1,38 @@
+import { takes } from "./event-types.ts";
+import { isEnabled, type Webhook } from "./webhook.ts";
+
+/** What the program itself has to tell an account, as events (rules, section 14). */
+export type OwnEventType =
+  | "postrider.webhook.failing"
+  | "postrider.webhook.disabled"
+  | "postrider.webhook.enabled"
+  | "postrider.delivery.exhausted"
+  | "postrider.delivery.recovered";
+
+/**
+ * Whether a webhook gets an event of this type about another one: those that name the type, never the one that it is about,
+ * which would be told of its own failures by what fails.
+ */
+export const isToldOf = (
+  webhook: Pick<Webhook, "key" | "eventTypes" | "disabled">,
+  type: OwnEventType,
+  aboutKey: number,
+): boolean => webhook.key !== aboutKey && isEnabled(webhook) && takes(webhook.eventTypes, type);
+
+/** Of its URL only the host: the rest may hold a token, and another receiver gets this. */
+export const ownPayload = (
+  type: OwnEventType,
+  { id, name, url }: Pick<Webhook, "id" | "name" | "url">,
+  fields: Record<string, unknown>,
+): Uint8Array =>
+  new TextEncoder().encode(
+    JSON.stringify({ event_type: type, webhook: { id, name, host: URL.parse(url)?.host ?? null }, ...fields }),
+  );
+
+const beginning = new TextEncoder().encode('{"event_type":"postrider.');
+
+/**
+ * Whether a payload is one of these, by its first bytes. Of a delivery of one nothing is told when it fails: two webhooks
+ * would tell each other for ever.
+ */
+export const isOwnPayload = (payload: Uint8Array): boolean => beginning.every((byte, i) => payload[i] === byte);

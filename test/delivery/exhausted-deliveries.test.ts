@@ -1,0 +1,82 @@
+import { expect, test } from "bun:test";
+import { createExhaustedDeliveries } from "../../src/delivery/exhausted-deliveries.ts";
+import { ownPayload } from "../../src/domain/own-events.ts";
+import type { Settlement } from "../../src/store/deliveries.ts";
+import { dueDelivery } from "../support/due-delivery.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+import { settlementOf } from "../support/store-factory.ts";
+import { registered } from "../support/tenant-state.ts";
+
+/** What is told, in words. */
+function setUp() {
+  const clock = createFakeClock();
+  const told: string[] = [];
+  const exhausted = createExhaustedDeliveries({
+    clock,
+    async tell({ type, about, fields }) {
+      told.push(`${type.split(".").at(-1)} ${about.webhookKey} ${fields.count ?? ""}`.trim());
+    },
+  });
+  const settle = (outcome: "delivered" | "failed" | "retry", given: Partial<Settlement["delivery"]> = {}) =>
+    exhausted.attempted(settlementOf({ ...dueDelivery(), ...given }, outcome, clock.now()));
+  return { clock, told, exhausted, settle };
+}
+
+test("nothing is told of deliveries that succeed, or are tried again", () => {
+  const { settle, told } = setUp();
+  settle("delivered");
+  settle("retry");
+  settle("delivered");
+  expect(told).toEqual([]);
+});
+
+test("the first is told at once, and what fails in the minute after it is counted", () => {
+  const { clock, settle, told } = setUp();
+  settle("failed", { webhookKey: 1 });
+  expect(told).toEqual(["exhausted 1 1"]);
+  for (let i = 0; i < 500; i++) settle("failed", { webhookKey: 1 });
+  settle("failed", { webhookKey: 2 });
+  expect(told).toEqual(["exhausted 1 1", "exhausted 2 1"]);
+  clock.advance(60_000);
+  expect(told).toEqual(["exhausted 1 1", "exhausted 2 1", "exhausted 1 500"]);
+  clock.advance(60_000);
+  settle("failed", { webhookKey: 1 });
+  expect(told.at(-1)).toBe("exhausted 1 1");
+});
+
+test("a success is told once, when nothing fails any more", () => {
+  const { clock, settle, told } = setUp();
+  settle("failed", { webhookKey: 1 });
+  clock.advance(60_000);
+  settle("delivered", { webhookKey: 1 });
+  settle("delivered", { webhookKey: 1 });
+  expect(told).toEqual(["exhausted 1 1", "recovered 1"]);
+});
+
+test("one that fails and succeeds in turns is told of twice a minute at most", () => {
+  const { clock, settle, told } = setUp();
+  for (let minute = 0; minute < 10; minute++) {
+    for (let i = 0; i < 100; i++) {
+      settle("failed", { webhookKey: 1 });
+      settle("delivered", { webhookKey: 1 });
+    }
+    clock.advance(60_000);
+  }
+  expect(told.length).toBeLessThanOrEqual(20);
+  expect(told.filter((one) => one.startsWith("exhausted")).length).toBeGreaterThan(5);
+});
+
+test("of a delivery of our own news nothing is told: two webhooks would tell each other for ever", () => {
+  const { settle, told } = setUp();
+  settle("failed", { payload: ownPayload("postrider.delivery.exhausted", registered(2), {}) });
+  expect(told).toEqual([]);
+});
+
+test("of a webhook that was removed nothing more is told", () => {
+  const { clock, settle, told, exhausted } = setUp();
+  settle("failed", { webhookKey: 1 });
+  settle("failed", { webhookKey: 1 });
+  exhausted.forget([1, 2]);
+  clock.advance(60_000);
+  expect(told).toEqual(["exhausted 1 1"]);
+});
