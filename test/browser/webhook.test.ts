@@ -105,7 +105,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
   test.each(["desktop", "phone"] as const)("says why it is disabled, and enables it, on a %s", async (size) => {
     const { account, page } = await open({ size });
     await account.ingestAll([{ answer: 410 }, { answer: 410 }, { answer: 410 }]);
-    await seeText(page, /It answered several deliveries in a row with 410 \(Gone\)/);
+    await seeText(page, /Shop was disabled .*, because it answered several deliveries with 410/);
     await see(page.getByText("Disabled", { exact: true }));
     await account.ingest({ type: "order.paid" });
     await see(row(page, "order.paid").getByText("Webhook disabled"));
@@ -113,8 +113,8 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await page.goto(`${server.url}/webhooks`);
     await see(page.getByText("Disabled", { exact: true }));
     await page.goBack();
-    await press(page, "Enable");
-    await seeText(page, "Enabled. What failed is not sent again until you replay it.");
+    await press(page, "Enable Shop");
+    await seeText(page, "Shop is enabled. What failed meanwhile can be replayed.");
     await see(page.getByRole("button", { name: "Pause" }));
     expect(await settingsOf(account)).toMatchObject([{ state: "active", disabled_at: null }]);
     await account.ingest({ type: "refund" });

@@ -1,13 +1,12 @@
 import "./webhook.css";
 import { useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso/router";
-import { call } from "../api/client.ts";
 import type { Webhook } from "../api/types.ts";
 import { readWebhooks, saveSettings } from "../api/webhooks.ts";
 import { hostOf, withoutQuery } from "../format/shorten.ts";
-import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { Copy } from "../parts/copy.tsx";
+import { DisabledWebhook } from "../parts/disabled-webhook.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
@@ -78,12 +77,6 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
     );
   }
 
-  async function enable(): Promise<void> {
-    await call(`/v1/tenants/webhooks/${encodeURIComponent(id)}/enable`, { method: "POST" });
-    onSaved(await readWebhooks());
-    say("Enabled. What failed is not sent again until you replay it.");
-  }
-
   return (
     <>
       <Way />
@@ -92,11 +85,6 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           <Button onClick={test.attempt.run} busy={test.attempt.isBusy} disabled={test.attempt.waitSeconds > 0}>
             Send a test event
           </Button>
-          {webhook.state === "disabled" && (
-            <Button kind="primary" onClick={enable}>
-              Enable
-            </Button>
-          )}
           {webhook.paused && (
             <Button kind="primary" onClick={() => pause(false)}>
               Resume
@@ -111,7 +99,13 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
           <code>{withoutQuery(url)}</code>
           <Copy text={url} what="the URL" />
         </p>
-        {webhook.state === "disabled" && <Disabled webhook={webhook} />}
+        {webhook.state === "disabled" && (
+          <DisabledWebhook
+            webhook={webhook}
+            name={name || hostOf(url)}
+            onEnabled={async () => onSaved(await readWebhooks())}
+          />
+        )}
         {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
         <TestAnswer of={test} />
         <nav class="segments webhook-ranges" aria-label="Time range">
@@ -135,18 +129,6 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
         {situation.data && <Latest webhook={webhook} situation={situation.data} />}
       </div>
     </>
-  );
-}
-
-/** Why nothing is sent to it, and what that means. */
-function Disabled({ webhook: { disabled_at, disabled_reason } }: { webhook: Webhook }) {
-  const why =
-    disabled_reason === "gone" ? "It answered several deliveries in a row with 410 (Gone)." : "It had failed for days.";
-  return (
-    <p class="notice bad">
-      Disabled{disabled_at && ` since ${exactTimeWithZone(Date.parse(disabled_at))}`}. {why} Nothing is sent to it, and
-      what comes for it fails, until you enable it.
-    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
 import type { EventPage } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
 import { type Loaded, useLoaded } from "../../stream/load.ts";
@@ -46,12 +47,13 @@ export function useEventList(filter: Filter, entry: string): EventList {
   const loaded = useLoaded<Listed>(
     `${entry} ${urlOf(filter)}`,
     async (signal) => {
+      const readAt = serverNow();
       const before = wantsNewest.current ? undefined : latest.current;
-      const { path, query } = requestOf(filter, Date.now(), before?.held ?? "");
+      const { path, query } = requestOf(filter, readAt, before?.held ?? "");
       const page = await call<EventPage>(path, { query, signal });
       wantsNewest.current = false;
       // Already here: the next reading may begin before this one is drawn.
-      latest.current = toListed(page, filter.page === 1, before);
+      latest.current = { ...toListed(page, filter.page === 1, before), readAt };
       return latest.current;
     },
     findList(entry)?.listed,
@@ -105,7 +107,7 @@ function toListed(
   { events, total, totalIsExact = true, totalEvents, searchedTo = null }: EventPage,
   isFirstPage: boolean,
   before: Listed | undefined,
-): Listed {
+): Omit<Listed, "readAt"> {
   const records = events.map(withoutPayload);
   const [first] = records;
   if (before && before.held !== "") return { ...before, records };

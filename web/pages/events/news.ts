@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
 import type { EventPage } from "../../api/types.ts";
 import { useMessages } from "../../stream/live.ts";
 import { resyncs, type StreamKind, type StreamMessage } from "../../stream/stream.ts";
@@ -78,7 +79,7 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
   }
 
   // Searching is work, and whoever searches has something in mind that is there already.
-  const isWatched = () => webhookUrl !== undefined && filter.q === "" && canGrow(filter, Date.now());
+  const isWatched = () => webhookUrl !== undefined && filter.q === "" && canGrow(filter, serverNow());
   const mustAsk = isAsked(filter) || filter.state === "skipped" || (filter.state === "" && webhookUrl !== null);
 
   const asking = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
@@ -110,7 +111,7 @@ export function useNews(filter: Filter, list: EventList, webhookUrl: string | nu
   /** After a gap the list stays as it is; whether there is something newer is asked. */
   async function lookForNewer(): Promise<void> {
     if (!data || !isWatched() || isUncounted.current) return;
-    const { path, query } = requestOf(filter, Date.now(), "");
+    const { path, query } = requestOf(filter, serverNow(), "");
     const { events } = await call<EventPage>(path, { query: { ...query, page: 0, size: 1 } });
     if ((events[0]?.eventId ?? "") <= data.newestId) return;
     isUncounted.current = true;

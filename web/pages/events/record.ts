@@ -25,6 +25,8 @@ export interface Listed {
   readonly totalEvents: number | null;
   /** Of a search: down to which time it looked; null: at all. */
   readonly searchedTo: string | null;
+  /** When it was read, in ms: what "the last hour" meant. */
+  readonly readAt: number;
   /** The time of the first record of the first page, up to which that is read again: so no row moves. */
   readonly held: string;
   /** The newest event when somebody asked for what is new; what is newer came since. */

@@ -21,17 +21,16 @@ interface ReplayListedProps {
 /** Replays what is listed, all of it and nothing else. Many ask first. */
 export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
   const [asked, setAsked] = useState<ReplayThese | null>(null);
-  const these = replayTheseOf(filter, listed, webhooks, Date.now());
+  const these = replayTheseOf(filter, listed, webhooks);
 
   async function start(chosen: ReplayThese): Promise<void> {
-    const nowMs = Date.now();
     await startReplay(chosen, {
       // The kind of the replay says the state.
       narrowedTo: chipsOf(chosen.by === "selection" ? { ...filter, state: "" } : filter, webhooks)
         .map(({ text }) => text)
         .join(" · "),
-      eventsUrl: urlOfReplayed(filter, listed.held, nowMs, ""),
-      failedUrl: urlOfReplayed(filter, listed.held, nowMs, "failed"),
+      eventsUrl: urlOfReplayed(filter, listed, ""),
+      failedUrl: urlOfReplayed(filter, listed, "failed"),
       listUrl: urlOf(filter),
     });
     setAsked(null);

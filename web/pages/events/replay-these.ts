@@ -33,15 +33,14 @@ export type ReplayThese = {
  */
 export function replayTheseOf(
   filter: Filter,
-  listed: Pick<Listed, "total" | "totalIsExact" | "held" | "records">,
+  listed: Pick<Listed, "total" | "totalIsExact" | "readAt" | "held" | "records">,
   webhooks: readonly Webhook[] | undefined,
-  nowMs: number,
 ): ReplayThese | null {
   if (webhooks === undefined || listed.records.length === 0) return null;
   const { state, webhook, q } = filter;
   const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
   if (q === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
-    const { status, ...fields } = fieldsOf(filter, nowMs, listed.held);
+    const { status, ...fields } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
     // The whole history is seldom what one means to send again.
     const mustAsk = total > mostUnasked || !totalIsExact || !isChoosing(filter);
@@ -80,8 +79,12 @@ export function targetInWords(
 }
 
 /** The list of what was replayed, whatever became of it; or of what failed once more. */
-export function urlOfReplayed(filter: Filter, held: string, nowMs: number, state: Filter["state"]): string {
-  const { from = "", to = "" } = fieldsOf(filter, nowMs, held);
+export function urlOfReplayed(
+  filter: Filter,
+  { readAt, held }: Pick<Listed, "readAt" | "held">,
+  state: Filter["state"],
+): string {
+  const { from = "", to = "" } = fieldsOf(filter, readAt, held);
   const isBound = from !== "" || to !== "";
   const whatever = { ...filter, state, code: "", status: "", page: 1, until: "" };
   return urlOf({ ...whatever, span: isBound ? "custom" : "", from, to });

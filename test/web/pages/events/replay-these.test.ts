@@ -12,7 +12,7 @@ const record = (targetWebhook: string): ListedRecord => ({
   replayGroupId: null,
 });
 const records = [record(shop.url), record(shop.url)];
-const listed = { total: 172, totalIsExact: true, held, records };
+const listed = { total: 172, totalIsExact: true, readAt: now, held, records };
 const given = (filter: Partial<Filter>) => ({ ...everything, ...filter });
 
 describe("a list is replayed by what selects the same", () => {
@@ -28,7 +28,7 @@ describe("a list is replayed by what selects the same", () => {
     [{ webhook: shop.url, code: "timeout" }, "all", { webhook: shop.url, code: "timeout", to: held }],
     [{ page: 2, until: "2026-03-01T10:00:00.000Z" }, "all", { to: "2026-03-01T10:00:00.000Z" }],
   ])("%j: %s with %j", (filter, kind, fields) => {
-    expect(replayTheseOf(given(filter), listed, [shop], now)).toEqual({
+    expect(replayTheseOf(given(filter), listed, [shop])).toEqual({
       ...{ by: "selection", kind, fields },
       ...{ text: "Replay these 172 …", words: "172 deliveries", mustAsk: true },
     } as never);
@@ -40,12 +40,12 @@ describe("a list is replayed by what selects the same", () => {
     [{ total: 101 }, "Replay these 101 …", true],
     [{ total: 10_000, totalIsExact: false }, "Replay these more than 10\u202f000 …", true],
   ])("%j: %s", (of, text, mustAsk) => {
-    const these = replayTheseOf(given({ type: "order.paid" }), { ...listed, ...of }, [shop], now);
+    const these = replayTheseOf(given({ type: "order.paid" }), { ...listed, ...of }, [shop]);
     expect(these).toMatchObject({ text, mustAsk });
   });
 
   test("a question is asked of everything, however little that is", () => {
-    const these = replayTheseOf(given({}), { ...listed, total: 2 }, [shop], now);
+    const these = replayTheseOf(given({}), { ...listed, total: 2 }, [shop]);
     expect(these).toMatchObject({ text: "Replay these 2 …", mustAsk: true });
   });
 });
@@ -58,25 +58,25 @@ describe("what no replay selects is replayed as the page shows it", () => {
     [{ state: "skipped" }],
     [{ webhook: "wh_gone" }],
   ])("%j", (filter) => {
-    expect(replayTheseOf(given(filter), listed, [shop], now)).toEqual({
+    expect(replayTheseOf(given(filter), listed, [shop])).toEqual({
       ...{ by: "page", records, text: "Replay 2 of this page", words: "2 deliveries", mustAsk: false },
     } as never);
   });
 
   test("without those of webhooks that are gone", () => {
     const mixed = { ...listed, total: 3, records: [record(shop.url), record("https://gone.example"), record("")] };
-    const these = replayTheseOf(given({ q: "ada" }), mixed, [shop], now);
+    const these = replayTheseOf(given({ q: "ada" }), mixed, [shop]);
     expect(these).toMatchObject({ text: "Replay 2 of this page", records: [mixed.records[0], mixed.records[2]] });
     const all = { ...listed, total: 2 };
-    expect(replayTheseOf(given({ q: "ada" }), all, [shop], now)).toMatchObject({ text: "Replay these 2" });
+    expect(replayTheseOf(given({ q: "ada" }), all, [shop])).toMatchObject({ text: "Replay these 2" });
   });
 });
 
 test.each<[string, Parameters<typeof replayTheseOf>]>([
-  ["nothing matches", [given({ state: "failed" }), { ...listed, total: 0, records: [] }, [shop], now]],
-  ["it is not known what is registered", [given({}), listed, undefined, now]],
-  ["all of it is of webhooks that are gone", [given({ webhook: "wh_gone" }), listed, [{ ...shop, url: "x" }], now]],
-  ["it has nowhere to go", [given({ q: "ada" }), { ...listed, records: [record("")] }, [], now]],
+  ["nothing matches", [given({ state: "failed" }), { ...listed, total: 0, records: [] }, [shop]]],
+  ["it is not known what is registered", [given({}), listed, undefined]],
+  ["all of it is of webhooks that are gone", [given({ webhook: "wh_gone" }), listed, [{ ...shop, url: "x" }]]],
+  ["it has nowhere to go", [given({ q: "ada" }), { ...listed, records: [record("")] }, []]],
 ])("there is nothing to replay when %s", (_, given) => {
   expect(replayTheseOf(...given)).toBeNull();
 });
@@ -95,8 +95,8 @@ test.each<[string, Partial<Filter>, "failed" | "all", string[]]>([
 
 test("what was replayed is listed whatever became of it, and what failed once more alone", () => {
   const filter = given({ state: "failed", status: "404", type: "order.paid", page: 2 });
-  expect(urlOfReplayed(filter, held, now, "")).toBe("/events?type=order.paid&to=2026-03-01T11%3A59%3A00.000Z");
-  expect(urlOfReplayed(filter, held, now, "failed")).toBe(
+  expect(urlOfReplayed(filter, listed, "")).toBe("/events?type=order.paid&to=2026-03-01T11%3A59%3A00.000Z");
+  expect(urlOfReplayed(filter, listed, "failed")).toBe(
     "/events?state=failed&type=order.paid&to=2026-03-01T11%3A59%3A00.000Z",
   );
 });
