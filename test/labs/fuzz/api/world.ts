@@ -59,6 +59,7 @@ export async function createWorld(server: TestApp, receiverUrl: string, now: () 
     "/v1/events/{id}/delivery id": ids,
     "/v1/events/replays/{id} id": replayIds,
     "/v1/tenants/webhooks/{id}/test id": webhookIds,
+    "/v1/tenants/webhooks/{id}/enable id": webhookIds,
     "/v1/tenants/{tenantId}/status tenantId": [own.id, other.id],
     "/v1/tenants/{tenantId}/jwks.json tenantId": [own.id, other.id],
   };
