@@ -56,6 +56,8 @@ const loadBatch = 64;
 const leastLoadBatch = 2;
 /** Claims under way of which the window does not know yet how much they bring. */
 const maxLargeLoads = 4;
+/** So long after its commit a delivery may be offered: as long as the answer to a statement may take. */
+const offerMs = 15_000;
 /** Pause after the table could not be asked. */
 const loadRetryMs = 1000;
 
@@ -276,7 +278,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return 0;
     const queue = queues.get(webhook.webhookKey);
     if (!queue) return windowPerWebhook;
-    if (queue.paused || queue.drains) return 0;
+    if (queue.paused || queue.drains || clock.monotonicMs() < queue.tableUntil) return 0;
     // What finds no token waits in the table; here it would take the place of others.
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, tokens(queue) - queue.waiting);
   }
@@ -411,6 +413,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         webhookPace.renew(queue);
         // What is here, or on its way here, carries what held before.
         queue.edition += 1;
+        queue.tableUntil = clock.monotonicMs() + offerMs;
         drop([queue]);
         if (goesOn) queue.drains = true;
         if (!isPaused) expect(queue, already);

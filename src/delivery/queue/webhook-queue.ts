@@ -30,6 +30,8 @@ export interface WebhookQueue {
   removed: boolean;
   /** The tenant has paused it. */
   paused: boolean;
+  /** Until then what comes goes to the table, on the monotonic clock: it may be from before a change of the settings. */
+  tableUntil: number;
   /** It was paused, and the table still has something from then: what comes now goes there too, to have its turn after that. */
   drains: boolean;
   /** What is in flight is not owned any more. */
@@ -85,6 +87,7 @@ export function createWebhookQueue(
     removed: false,
     paused: false,
     drains: false,
+    tableUntil: 0,
     surrendered: false,
     inFlight: 0,
     get standing() {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Dispatcher } from "../../../src/delivery/queue/dispatcher.ts";
 import { usualSettings } from "../../../src/domain/webhook.ts";
+import { createFakeClock } from "../../support/fake-clock.ts";
 import { createDispatcherWorld, deliveryOf, range, settled, webhookOf } from "./dispatcher-world.ts";
 
 const { eventTypes: _, ...usual } = usualSettings;
@@ -75,7 +76,6 @@ describe("to a webhook that its tenant has paused", () => {
     await dispatcher.whenIdle();
     expect(startedKeys).toEqual([...waiting.map(({ deliveryKey }) => deliveryKey), 5]);
     expect(inFlight.size).toBe(0);
-    expect(dispatcher.roomFor(webhookOf(1))).toBeGreaterThan(0);
   });
 
   test("nothing goes out when its account goes on, and what is due goes out when it does", async () => {
@@ -116,6 +116,23 @@ describe("what waits for a webhook whose settings change", () => {
       endAll();
     }
     expect(carried).toEqual([null, new Uint8Array(1), new Uint8Array(1)]);
+  });
+
+  test("is read again when it is offered after that: it may have been accepted before", async () => {
+    const clock = createFakeClock();
+    const { dispatcher, start, inFlight, pending, owned, whenInFlight, endAll } = createDispatcherWorld({ clock });
+    await start(1);
+    changeTo(dispatcher, 1);
+    dispatcher.offer([deliveryOf(7, 1)]);
+    const offered = pending.get(7);
+    if (offered) pending.set(7, { ...offered, sealedHeaders: new Uint8Array(1) });
+    await whenInFlight(1);
+    expect(inFlight.get(7)?.delivery.sealedHeaders).toEqual(new Uint8Array(1));
+    endAll();
+    await dispatcher.whenIdle();
+    expect([owned.size, dispatcher.roomFor(webhookOf(1))]).toEqual([0, 0]);
+    clock.advance(15_000);
+    expect(dispatcher.roomFor(webhookOf(1))).toBeGreaterThan(0);
   });
 
   test("is read again when it was on its way: that goes back", async () => {

@@ -7,6 +7,8 @@ async function limited(rateLimit: number, servers = 1) {
   world.setTier(3, "enterprise");
   world.setLimits(300, { rateLimit });
   await world.dispatcher.start();
+  // So long after a change, what is offered may be from before it.
+  world.clock.advance(15_000);
   return world;
 }
 

@@ -8,6 +8,7 @@ import { latestKey } from "../../../support/store-factory.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Account, Ledger, Submission, Try } from "./ledger.ts";
 import { moods, type Network } from "./network.ts";
+import type { Entry, ThrottleModel } from "./throttle.ts";
 
 /** What becomes of a request. It may also be that nothing does: then the program has died. */
 export interface Heard<T> {
@@ -21,6 +22,7 @@ export interface ClientDeps {
   clock: FakeClock;
   random: Random;
   ledger: Ledger;
+  throttle: ThrottleModel;
   network: Network;
   /** Asks something of the program; false when it is down. */
   act<T>(ask: (running: Incarnation) => Promise<T>, heard?: Heard<T>): boolean;
@@ -29,7 +31,7 @@ export interface ClientDeps {
 }
 
 /** Whoever has the accounts, and the operator: they submit, register, replay, cancel, suspend, resume and delete. */
-export function createClients({ clock, random, ledger, network, act, onAttemptsAfterDeletion }: ClientDeps) {
+export function createClients({ clock, random, ledger, throttle, network, act, onAttemptsAfterDeletion }: ClientDeps) {
   let marker = 0;
   const living = () => ledger.accounts.filter(({ isDeleted }) => !isDeleted);
   const pickFrom = <T>(items: readonly T[]): T | undefined => items[Math.floor(random.next() * items.length)];
@@ -101,15 +103,41 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
 
   // ---------------------------------------------------------------- management
 
+  /** Most name no setting, which leaves them as they are. */
+  function entryOf(webhook_url: string): Entry {
+    const entry = { webhook_url, name: "" };
+    if (random.chance(0.5)) return entry;
+    marker += 1;
+    return random.pick<Entry>([
+      { ...entry, paused: true },
+      { ...entry, paused: false },
+      { ...entry, rate_limit: random.pick([1, 5, 40, null]) },
+      { ...entry, max_concurrency: random.pick([1, null]) },
+      { ...entry, headers: random.pick([null, { "X-Mark": String(marker) }]) },
+    ]);
+  }
+
   function putWebhooks(account: Account): void {
     const urls = account.urls.filter(() => random.chance(0.6)).slice(0, 3);
+    putEntries(account, urls.map(entryOf));
+  }
+
+  function putEntries(account: Account, entries: readonly Entry[]): void {
+    const urls = entries.map(({ webhook_url }) => webhook_url);
     account.putsUnderWay += 1;
+    account.hasPutsBeside = account.putsUnderWay > 1;
+    throttle.changing(account.key);
     const ended = () => {
       account.putsUnderWay -= 1;
+      if (account.putsUnderWay > 0) return;
+      throttle.learn(account.key);
+      account.hasPutsBeside = false;
     };
-    const isHeard = act(async (running) => running.putWebhooks(await tenantOf(running, account), urls), {
+    const isHeard = act(async (running) => running.putWebhooks(await tenantOf(running, account), entries), {
       answered() {
         ledger.webhooksReplaced(account, urls);
+        if (account.hasPutsBeside) throttle.forgetMarks(account.key);
+        else throttle.marked(account.key, entries);
         ended();
       },
       refused: ended,
@@ -236,8 +264,15 @@ export function createClients({ clock, random, ledger, network, act, onAttemptsA
       const account = living().find(({ key }) => key === tenantKey);
       if (account) replayOne(account, eventId);
     },
-    /** Before the quiet time: whoever is suspended is resumed. */
+    /** Before the quiet time: whoever is suspended is resumed, and what is paused goes on. */
     resumeAll(): void {
+      for (const account of living()) {
+        const registered = throttle.urlsOf(account.key);
+        putEntries(
+          account,
+          registered.map((webhook_url) => ({ webhook_url, name: "", paused: false, rate_limit: null })),
+        );
+      }
       for (const account of living()) if (ledger.pausedAccounts.has(account.key)) suspend(account);
     },
   };

@@ -14,6 +14,7 @@ import { createListener, type Listener } from "./listener.ts";
 import { createLiveChecks } from "./live-checks.ts";
 import { createNetwork, moods, type Network } from "./network.ts";
 import { createPaceModel } from "./pace.ts";
+import { createThrottleModel } from "./throttle.ts";
 
 export interface HistoryCounts {
   events: number;
@@ -76,6 +77,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
   const clock = createFakeClock(Date.UTC(2027, 0, 1) + random.between(0, 400 * 24 * 60) * minuteMs);
   const findings = createFindings();
   const ledger = createLedger(client);
+  const throttle = createThrottleModel(clock, client);
   const disk = createDisk(random);
   const scheduleMs = random.pick(schedules);
   const webhookConcurrency = random.pick([1, 2, 3, 16]);
@@ -109,6 +111,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     scheduleMs,
     webhookConcurrency,
     pace,
+    throttle,
     underWay: network.underWay,
     steppedBackMs: () => stepsBackMs,
   });
@@ -118,6 +121,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     findings,
     underWay: network.underWay,
     pace,
+    throttle,
     steppedAheadMs: () => aheadMs,
   });
   /** After a while of which nothing is known, the program may still be in a pause that it takes after a failure. */
@@ -178,12 +182,14 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
       pace.forget();
       for (const listener of listeners) listener.cutOff();
       ledger.readBack();
+      throttle.readBack();
     },
   });
   const clients = createClients({
     clock,
     random,
     ledger,
+    throttle,
     network,
     act: host.act,
     onAttemptsAfterDeletion: (key) =>
@@ -212,6 +218,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
             id: tenant.id,
             urls,
             putsUnderWay: 0,
+            hasPutsBeside: false,
             isChanging: false,
             isDeleted: false,
           };

@@ -1,8 +1,10 @@
 import type { Database } from "bun:sqlite";
+import { webhookBurstMs } from "../../../../src/delivery/queue/webhook-pace.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 import type { Findings } from "./invariants.ts";
 import type { Sent } from "./network.ts";
 import type { PaceModel } from "./pace.ts";
+import type { ThrottleModel } from "./throttle.ts";
 
 export interface IdleCheckDeps {
   clock: FakeClock;
@@ -10,8 +12,15 @@ export interface IdleCheckDeps {
   findings: Findings;
   underWay(): readonly Sent[];
   pace: PaceModel;
+  throttle: Pick<ThrottleModel, "sinceAttemptMs">;
   /** By how much the wall clock was set ahead a moment ago: what has become due by that may be noticed a little later. */
   steppedAheadMs(): number;
+}
+
+interface Due {
+  readonly webhookKey: number;
+  readonly tenantKey: number;
+  readonly rateLimit: number | null;
 }
 
 /** The end of a replay is told twice a second, and the account's next one begins with that. */
@@ -28,11 +37,12 @@ const nextTurnMs = 1;
  * What must hold whenever nothing is under way but what waits for the clock: then whatever could be done has been begun.
  * A wake-up that is lost shows at once here, not only at the end.
  */
-export function createIdleChecks({ clock, client, findings, underWay, pace, steppedAheadMs }: IdleCheckDeps) {
-  const selectDue = client.prepare<{ webhookKey: number; tenantKey: number }, [number]>(
-    `select distinct delivery.webhook_key as webhookKey, delivery.tenant_key as tenantKey from delivery
+export function createIdleChecks({ clock, client, findings, underWay, pace, throttle, steppedAheadMs }: IdleCheckDeps) {
+  const selectDue = client.prepare<Due, [number]>(
+    `select distinct delivery.webhook_key as webhookKey, delivery.tenant_key as tenantKey,
+       webhook.rate_limit as rateLimit from delivery
      join webhook on webhook.key = delivery.webhook_key join tenant on tenant.key = delivery.tenant_key
-     where state = 0 and next_attempt_at <= ?1 and removed_at is null and deleted_at is null
+     where state = 0 and next_attempt_at <= ?1 and removed_at is null and not paused and deleted_at is null
        and operator_suspended_at is null`,
   );
   const selectTurns = client.prepare<{ id: string }, []>(
@@ -69,10 +79,14 @@ export function createIdleChecks({ clock, client, findings, underWay, pace, step
       const isTurnComing = (clock.nextTimerMs ?? Number.POSITIVE_INFINITY) <= nextTurnMs;
       const due = selectDue
         .all(clock.now() - steppedAheadMs())
-        .flatMap(({ webhookKey, tenantKey }) => (pace.isSpent(tenantKey) ? [] : [webhookKey]));
-      for (const [webhookKey, ms] of ages(waits, new Set(due.filter((key) => !busy.has(key))))) {
+        .filter(({ webhookKey, tenantKey }) => !pace.isSpent(tenantKey) && !busy.has(webhookKey));
+      const rates = new Map(due.map(({ webhookKey, rateLimit }) => [webhookKey, rateLimit]));
+      for (const [webhookKey, ms] of ages(waits, new Set(rates.keys()))) {
+        const rate = rates.get(webhookKey) ?? null;
         findings.expect(
-          ms <= servedAfterMs && isTurnComing,
+          rate === null
+            ? ms <= servedAfterMs && isTurnComing
+            : Math.min(ms, throttle.sinceAttemptMs(webhookKey)) <= servedAfterMs + webhookBurstMs + 1000 / rate,
           "awake",
           () => `deliveries to webhook ${webhookKey} have been due for ${ms} ms`,
         );

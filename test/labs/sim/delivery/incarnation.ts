@@ -27,6 +27,7 @@ import { metricSources } from "../../../support/metric-sources.ts";
 import { createLife, type LifeDeps, never } from "../../../support/mortal.ts";
 import type { Disk } from "./disk.ts";
 import type { Network } from "./network.ts";
+import type { Entry } from "./throttle.ts";
 
 export interface IncarnationDeps extends LifeDeps {
   dataDir: string;
@@ -231,14 +232,8 @@ export async function createIncarnation(deps: IncarnationDeps) {
     ingest: createIngest({ store, dispatcher, announce: engine.announceAccepted }),
 
     /** `PUT /v1/tenants/webhooks`, as its route does it. */
-    putWebhooks: (tenant: Tenant, urls: readonly string[]) =>
-      call(
-        routes,
-        "PUT",
-        "/v1/tenants/webhooks",
-        tenant,
-        urls.map((webhook_url) => ({ webhook_url, name: "" })),
-      ),
+    putWebhooks: (tenant: Tenant, entries: readonly Entry[]) =>
+      call(routes, "PUT", "/v1/tenants/webhooks", tenant, entries),
 
     get isDead() {
       return life.isDead;

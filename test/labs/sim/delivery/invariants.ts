@@ -22,6 +22,8 @@ export const invariants = {
   silenced:
     "No attempt starts for an account after its deletion or suspension was answered, and deletion aborts those in flight",
   concurrency: "No webhook has more attempts under way than the limit",
+  throttled:
+    "No attempt starts to a webhook that its owner has paused, beyond its own rate, or with other headers than its own",
   paced: "No account has more attempts than its rate and its burst allow",
   named: "A webhook is remembered as long as a record or an attempt names it",
   genuine: "What is sent is an accepted event of that account, to that account's webhook, byte for byte",

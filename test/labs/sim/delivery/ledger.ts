@@ -21,6 +21,8 @@ export interface Account {
   readonly urls: readonly string[];
   /** Changes of one kind that are under way: while there are two, nobody knows which comes last. */
   putsUnderWay: number;
+  /** Two of them have been under way since none was. */
+  hasPutsBeside: boolean;
   /** The operator's suspension or its end is under way. */
   isChanging: boolean;
   isDeleted: boolean;
@@ -88,6 +90,7 @@ export function createLedger(client: Database) {
         if (!alive.has(account.key)) deletedAccounts.add(account.key);
         account.isDeleted = deletedAccounts.has(account.key);
         account.putsUnderWay = 0;
+        account.hasPutsBeside = false;
         account.isChanging = false;
       }
     },

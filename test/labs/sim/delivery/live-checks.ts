@@ -8,6 +8,7 @@ import type { Findings } from "./invariants.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Sent } from "./network.ts";
 import type { PaceModel } from "./pace.ts";
+import type { ThrottleModel } from "./throttle.ts";
 
 export interface LiveCheckDeps {
   clock: FakeClock;
@@ -18,6 +19,7 @@ export interface LiveCheckDeps {
   scheduleMs: readonly number[];
   webhookConcurrency: number;
   pace: PaceModel;
+  throttle: ThrottleModel;
   underWay(): readonly Sent[];
   /** How far the wall clock was ever set back: a time that was read before may seem to lie ahead. */
   steppedBackMs(): number;
@@ -36,7 +38,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 
 /** What is checked as the program acts. */
 export function createLiveChecks(deps: LiveCheckDeps) {
-  const { clock, client, ledger, findings, scheduleMs, webhookConcurrency } = deps;
+  const { clock, client, ledger, throttle, findings, scheduleMs, webhookConcurrency } = deps;
   const { expect, broken } = findings;
 
   const selectRecord = client.prepare<RecordRow, [number]>(
@@ -49,6 +51,9 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   );
   const selectWebhook = client.prepare<{ url: string; tenantKey: number }, [number]>(
     "select url, tenant_key as tenantKey from webhook where key = ?1",
+  );
+  const selectWebhookId = client.prepare<{ key: number }, [string, string]>(
+    "select key from webhook where id = ?1 and tenant_key = (select key from tenant where id = ?2)",
   );
   const selectAttempt = client.prepare<{ n: number }, [number, number, string, string]>(
     `select count(*) as n from attempt where event_seq = ?1 and number = ?2
@@ -83,7 +88,14 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     const replay = delivery.replayKey === null ? null : selectRun.get(delivery.replayKey);
     expect(!ledger.cancelledReplays.has(replay?.id ?? ""), "cancelled", () => `${what}, of ${replay?.id}`);
     const beside = deps.underWay().filter((other) => other.delivery.webhookKey === webhookKey).length;
-    expect(beside < webhookConcurrency, "concurrency", () => `${beside} beside ${what}`);
+    const told = throttle.of(tenantKey, webhookKey);
+    const most = Math.min(webhookConcurrency, told?.maxConcurrency ?? webhookConcurrency);
+    expect(beside < most, "concurrency", () => `${beside} beside ${what}`);
+    expect(told?.paused !== 1, "throttled", () => `${what}: paused`);
+    expect(throttle.take(tenantKey, webhookKey), "throttled", () => `${what}: more than ${told?.rateLimit} a second`);
+    const mark = throttle.markOf(tenantKey, url);
+    const isMarked = mark === undefined || (headers["X-Mark"] ?? null) === mark;
+    expect(isMarked, "throttled", () => `${what}: ${headers["X-Mark"]} instead of ${mark}`);
 
     const event = selectEvent.get(delivery.eventSeq);
     const webhook = selectWebhook.get(webhookKey);
@@ -149,6 +161,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   /** Whether what is told can be seen on disk, as a fact of this account. */
   function isOnDisk(tenantId: string, kind: string, data: Record<string, unknown>): boolean {
     if (kind === "account.changed") return data.tenant_id === tenantId;
+    if (kind === "webhook.changed") return selectWebhookId.get(String(data.webhookId), tenantId) !== null;
     if (kind === "replay.progressed")
       return Number(data.queued) <= (selectReplay.get(String(data.id), tenantId)?.queued ?? -1);
     const seq = parseEventId(String(data.eventId))?.seq ?? -1;
