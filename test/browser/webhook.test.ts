@@ -71,6 +71,33 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     },
   );
 
+  test.each(["desktop", "phone"] as const)(
+    "sends headers of one's own, and shows no value again, on a %s",
+    async (size) => {
+      const { account, page } = await open({ size, provoked: [refused] });
+      const save = page.getByRole("button", { name: "Save settings" });
+      await page.getByLabel("Headers").fill("Authorization: Bearer s3cret-of-shop\nX-Shop: 1\nx-shop: 2");
+      await seeText(page, "“x-shop” stands there twice.");
+      await page.getByLabel("Headers").fill("Authorization: Bearer s3cret-of-shop\nHost: shop.example");
+      await save.click();
+      await seeText(page, /^This has the name "Host", which the delivery itself sets/);
+      await page.getByLabel("Headers").fill("Authorization: Bearer s3cret-of-shop\nX-Shop: 1");
+      await page.getByLabel("Keep the order of events with the same key").check();
+      await save.click();
+      await seeText(page, "Settings saved.");
+      expect(await page.getByLabel("Headers").inputValue()).toBe("Authorization: ••••shop\nX-Shop: ••••");
+      await browser.inspect(page, "webhook-headers");
+      await page.getByLabel("Headers").fill("Authorization: ••••shop");
+      await save.click();
+      await page.locator("form.webhook-settings button[type=submit]:disabled").waitFor();
+      const headers = { Authorization: "••••shop" };
+      expect(await settingsOf(account)).toMatchObject([{ headers, ordered: true }]);
+      const id = await account.ingest({ type: "order.paid" });
+      const sent = await receiver.waitFor((request) => request.headers.get("service-event-id") === id);
+      expect([sent.headers.get("authorization"), sent.headers.get("x-shop")]).toEqual(["Bearer s3cret-of-shop", null]);
+    },
+  );
+
   test("keeps what is not saved while one looks elsewhere, and saves nothing else of the list", async () => {
     const { account, page } = await open({});
     await page.getByLabel("Rate limit, a second").fill("7");

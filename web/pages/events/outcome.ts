@@ -13,6 +13,7 @@ export function outcomeOf(record: ListedRecord, nowMs: number): string {
   if (state === "SKIPPED") return "No webhook takes its type";
   if (state === "DELIVERED") return said("Delivered", tried);
   if (state === "FAILED") return said(reason ?? "Failed", tried);
+  if (record.heldBack) return said(reason ?? "Waiting", tried, "held back by an earlier one of its key");
   const next = nextAttemptAt === null ? null : Date.parse(nextAttemptAt);
   const soon = next === null || next <= nowMs ? "next now" : `next ${relativeTime(next, nowMs)}`;
   return said(reason ?? "Waiting", tried, attempts === 0 ? null : soon);

@@ -102,7 +102,8 @@ export const finishedOf = (news: News) => ({
 export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRecord {
   if (attempt.number <= record.attempts) return record;
   const { targetWebhook } = attempt;
-  const counted = { ...record, targetWebhook, attempts: attempt.number, lastAttemptAt: attempt.startedAt };
+  const { heldBack: _, ...sent } = record;
+  const counted = { ...sent, targetWebhook, attempts: attempt.number, lastAttemptAt: attempt.startedAt };
   if (attempt.nextAttemptAt === null) return counted;
   return {
     ...counted,
@@ -119,7 +120,8 @@ export function afterRun(record: ListedRecord, finished: Finished): ListedRecord
   if (finished.attempts < record.attempts) return record;
   const { targetWebhook, state, errorReason, errorCode, statusCode, attempts, replayGroupId } = finished;
   const why = { errorReason, errorCode, statusCode };
-  return { ...record, ...why, targetWebhook, state, attempts, replayGroupId, nextAttemptAt: null };
+  const { heldBack: _, ...sent } = record;
+  return { ...sent, ...why, targetWebhook, state, attempts, replayGroupId, nextAttemptAt: null };
 }
 
 /**

@@ -8,13 +8,13 @@ import { Area, Field } from "../../parts/field.tsx";
 import { Panel } from "../../parts/panel.tsx";
 import { say } from "../../parts/said.tsx";
 import { unsaved } from "../../session/unsaved.ts";
-import { changesOf, type Draft, toDraft, wrongPattern } from "./settings.ts";
+import { changesOf, type Draft, toDraft, wrongHeaders, wrongPattern } from "./settings.ts";
 
 /** Outlives the view: whoever looks something up elsewhere finds the changes again. */
 const kept = signal<{ readonly id: string; readonly draft: Draft } | null>(null);
 
 /** Patterns are named by their place in the list. */
-const fields = ["name", "rate_limit", "max_concurrency"];
+const fields = ["name", "rate_limit", "max_concurrency", "headers"];
 
 /** What a webhook is told, and nothing of it changes until it is saved. */
 export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: Webhook[]): void }) {
@@ -41,6 +41,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
     save.forget();
     kept.value = { id: webhook.id, draft: { ...draft, ...change } };
   };
+  const twice = wrongHeaders(draft);
   const types = wrongPattern(save.refusal?.broken ?? null, draft);
 
   return (
@@ -49,7 +50,7 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
         class="form webhook-settings"
         onSubmit={(event) => {
           event.preventDefault();
-          if (isChanged) save.run();
+          if (isChanged && twice === null) save.run();
         }}
       >
         <Field
@@ -91,6 +92,28 @@ export function SettingsForm({ webhook, onSaved }: { webhook: Webhook; onSaved(w
             wrong={save.wrong("max_concurrency")}
           />
         </div>
+        <Area
+          label="Headers"
+          rows={3}
+          value={draft.headers}
+          onType={(headers) => edit({ headers })}
+          placeholder="Authorization: Bearer …"
+          hint="One in each line, beside ours on each delivery. Saved values are hidden; a line that stays keeps its own."
+          wrong={twice ?? save.wrong("headers")}
+        />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={draft.ordered}
+            onChange={({ currentTarget }) => edit({ ordered: currentTarget.checked })}
+          />
+          <span>
+            Keep the order of events with the same key
+            <small class="soft">
+              Each waits until the one before it has ended. The key is <code>ordering_key</code>, beside the payload.
+            </small>
+          </span>
+        </label>
         {types === null && <Refusal of={save} />}
         <div class="buttons">
           <Button kind="primary" type="submit" busy={save.isBusy} disabled={!isChanged || save.waitSeconds > 0}>

@@ -8,14 +8,37 @@ export interface Draft {
   /** "": none. */
   readonly rateLimit: string;
   readonly maxConcurrency: string;
+  readonly ordered: boolean;
+  /** "Name: value" in each line; a value that is saved stands there as its mask. */
+  readonly headers: string;
 }
 
-export const toDraft = ({ name, event_types, rate_limit, max_concurrency }: Webhook): Draft => ({
+export const toDraft = ({ name, event_types, rate_limit, max_concurrency, ordered, headers }: Webhook): Draft => ({
   name,
   eventTypes: (event_types ?? []).join("\n"),
   rateLimit: String(rate_limit ?? ""),
   maxConcurrency: String(max_concurrency ?? ""),
+  ordered: ordered ?? false,
+  headers: Object.entries(headers ?? {})
+    .map(([header, value]) => `${header}: ${value}`)
+    .join("\n"),
 });
+
+/** As they stand in the lines; one without a colon has no value, for the server to say so. */
+function headersOf(text: string): [name: string, value: string][] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return lines.map((line) => {
+    const [name = "", ...value] = line.split(":");
+    return [name.trim(), value.join(":").trim()];
+  });
+}
+
+/** What the server could not tell: of two headers with the same name it would be sent one. */
+export function wrongHeaders({ headers }: Draft): string | null {
+  const names = headersOf(headers).map(([name]) => name.toLowerCase());
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  return twice === undefined ? null : `“${twice}” stands there twice.`;
+}
 
 const patternsOf = (text: string): string[] => text.split(/[\s,]+/).filter((pattern) => pattern !== "");
 
@@ -27,12 +50,16 @@ export function changesOf(saved: Webhook, draft: Draft): Partial<SavedSettings> 
   const before = toDraft(saved);
   const patterns = patternsOf(draft.eventTypes);
   const isNamed = draft.name.trim() !== before.name;
+  const headers = headersOf(draft.headers);
+  const isHeaded = JSON.stringify(headers) !== JSON.stringify(headersOf(before.headers));
   const isTyped = patterns.join() !== patternsOf(before.eventTypes).join();
   return {
     ...(isNamed && { name: draft.name.trim() }),
     ...(isTyped && { event_types: patterns.length === 0 ? null : patterns }),
     ...(draft.rateLimit.trim() !== before.rateLimit && { rate_limit: limitOf(draft.rateLimit) }),
     ...(draft.maxConcurrency.trim() !== before.maxConcurrency && { max_concurrency: limitOf(draft.maxConcurrency) }),
+    ...(draft.ordered !== before.ordered && { ordered: draft.ordered }),
+    ...(isHeaded && { headers: headers.length === 0 ? null : Object.fromEntries(headers) }),
   };
 }
 

@@ -118,6 +118,7 @@ function Fields({ row, fault, onEdit, onRemove, onUndo }: CardProps) {
         {row.saved !== null && row.url.trim() !== row.saved.url && (
           <p class="soft small">
             A new URL makes a new webhook: <code>{withoutQuery(row.saved.url)}</code> is removed.
+            {row.saved.headers && " Its headers have to be entered again."}
           </p>
         )}
       </div>

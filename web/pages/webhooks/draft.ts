@@ -44,16 +44,26 @@ export const undoRow = (draft: Draft, key: string): Draft =>
 
 export const keptRows = (draft: Draft): Draft => draft.filter(({ isRemoved }) => !isRemoved);
 
-/** The body of the `PUT`. A URL that stays keeps its settings, and another one takes them over. */
+/**
+ * The body of the `PUT`. A URL that stays keeps its settings, and another one takes them over, but for its headers: nobody
+ * but the server knows their values.
+ */
 export const toEntries = (draft: Draft): SavedSettings[] =>
   keptRows(draft).map(({ saved, url, name }) => ({
     ...toEntry({ url: url.trim(), name: name.trim() }),
     ...(saved !== null && saved.url !== url.trim() && settingsOf(saved)),
   }));
 
-const settingsOf = ({ event_types, paused, rate_limit, max_concurrency }: Webhook): Partial<SavedSettings> => ({
+const settingsOf = ({
+  event_types,
+  paused,
+  rate_limit,
+  max_concurrency,
+  ordered,
+}: Webhook): Partial<SavedSettings> => ({
   ...(event_types !== undefined && { event_types }),
   ...(paused !== undefined && { paused }),
+  ...(ordered !== undefined && { ordered }),
   ...(rate_limit !== undefined && { rate_limit }),
   ...(max_concurrency !== undefined && { max_concurrency }),
 });

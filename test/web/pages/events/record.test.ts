@@ -60,6 +60,7 @@ describe("a row says", () => {
     ["HTTP 503 · 3 tries · next in 4 min", { ...failure, attempts: 3, nextAttemptAt: "2026-03-01T12:04:00.000Z" }],
     ["HTTP 503 · 1 try · next now", { ...failure, attempts: 1, nextAttemptAt: "2026-03-01T11:59:59.000Z" }],
     ["Waiting · 2 tries · next now", { attempts: 2 }],
+    ["Waiting · held back by an earlier one of its key", { heldBack: true }],
     ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
     [
       "HTTP 503 from a version before the codes · 1 try",
@@ -76,6 +77,12 @@ describe("a row says", () => {
 });
 
 describe("the stream changes a row", () => {
+  test("that nothing holds back any more", () => {
+    const nextAttemptAt = "2026-03-01T12:05:00.000Z";
+    const tried = afterAttempt({ ...record, heldBack: true }, attempted({ number: 1, nextAttemptAt }));
+    expect("heldBack" in tried).toBe(false);
+  });
+
   test("that waits for its next try", () => {
     const nextAttemptAt = "2026-03-01T12:05:00.000Z";
     expect(

@@ -1,14 +1,22 @@
 import { describe, expect, test } from "bun:test";
-import { changesOf, type Draft, toDraft, wrongPattern } from "../../../../web/pages/webhook/settings.ts";
+import { changesOf, type Draft, toDraft, wrongHeaders, wrongPattern } from "../../../../web/pages/webhook/settings.ts";
 
 const shop = {
   ...{ id: "wh_1", url: "https://shop.example/hook", name: "Shop", state: "active" },
   ...{ event_types: ["order.paid", "refund.*"], paused: false, rate_limit: 10, max_concurrency: null },
+  ...{ ordered: false, headers: { Authorization: "••••cret", "X-Shop": "••••" } },
 };
 const draft = toDraft(shop);
 
 test("the settings stand as one types them", () => {
-  expect(draft).toEqual({ name: "Shop", eventTypes: "order.paid\nrefund.*", rateLimit: "10", maxConcurrency: "" });
+  expect(draft).toEqual({
+    name: "Shop",
+    eventTypes: "order.paid\nrefund.*",
+    rateLimit: "10",
+    maxConcurrency: "",
+    ordered: false,
+    headers: "Authorization: ••••cret\nX-Shop: ••••",
+  });
 });
 
 describe("what is saved is what differs", () => {
@@ -36,4 +44,9 @@ test.each([
 ])("a refusal of %s is about a type: %s", (field, rule, said) => {
   expect(wrongPattern({ field, rule }, draft)).toBe(said);
   expect(wrongPattern(null, draft)).toBeNull();
+});
+
+test("two headers with one name are a slip", () => {
+  expect(wrongHeaders(draft)).toBeNull();
+  expect(wrongHeaders({ ...draft, headers: "X-Shop: 1\nx-shop: 2" })).toBe("“x-shop” stands there twice.");
 });

@@ -68,8 +68,10 @@ describe("the list of webhooks, while it is edited", () => {
   });
 
   test("another URL takes the settings over, and one that stays is not told them again", () => {
-    const settings = { event_types: ["order.*"], paused: true, rate_limit: 5, max_concurrency: null };
-    const draft = toDraft([{ ...shop, state: "paused", ...settings }, books]);
+    const settings = { event_types: ["order.*"], paused: true, ordered: true, rate_limit: 5, max_concurrency: null };
+    // What it would send of these are masks, which stand for nothing at another URL.
+    const headers = { Authorization: "••••" };
+    const draft = toDraft([{ ...shop, state: "paused", ...settings, headers }, books]);
     const [moved, stays] = toEntries(editRow(draft, shop.id, { url: "https://new.example" }));
     expect(moved).toEqual({ webhook_url: "https://new.example", name: "Shop", ...settings });
     expect(stays).toEqual({ webhook_url: books.url, name: "" });
