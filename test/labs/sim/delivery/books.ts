@@ -8,7 +8,16 @@ const delivered = 1;
 const failed = 2;
 const removedReason = "The webhook was removed before the delivery succeeded";
 
-type Move = "returned" | "retried" | "delivered" | "failed" | "given up" | "corrected" | "logged late" | "begun anew";
+type Move =
+  | "returned"
+  | "retried"
+  | "delivered"
+  | "failed"
+  | "given up"
+  | "corrected"
+  | "logged late"
+  | "begun anew"
+  | "let go";
 
 /** What happened to a record between two versions of its row; null when no rule knows it. */
 function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
@@ -22,6 +31,8 @@ function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
     return isNew ? "begun anew" : null;
   }
   if (is.run !== was.run || is.replay_key !== was.replay_key) return null;
+  const isLetGo = was.next_attempt_at === null && is.next_attempt_at !== null && made === 0;
+  if (was.state === pending && is.state === pending && isLetGo) return "let go";
   if (is.state === was.state && made === 1 && madeInRun === 0) return "logged late";
   if (was.state === pending && made === 1 && madeInRun === 1) {
     return is.state === pending ? "retried" : is.state === delivered ? "delivered" : "failed";
@@ -59,18 +70,47 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
   const before = new Map<number, DeliveryRow | null>();
 
   function begun(was: DeliveryRow, is: DeliveryRow): void {
+    lined(is, was);
     replays.queued(is, was);
     if (was.state !== pending || was.replay_key === null) before.set(is.key, was);
   }
 
   function returned(was: DeliveryRow, is: DeliveryRow): void {
     const known = before.get(is.key);
+    // Where it waits in a line, others have moved on meanwhile.
+    const isInLine = is.order_hash !== null || known?.order_hash != null;
     const told = ({ state, attempts_in_run, next_attempt_at, error_reason, replay_key }: DeliveryRow) =>
-      JSON.stringify({ state, attempts_in_run, next_attempt_at, error_reason, replay_key });
+      JSON.stringify({ state, attempts_in_run, error_reason, replay_key, ...(!isInLine && { next_attempt_at }) });
     // One that took the place of a failed record has failed in its stead.
     const isAsBefore = known ? told(known) === told(is) : is.state === failed;
     expect(isAsBefore, "cancelled", () => `record ${is.key} was ${known && told(known)}, and is ${told(is)}`);
     replays.returned(was);
+  }
+
+  /** As the webhook is when the record's run begins, or still as it was then. */
+  function lined(is: DeliveryRow, was: DeliveryRow | null): void {
+    const key = events.get(is.event_seq)?.ordering_key ?? null;
+    const isOrdered = webhooks.get(is.webhook_key ?? 0)?.ordered === 1;
+    const mayStay = was?.state === pending && is.order_hash === was.order_hash;
+    const hasLine = is.order_hash !== null;
+    expect(
+      hasLine === (isOrdered && key !== null && is.state === pending) || mayStay,
+      "ordered",
+      () => `record ${is.key} with key ${key} stands in ${is.order_hash}; ordered: ${isOrdered}`,
+    );
+  }
+
+  /** It has become the head of its line: nobody else is, and nobody who waits comes before it. */
+  function letGo(is: DeliveryRow): void {
+    if (is.order_hash === null) return;
+    const others = [...records.values()].filter(
+      ({ key, webhook_key, order_hash, state }) =>
+        key !== is.key && webhook_key === is.webhook_key && order_hash === is.order_hash && state === pending,
+    );
+    const head = others.find(({ next_attempt_at }) => next_attempt_at !== null);
+    expect(head === undefined, "ordered", () => `record ${is.key} was let go beside ${head?.key}`);
+    const first = others.find(({ event_seq }) => event_seq < is.event_seq);
+    expect(first === undefined, "ordered", () => `record ${is.key} was let go before ${first?.key}`);
   }
 
   function stored(is: DeliveryRow): void {
@@ -82,6 +122,7 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
       ({ event_seq, webhook_key }) => event_seq === is.event_seq && webhook_key === is.webhook_key,
     );
     expect(twins.length === 0, "complete", () => `${what} is there twice`);
+    lined(is, null);
     const event = events.get(is.event_seq);
     if (!event || event.tenant_key !== is.tenant_key) broken("stored", `${what} belongs to no event of the account`);
     else if (is.replay_key === null) event.found += 1;
@@ -122,6 +163,7 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
       const isRemoved = webhooks.get(is.webhook_key ?? 0)?.removed_at !== null;
       expect(isRemoved, "proven", () => `${what} was given up, and its webhook is registered`);
     }
+    if (move === "let go") letGo(is);
     if (move === "begun anew") begun(was, is);
     else if (move === "delivered" || move === "failed" || move === "given up") {
       replays.ended(is.replay_key, move === "delivered" ? "delivered" : "failed");

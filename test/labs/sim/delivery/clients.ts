@@ -6,7 +6,7 @@ import type { BulkSelection } from "../../../../src/replays/replay.ts";
 import type { FakeClock } from "../../../support/fake-clock.ts";
 import { latestKey } from "../../../support/store-factory.ts";
 import type { Incarnation } from "./incarnation.ts";
-import type { Account, Ledger, Submission, Try } from "./ledger.ts";
+import { type Account, type Ledger, orderingKeyOf, type Submission, type Try } from "./ledger.ts";
 import { moods, type Network } from "./network.ts";
 import type { Entry, ThrottleModel } from "./throttle.ts";
 
@@ -67,7 +67,11 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
     const isHeard = act(
       async (running) => {
         const tenant = await tenantOf(running, account);
-        const events = payloads.map((payload) => ({ payload: Buffer.from(payload), type: null }));
+        const events = payloads.map((payload) => ({
+          payload: Buffer.from(payload),
+          type: null,
+          orderingKey: orderingKeyOf(payload),
+        }));
         return running.ingest(tenant, events, {
           apiKeyId: await latestKey(running.store, tenant.key),
           ...(idempotencyKey !== null && { idempotency: { key: idempotencyKey, fingerprint } }),
@@ -112,6 +116,8 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
       { ...entry, paused: true },
       { ...entry, paused: false },
       { ...entry, rate_limit: random.pick([1, 5, 40, null]) },
+      { ...entry, ordered: true },
+      { ...entry, ordered: false },
       { ...entry, max_concurrency: random.pick([1, null]) },
       { ...entry, headers: random.pick([null, { "X-Mark": String(marker) }]) },
     ]);

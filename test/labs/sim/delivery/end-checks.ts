@@ -1,12 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { encodeEventId } from "../../../../src/lib/id.ts";
 import type { HistoryEnd } from "./history.ts";
-import type { Submission } from "./ledger.ts";
+import { orderingKeyOf, type Submission } from "./ledger.ts";
 
 interface Stored {
   eventId: string;
   tenantKey: number;
   payload: string;
+  orderingKey: string | null;
 }
 
 const tenantTables = [
@@ -41,8 +42,9 @@ export function checkEnd(end: HistoryEnd): void {
   const submitted = new Map(
     ledger.submissions.flatMap(({ tenantKey, payloads }) => payloads.map((p) => [p, tenantKey])),
   );
-  for (const { eventId, tenantKey, payload } of stored) {
+  for (const { eventId, tenantKey, payload, orderingKey } of stored) {
     expect(submitted.get(payload) === tenantKey, "stored", () => `${eventId} of account ${tenantKey}: ${payload}`);
+    expect(orderingKey === orderingKeyOf(payload), "stored", () => `${eventId} has the ordering key ${orderingKey}`);
   }
 
   for (const { key, isDeleted } of ledger.accounts) {
@@ -148,12 +150,13 @@ function checkSubmission({ findings }: HistoryEnd, submission: Submission, found
 
 function readEvents(client: Database): Stored[] {
   return client
-    .query<{ seq: number; idTail: Uint8Array; tenantKey: number; payload: Uint8Array }, []>(
-      "select seq, id_tail as idTail, tenant_key as tenantKey, payload from event order by seq",
+    .query<Omit<Stored, "eventId" | "payload"> & { seq: number; idTail: Uint8Array; payload: Uint8Array }, []>(
+      `select seq, id_tail as idTail, tenant_key as tenantKey, payload, ordering_key as orderingKey from event
+       order by seq`,
     )
     .all()
-    .map(({ seq, idTail, tenantKey, payload }) => {
-      return { eventId: encodeEventId(seq, idTail), tenantKey, payload: Buffer.from(payload).toString() };
+    .map(({ seq, idTail, payload, ...event }) => {
+      return { ...event, eventId: encodeEventId(seq, idTail), payload: Buffer.from(payload).toString() };
     });
 }
 

@@ -209,7 +209,7 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
           tier: "enterprise",
           name: "Test",
           email: `account${n}@example.com`,
-          webhooks: registered.map((webhook_url) => ({ webhook_url, name: "" })),
+          webhooks: registered.map((webhook_url) => ({ webhook_url, name: "", ordered: random.chance(0.4) })),
         }),
       {
         answered({ tenant }) {

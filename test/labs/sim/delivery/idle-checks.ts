@@ -58,6 +58,15 @@ export function createIdleChecks({ clock, client, findings, underWay, pace, thro
     "select count(*) as n from tenant where deleted_at is not null",
   );
 
+  const selectForgotten = client.prepare<{ n: number }, []>(
+    `select count(*) as n from delivery held join webhook on webhook.key = held.webhook_key
+       join tenant on tenant.key = held.tenant_key
+     where held.state = 0 and held.next_attempt_at is null and removed_at is null and deleted_at is null
+       and (ordered = 0 or not exists (
+         select 1 from delivery head where head.webhook_key = held.webhook_key and head.order_hash = held.order_hash
+           and head.state = 0 and head.next_attempt_at is not null))`,
+  );
+
   /** Since when each replay has been waiting for its turn to be noticed. */
   const turns = new Map<string, number>();
   /** Since when each webhook with something due has had nothing under way. */
@@ -96,6 +105,8 @@ export function createIdleChecks({ clock, client, findings, underWay, pace, thro
       }
       const undrained = selectUndrained.get()?.n ?? 0;
       findings.expect(undrained === 0, "awake", () => `${undrained} removed webhooks have not been cleared up`);
+      const forgotten = selectForgotten.get()?.n ?? 0;
+      findings.expect(forgotten === 0, "awake", () => `${forgotten} deliveries are held back by nobody`);
       const unerased = selectUnerased.get()?.n ?? 0;
       findings.expect(unerased === 0, "awake", () => `${unerased} deleted accounts have not been erased`);
     },

@@ -21,6 +21,8 @@ export const invariants = {
   removed: "No attempt starts to a webhook after the answer of the PUT that removed it",
   silenced:
     "No attempt starts for an account after its deletion or suspension was answered, and deletion aborts those in flight",
+  ordered:
+    "To a webhook that is ordered nothing goes while another delivery of its ordering key is under way, nor before an earlier one has ended",
   concurrency: "No webhook has more attempts under way than the limit",
   throttled:
     "No attempt starts to a webhook that its owner has paused, beyond its own rate, or with other headers than its own",

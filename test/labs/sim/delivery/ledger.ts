@@ -8,6 +8,12 @@ export interface Submission {
   readonly tries: Try[];
 }
 
+/** Of an event with this payload: a client gives the same one each time. Two in five have none. */
+export function orderingKeyOf(payload: string): string | null {
+  const marker = Number(/\d+/.exec(payload)?.[0]);
+  return ["a", "b", "a", null, null][marker % 5] ?? null;
+}
+
 export interface Try {
   /** `lost`: the program crashed before it answered, so nobody knows. */
   fate: "under way" | "accepted" | "refused" | "lost";

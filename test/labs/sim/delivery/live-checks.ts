@@ -31,6 +31,7 @@ interface RecordRow {
   attemptsInRun: number;
   nextAttemptAt: number | null;
   reason: string | null;
+  orderHash: number | null;
 }
 
 const removedReason = "The webhook was removed before the delivery succeeded";
@@ -42,8 +43,14 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   const { expect, broken } = findings;
 
   const selectRecord = client.prepare<RecordRow, [number]>(
-    `select state, run, attempts_in_run as attemptsInRun, next_attempt_at as nextAttemptAt, error_reason as reason
+    `select state, run, attempts_in_run as attemptsInRun, next_attempt_at as nextAttemptAt, error_reason as reason,
+       order_hash as orderHash
      from delivery where key = ?1`,
+  );
+  /** What a replay has begun again joins behind the head, whatever its event. */
+  const selectEarlier = client.prepare<{ n: number }, [number, number, number]>(
+    `select count(*) as n from delivery where webhook_key = ?1 and order_hash = ?2 and event_seq < ?3 and state = 0
+       and run = 1 and replay_key is null`,
   );
   const selectEvent = client.prepare<{ payload: Uint8Array; tenantKey: number; tenantId: string }, [number]>(
     `select payload, tenant_key as tenantKey, tenant.id as tenantId from event join tenant on tenant.key = tenant_key
@@ -72,6 +79,19 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   );
   const selectRun = client.prepare<{ id: string }, [number]>("select id from replay where key = ?1");
   const sentBy = new Map<Settlement["delivery"], Sent>();
+  /** Of attempts in lines: the webhook and the line. */
+  const lineOf = new WeakMap<Sent, string>();
+
+  /** @param orderHash of its record, as it is on disk */
+  function sendingInLine(sent: Sent, orderHash: number, what: string): void {
+    const { webhookKey, eventSeq } = sent.delivery;
+    const line = `${webhookKey} ${orderHash}`;
+    lineOf.set(sent, line);
+    const beside = deps.underWay().filter((other) => other.fate === "under way" && lineOf.get(other) === line);
+    expect(beside.length === 0, "ordered", () => `${what}, beside ${beside[0]?.delivery.eventId}`);
+    const earlier = selectEarlier.get(webhookKey, orderHash, eventSeq)?.n ?? 0;
+    expect(earlier === 0, "ordered", () => `${what}, before ${earlier} earlier ones`);
+  }
 
   /** One that ends before it is sent, because its webhook is removed meanwhile, counts as well. */
   function beginning(tenantKey: number): void {
@@ -114,6 +134,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     const record = selectRecord.get(deliveryKey);
     // A replay that was committed a moment ago may have begun another run, or replaced the record.
     if (!record || record.run !== run) return;
+    if (record.orderHash !== null) sendingInLine(sent, record.orderHash, what);
     const hasEnded = record.state === 1 || (record.state === 2 && record.reason !== removedReason);
     expect(!hasEnded, "once", () => `${what} has ended: state ${record.state}`);
     expect(record.attemptsInRun <= scheduleMs.length, "schedule", () => `${what}: attempt ${record.attemptsInRun + 1}`);

@@ -6,6 +6,7 @@ import type { FakeClock } from "../../../support/fake-clock.ts";
 export interface Entry {
   readonly webhook_url: string;
   readonly name: string;
+  readonly ordered?: boolean;
   readonly paused?: boolean | null;
   readonly rate_limit?: number | null;
   readonly max_concurrency?: number | null;

@@ -14,6 +14,7 @@ export type Entry =
 export interface EventRow {
   seq: number;
   tenant_key: number;
+  ordering_key: string | null;
 }
 export interface DeliveryRow {
   key: number;
@@ -27,6 +28,7 @@ export interface DeliveryRow {
   next_attempt_at: number | null;
   error_reason: string | null;
   replay_key: number | null;
+  order_hash: number | null;
 }
 export interface AttemptRow {
   tenant_key: number;
@@ -41,6 +43,7 @@ export interface WebhookRow {
   tenant_key: number;
   url: string;
   removed_at: number | null;
+  ordered: number;
 }
 export interface ReplayRow {
   key: number;
@@ -64,7 +67,7 @@ export interface TenantRow {
 }
 
 const columns = {
-  event: ["seq", "tenant_key"],
+  event: ["seq", "tenant_key", "ordering_key"],
   delivery: [
     "key",
     "tenant_key",
@@ -77,9 +80,10 @@ const columns = {
     "next_attempt_at",
     "error_reason",
     "replay_key",
+    "order_hash",
   ],
   attempt: ["tenant_key", "event_seq", "webhook_key", "number", "started_at", "status_code"],
-  webhook: ["key", "tenant_key", "url", "removed_at"],
+  webhook: ["key", "tenant_key", "url", "removed_at", "ordered"],
   replay: [
     "key",
     "id",
@@ -107,7 +111,7 @@ const events: readonly { of: keyof typeof columns; on: string; was: boolean; is:
   { of: "delivery", on: "delete", was: true, is: false },
   { of: "attempt", on: "insert", was: false, is: true },
   { of: "webhook", on: "insert", was: false, is: true },
-  { of: "webhook", on: "update of removed_at", was: true, is: true },
+  { of: "webhook", on: "update of removed_at, ordered", was: true, is: true },
   { of: "webhook", on: "delete", was: true, is: false },
   { of: "replay", on: "insert", was: false, is: true },
   { of: "replay", on: "update", was: true, is: true },
