@@ -77,8 +77,10 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
 
   /** @returns whether failures count against those who receive */
   function hear({ delivery, attempt }: Settlement): boolean {
-    if (!isOutbound(delivery)) return true;
     const before = silence;
+    // An answer, as nearly always: there is nothing to find out.
+    if (before === null && attempt.statusCode !== null) return true;
+    if (!isOutbound(delivery)) return true;
     const host = URL.parse(delivery.url)?.hostname ?? "";
     silence = silenceAfter(before, { host, ...attempt });
     const isOutage = isOwnOutage(silence);

@@ -74,6 +74,13 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   const selectReplay = client.prepare<{ queued: number }, [string, string]>(
     "select queued from replay where id = ?1 and tenant_key = (select key from tenant where id = ?2)",
   );
+  const selectStanding = client.prepare<
+    { tenantId: string; failingSince: number | null; removedAt: number | null },
+    [string]
+  >(
+    `select tenant.id as tenantId, failing_since as failingSince, removed_at as removedAt
+     from webhook join tenant on tenant.key = tenant_key where webhook.id = ?1`,
+  );
   const selectTenant = client.prepare<{ deletedAt: number | null }, [string]>(
     "select deleted_at as deletedAt from tenant where id = ?1",
   );
@@ -185,6 +192,14 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     if (kind === "webhook.changed") return selectWebhookId.get(String(data.webhookId), tenantId) !== null;
     if (kind === "replay.progressed")
       return Number(data.queued) <= (selectReplay.get(String(data.id), tenantId)?.queued ?? -1);
+    if (kind === "webhook.changed") {
+      const { webhookId, failingSince } = data;
+      const found = selectStanding.get(String(webhookId));
+      // One that was removed may be forgotten by now.
+      if (!found) return true;
+      const since = failingSince === null ? null : Date.parse(String(failingSince));
+      return found.tenantId === tenantId && (found.removedAt !== null || found.failingSince === since);
+    }
     const seq = parseEventId(String(data.eventId))?.seq ?? -1;
     if (kind === "event.accepted") return selectEvent.get(seq)?.tenantId === tenantId;
     const url = String(data.targetWebhook);
