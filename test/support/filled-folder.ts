@@ -43,7 +43,9 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   const world = await createWorld(backendIn(dataDir));
   const { store, clock } = world;
   const tenant = await world.tenant({ urls: [a, b], name: 'Quoted "name", \\ and {braces}' });
-  const inLine = await world.tenant({ webhooks: newWebhooks({ url: a, ordered: true }) });
+  const inLine = await world.tenant({
+    webhooks: newWebhooks({ url: a, ordered: true, rateLimit: 5, sealedHeaders: bytes("sealed") }),
+  });
   const other = await world.tenant({ urls: [a], tier: "pro", loginEmail: "other@example.com" });
   const gone = await world.tenant({ urls: [a] });
   await world.tenant({ tier: "free" });

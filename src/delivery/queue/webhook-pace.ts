@@ -26,7 +26,7 @@ export interface WebhookPace {
 export const webhookBurstMs = 100;
 
 /** One that has used up its tokens waits for so many ms' worth of them, and no timer is set for each. */
-const refillMs = 20;
+const refillMs = 50;
 
 /** A full bucket has a whole token, though its share of a second is a fraction. */
 const epsilon = 1e-6;
