@@ -1,5 +1,5 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
-import { limitsOf, type WebhookLimits, type WebhookRef } from "../../domain/webhook.ts";
+import { limitsOf, type WebhookRef } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
@@ -10,6 +10,7 @@ import { createAlarm } from "./alarm.ts";
 import type { DeliveryControl } from "./control.ts";
 import { createDiscovery } from "./discovery.ts";
 import { createHindsight } from "./hindsight.ts";
+import { createLoader } from "./loader.ts";
 import { createReadyWebhooks } from "./ready-webhooks.ts";
 import { already, createReturns } from "./returns.ts";
 import { createWebhookPace } from "./webhook-pace.ts";
@@ -50,16 +51,10 @@ export interface Dispatcher extends Omit<DeliveryControl, "endOrder"> {
 
 /** Deliveries that one webhook may keep in memory, so that one backlog does not fill the window. */
 const windowPerWebhook = 256;
-/** Deliveries claimed at once for a webhook that answers. */
-const loadBatch = 64;
-/** And for any other, or while memory is short: a crowd's backlogs would fill it. */
-const leastLoadBatch = 2;
-/** Claims under way of which the window does not know yet how much they bring. */
-const maxLargeLoads = 4;
 /** So long after its commit a delivery may be offered: as long as the answer to a statement may take. */
 const offerMs = 15_000;
-/** Pause after the table could not be asked. */
-const loadRetryMs = 1000;
+/** Pause after a defect. */
+const retryMs = 1000;
 
 export interface DispatcherDeps {
   store: Store;
@@ -77,19 +72,13 @@ export interface DispatcherDeps {
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { store, clock, log, deliver, webhookConcurrency, mayStart, pace, servers } = deps;
-  /** What the tenant allows is for all servers: each takes its part, one at least. */
-  const mostAtOnce = ({ maxConcurrency }: WebhookLimits) =>
-    maxConcurrency === null
-      ? webhookConcurrency()
-      : Math.min(webhookConcurrency(), Math.max(1, Math.floor(maxConcurrency / servers())));
   const admission = createAdmission(clock);
-  const queues = createWebhookQueues(mostAtOnce);
+  const queues = createWebhookQueues({ webhookConcurrency, servers });
   const webhookPace = createWebhookPace(clock, servers);
   const paused = new Set<number>();
   const hindsight = createHindsight();
   const alarm = createAlarm({ clock, onDue: makeReady, onRing: pump });
   const ready = createReadyWebhooks(clock, admission);
-  let loads = 0;
   let stalls = 0;
   let onHold = false;
   let stopping = false;
@@ -108,6 +97,16 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     log,
     onReturned: expectFor,
     onEnd: pump,
+  });
+  const loader = createLoader({
+    ...{ store, clock, log, window, hindsight, returns, tokens, isClosed },
+    isStopping: () => stopping,
+    onLoaded: learn,
+    onMore: expect,
+    onEnd(queue) {
+      makeReady(queue);
+      pump();
+    },
   });
   const idleWaiters: (() => void)[] = [];
 
@@ -136,7 +135,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   /** How many attempts may start now, for its account and for itself. */
-  const tokens = (queue: WebhookQueue) => Math.min(pace.tokens(queue), webhookPace.tokens(queue));
+  function tokens(queue: WebhookQueue): number {
+    return Math.min(pace.tokens(queue), webhookPace.tokens(queue));
+  }
 
   /** What a delivery says of its account and its webhook. */
   function learn(queue: WebhookQueue, { tier, limits }: DueDelivery): void {
@@ -162,7 +163,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function serve(queue: WebhookQueue): boolean {
     const starts = !paused.has(queue.tenantKey) && queue.canStart(clock.now()) && tokens(queue) > 0;
     if (starts) {
-      if (queue.wantsLoad(clock.now())) load(queue);
+      if (queue.wantsLoad(clock.now())) loader.load(queue);
       const delivery = queue.next();
       if (delivery) begin(queue, delivery);
     }
@@ -188,7 +189,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
             eventId: delivery.eventId,
             error: describe(error),
           });
-          if (!queue.surrendered) returns.giveBack([delivery], clock.now() + loadRetryMs);
+          if (!queue.surrendered) returns.giveBack([delivery], clock.now() + retryMs);
           return null;
         },
       )
@@ -216,52 +217,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     return result.connectionFree;
   }
 
-  function load(queue: WebhookQueue): void {
-    queue.loading = true;
-    queue.dueAt = null;
-    loads += 1;
-    const { edition } = queue;
-    const now = clock.now();
-    const hasMemory = !window.isFull && loads <= maxLargeLoads;
-    const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
-    // What could not go out would wait in memory, where it takes the place of others.
-    const batch = Math.max(1, Math.min(most, tokens(queue)));
-    store
-      .claim(queue, now, batch)
-      .then(
-        (found) => {
-          if (queue.surrendered) return;
-          if (isClosed(queue) || queue.edition !== edition) returns.giveBack(found.due);
-          else {
-            // It was cancelled while they were on their way.
-            returns.giveBack(found.due.filter(hindsight.isCancelled));
-            for (const delivery of found.due) {
-              if (hindsight.isCancelled(delivery)) continue;
-              learn(queue, delivery);
-              queue.addStored(delivery);
-              window.hold(delivery);
-            }
-          }
-          if (found.nextDueAt === null || found.nextDueAt > now) queue.drains = false;
-          if (found.nextDueAt !== null) expect(queue, found.nextDueAt <= now ? already : found.nextDueAt);
-        },
-        (error: unknown) => {
-          log.write(stopping ? "warn" : "error", "delivery.load_failed", { error: describe(error) });
-          expect(queue, now + loadRetryMs);
-        },
-      )
-      .finally(() => {
-        loads -= 1;
-        queue.loading = false;
-        makeReady(queue);
-        pump();
-      })
-      .catch(() => {});
-  }
-
   const isIdle = () =>
     started &&
-    loads === 0 &&
+    !loader.areUnderWay &&
     !returns.areUnderWay &&
     admission.inFlight === 0 &&
     window.deliveries === 0 &&
@@ -270,7 +228,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     webhookPace.isEmpty();
 
   /** Nothing goes out to it from here, for the time being or ever. */
-  const isClosed = (queue: WebhookQueue) => queue.removed || queue.paused || paused.has(queue.tenantKey) || stopping;
+  function isClosed(queue: WebhookQueue): boolean {
+    return queue.removed || queue.paused || paused.has(queue.tenantKey) || stopping;
+  }
 
   function roomFor(webhook: WebhookRef): number {
     // On hold, the window would keep what came last, and send it before what has waited longer.
@@ -278,7 +238,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return 0;
     const queue = queues.get(webhook.webhookKey);
     if (!queue) return windowPerWebhook;
-    if (queue.paused || queue.drains || clock.monotonicMs() < queue.tableUntil) return 0;
+    if (queue.paused || queue.isDraining(clock.now()) || clock.monotonicMs() < queue.tableUntil) return 0;
     // What finds no token waits in the table; here it would take the place of others.
     return Math.min(windowPerWebhook - queue.waiting - queue.inFlight, tokens(queue) - queue.waiting);
   }

@@ -32,7 +32,7 @@ export interface WebhookQueue {
   paused: boolean;
   /** Until then what comes goes to the table, on the monotonic clock: it may be from before a change of the settings. */
   tableUntil: number;
-  /** It was paused, and the table still has something from then: what comes now goes there too, to have its turn after that. */
+  /** It goes on after a pause; see `isDraining`, which ends that. */
   drains: boolean;
   /** What is in flight is not owned any more. */
   surrendered: boolean;
@@ -45,6 +45,8 @@ export interface WebhookQueue {
   canStart(now: number): boolean;
   /** The table has something for it and the piece of the backlog in memory is used up. */
   wantsLoad(now: number): boolean;
+  /** It was paused, and something from then has not gone out yet: what comes now goes to the table, to have its turn after it. */
+  isDraining(now: number): boolean;
   addFresh(delivery: DueDelivery): void;
   addStored(delivery: DueDelivery): void;
   /** The next one to send, fresh and stored ones in turn: a replay must not hold up what is new. */
@@ -103,6 +105,11 @@ export function createWebhookQueue(
       return queue.waiting > 0 || queue.wantsLoad(now);
     },
     wantsLoad: (now) => stored.length === 0 && !queue.loading && queue.dueAt !== null && queue.dueAt <= now,
+    isDraining(now) {
+      const isMore = queue.waiting > 0 || queue.loading || (queue.dueAt !== null && queue.dueAt <= now);
+      queue.drains &&= isMore;
+      return queue.drains;
+    },
     addFresh: (delivery) => void fresh.push(delivery),
     addStored: (delivery) => void stored.push(delivery),
     next() {

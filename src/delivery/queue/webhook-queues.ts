@@ -15,9 +15,20 @@ export interface WebhookQueues {
 /** Webhooks that are remembered at once, those with something pending aside. */
 const maxQueues = 20_000;
 
-/** @param concurrency most attempts at once to a webhook with these limits, as it is now */
-export function createWebhookQueues(concurrency: (limits: WebhookLimits) => number): WebhookQueues {
+export interface WebhookQueuesOptions {
+  /** Most attempts to one webhook at once from here. */
+  webhookConcurrency(): number;
+  /** What a tenant allows is for all of them: each takes its part, one at least. */
+  servers(): number;
+}
+
+export function createWebhookQueues({ webhookConcurrency, servers }: WebhookQueuesOptions): WebhookQueues {
   const queues = new Map<number, WebhookQueue>();
+
+  function concurrency({ maxConcurrency }: WebhookLimits): number {
+    if (maxConcurrency === null) return webhookConcurrency();
+    return Math.min(webhookConcurrency(), Math.max(1, Math.floor(maxConcurrency / servers())));
+  }
 
   /** Queues of webhooks that have nothing to do; they are remembered a while, because they know whether it answers. */
   function forgetIdle(): void {

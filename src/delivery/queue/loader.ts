@@ -1,0 +1,95 @@
+import type { DueDelivery } from "../../domain/delivery.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Store } from "../../store/store.ts";
+import type { Hindsight } from "./hindsight.ts";
+import { already, type Returns } from "./returns.ts";
+import type { WebhookQueue } from "./webhook-queue.ts";
+import type { Window } from "./window.ts";
+
+/** Claims the next piece of a webhook's backlog, no larger than memory and its tokens have room for. */
+export interface Loader {
+  load(queue: WebhookQueue): void;
+  readonly areUnderWay: boolean;
+}
+
+export interface LoaderDeps {
+  store: Pick<Store, "claim">;
+  clock: Clock;
+  log: Log;
+  window: Window;
+  hindsight: Pick<Hindsight, "isCancelled">;
+  returns: Pick<Returns, "giveBack">;
+  /** How many attempts to it may start now. */
+  tokens(queue: WebhookQueue): number;
+  /** Nothing goes out to it from here, for the time being or ever. */
+  isClosed(queue: WebhookQueue): boolean;
+  isStopping(): boolean;
+  onLoaded(queue: WebhookQueue, delivery: DueDelivery): void;
+  /** The table has, or will have, something more for it at a time. */
+  onMore(queue: WebhookQueue, at: number): void;
+  onEnd(queue: WebhookQueue): void;
+}
+
+/** Deliveries claimed at once for a webhook that answers. */
+const loadBatch = 64;
+/** And for any other, or while memory is short: a crowd's backlogs would fill it. */
+const leastLoadBatch = 2;
+/** Claims under way of which the window does not know yet how much they bring. */
+const maxLargeLoads = 4;
+/** Pause after the table could not be asked. */
+const retryMs = 1000;
+
+export function createLoader(deps: LoaderDeps): Loader {
+  const { store, clock, log, window, hindsight, returns, tokens, isClosed, isStopping, onLoaded, onMore, onEnd } = deps;
+  let underWay = 0;
+
+  function keep(queue: WebhookQueue, due: readonly DueDelivery[]): void {
+    // It was cancelled while they were on their way.
+    returns.giveBack(due.filter(hindsight.isCancelled));
+    for (const delivery of due) {
+      if (hindsight.isCancelled(delivery)) continue;
+      onLoaded(queue, delivery);
+      queue.addStored(delivery);
+      window.hold(delivery);
+    }
+  }
+
+  return {
+    load(queue) {
+      queue.loading = true;
+      queue.dueAt = null;
+      underWay += 1;
+      const { edition } = queue;
+      const now = clock.now();
+      const hasMemory = !window.isFull && underWay <= maxLargeLoads;
+      const most = queue.standing === "proven" && hasMemory ? loadBatch : leastLoadBatch;
+      // What could not go out would wait in memory, where it takes the place of others.
+      const batch = Math.max(1, Math.min(most, tokens(queue)));
+      store
+        .claim(queue, now, batch)
+        .then(
+          ({ due, nextDueAt }) => {
+            if (queue.surrendered) return;
+            if (isClosed(queue) || queue.edition !== edition) returns.giveBack(due);
+            else keep(queue, due);
+            if (nextDueAt !== null) onMore(queue, nextDueAt <= now ? already : nextDueAt);
+          },
+          (error: unknown) => {
+            const message = error instanceof Error ? error.message : String(error);
+            log.write(isStopping() ? "warn" : "error", "delivery.load_failed", { error: message });
+            onMore(queue, now + retryMs);
+          },
+        )
+        .finally(() => {
+          underWay -= 1;
+          queue.loading = false;
+          onEnd(queue);
+        })
+        .catch(() => {});
+    },
+    get areUnderWay() {
+      return underWay > 0;
+    },
+  };
+}
