@@ -10,7 +10,7 @@ export interface ChangeHeederDeps {
     DeliveryControl,
     | "removeWebhooks"
     | "disableWebhook"
-    | "wake"
+    | "enableWebhook"
     | "endOrder"
     | "cancelReplay"
     | "stopTenant"
@@ -59,8 +59,7 @@ export function createChangeHeeder({ deliveries, hub, answers, signers, failingW
       case "webhook_stands":
         failingWebhooks.stands(change.tenantKey, change.webhookKey, change.as);
         if (change.as === "disabled") deliveries.disableWebhook(change.webhookKey);
-        // What was still waiting as it was enabled goes on.
-        if (change.as === "well") deliveries.wake([change]);
+        if (change.as === "well") deliveries.enableWebhook(change);
         return;
       case "webhooks_throttled":
         deliveries.throttle(change.tenantKey, change.webhooks);

@@ -13,7 +13,7 @@ function setUp() {
     deliveries: {
       removeWebhooks: note("deliveries.removeWebhooks"),
       disableWebhook: note("deliveries.disableWebhook"),
-      wake: (webhooks) => note("deliveries.wake")(...webhooks.map(({ webhookKey }) => webhookKey)),
+      enableWebhook: ({ webhookKey }) => note("deliveries.enableWebhook")(webhookKey),
       endOrder: note("deliveries.endOrder"),
       cancelReplay: note("deliveries.cancelReplay"),
       stopTenant: note("deliveries.stopTenant"),
@@ -63,7 +63,10 @@ const rows: readonly [Change, readonly string[]][] = [
     { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "disabled" },
     ["failing.stands 7 5 disabled", "deliveries.disableWebhook 5"],
   ],
-  [{ ...tenant, kind: "webhook_stands", webhookKey: 5, as: "well" }, ["failing.stands 7 5 well", "deliveries.wake 5"]],
+  [
+    { ...tenant, kind: "webhook_stands", webhookKey: 5, as: "well" },
+    ["failing.stands 7 5 well", "deliveries.enableWebhook 5"],
+  ],
   [{ ...tenant, kind: "webhooks_throttled", webhooks: [slow] }, [`deliveries.throttle 7 [${JSON.stringify(slow)}]`]],
   [{ ...tenant, kind: "replay_cancelled", replayKey: 3 }, ["deliveries.cancelReplay 7 3"]],
   [{ ...tenant, kind: "signing_changed" }, ["signers.forget 7"]],

@@ -13,8 +13,10 @@ export interface DeliveryControl {
   cancelReplay(tenantKey: number, replayKey: number): void;
   /** From the return on, no attempt starts to these webhooks; one in flight still counts. */
   removeWebhooks(webhookKeys: readonly number[]): void;
-  /** What waits here for the webhook goes back to the table, which gives nothing out for it until it is enabled. */
+  /** From the return on, no attempt starts to this webhook until it is enabled; one in flight still counts. */
   disableWebhook(webhookKey: number): void;
+  /** What waits in the table for the webhook goes on, and what comes. */
+  enableWebhook(webhook: WebhookRef): void;
   /** Webhooks are not ordered any more: what is held back for them goes out. */
   endOrder(): void;
   /** Nothing more is delivered for this tenant, and attempts in flight are aborted: the account is deleted. */

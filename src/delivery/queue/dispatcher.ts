@@ -311,7 +311,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
     removeWebhooks(webhookKeys) {
       for (const key of webhookKeys) {
-        hindsight.webhookRemoved(key);
+        hindsight.webhookClosed(key);
         const queue = queues.get(key);
         if (!queue) continue;
         close(queue);
@@ -320,8 +320,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
 
     disableWebhook(webhookKey) {
+      hindsight.webhookClosed(webhookKey);
       const queue = queues.get(webhookKey);
       if (queue) close(queue);
+      pump();
+    },
+
+    enableWebhook(webhook) {
+      hindsight.webhookEnabled(webhook.webhookKey);
+      // It is still known for an attempt in flight.
+      const queue = queues.get(webhook.webhookKey);
+      if (queue) queue.removed = false;
+      expectFor(webhook, already);
       pump();
     },
 

@@ -7,7 +7,9 @@ import { createRecent } from "../../lib/recent.ts";
  * Such news is as old as its way is long, so a bounded memory is enough.
  */
 export interface Hindsight {
-  webhookRemoved(webhookKey: number): void;
+  /** It was removed, or disabled. */
+  webhookClosed(webhookKey: number): void;
+  webhookEnabled(webhookKey: number): void;
   tenantDeleted(tenantKey: number): void;
   replayCancelled(replayKey: number): void;
   /** Nothing is to be sent to it. */
@@ -20,16 +22,19 @@ export interface Hindsight {
 const remembered = 10_000;
 
 export function createHindsight(): Hindsight {
-  const webhooks = createRecent<number, true>(remembered);
+  const webhooks = createRecent<number, boolean>(remembered);
   const tenants = createRecent<number, true>(remembered);
   const replays = createRecent<number, true>(remembered);
 
   return {
-    webhookRemoved: (webhookKey) => webhooks.set(webhookKey, true),
+    webhookClosed: (webhookKey) => webhooks.set(webhookKey, true),
+    webhookEnabled(webhookKey) {
+      if (webhooks.get(webhookKey)) webhooks.set(webhookKey, false);
+    },
     tenantDeleted: (tenantKey) => tenants.set(tenantKey, true),
     replayCancelled: (replayKey) => replays.set(replayKey, true),
     isOutdated: ({ webhookKey, tenantKey }) =>
-      webhooks.get(webhookKey) !== undefined || tenants.get(tenantKey) !== undefined,
+      webhooks.get(webhookKey) === true || tenants.get(tenantKey) !== undefined,
     isCancelled: ({ replayKey }) => replayKey !== null && replays.get(replayKey) !== undefined,
   };
 }

@@ -25,6 +25,22 @@ describe("the dispatcher", () => {
     expect(startedKeys).toEqual([7]);
   });
 
+  test("what is offered after its webhook was disabled stays in the table, and goes out when that is enabled", async () => {
+    const world = createDispatcherWorld({ concurrency: 1, table: range(2) });
+    const { dispatcher, startedKeys, whenInFlight, owned, endAll } = world;
+    await dispatcher.start();
+    await whenInFlight(1);
+    dispatcher.disableWebhook(1);
+    dispatcher.offer([deliveryOf(7)]);
+    expect([startedKeys.length, dispatcher.roomFor({ tenantKey: 1, webhookKey: 1 })]).toEqual([1, 0]);
+    expect([...owned]).not.toContain(7);
+    dispatcher.enableWebhook({ tenantKey: 1, webhookKey: 1 });
+    expect(startedKeys).toHaveLength(1);
+    endAll();
+    await whenInFlight(1);
+    expect(startedKeys).toHaveLength(2);
+  });
+
   test("what the table had for a webhook that was removed meanwhile is let go", async () => {
     const world = createDispatcherWorld({ table: range(3), onLoad: () => world.dispatcher.removeWebhooks([1]) });
     const { dispatcher, startedKeys, owned } = world;

@@ -8,7 +8,7 @@ describe("hindsight", () => {
 
   test("nothing goes to a removed webhook or for a deleted account", () => {
     const hindsight = createHindsight();
-    hindsight.webhookRemoved(3);
+    hindsight.webhookClosed(3);
     hindsight.tenantDeleted(7);
     const outdated = [
       { webhookKey: 3, tenantKey: 2 },
