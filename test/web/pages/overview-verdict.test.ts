@@ -134,6 +134,7 @@ const down = (name: string, time = "08:41"): Failing => ({
   name,
   isRegistered: true,
   canReplay: true,
+  isOngoing: true,
   downSince: ms(time),
   causes: [],
   waiting: 0,
@@ -161,6 +162,21 @@ describe("the verdict", () => {
       { failed: { n: 10_000, isExact: false } },
       "some",
       "All 3 webhooks deliver. More than 10\u202f000 deliveries failed and can be replayed.",
+    ],
+    [
+      { failing: [{ ...down("Shop"), downSince: null }], failed: some },
+      "some",
+      "All 3 webhooks deliver. Shop fails for some events. 14 deliveries failed and can be replayed.",
+    ],
+    [
+      { webhooks: [line("Shop")], failing: [{ ...down("Shop"), downSince: null }] },
+      "some",
+      "Shop delivers, but fails for some events.",
+    ],
+    [
+      { failing: [down("Shop"), { ...down("Audit"), downSince: null }] },
+      "some",
+      "2 of 3 webhooks deliver. Shop has failed since 08:41. Audit fails for some events.",
     ],
     [{ failing: [down("Shop")] }, "some", "2 of 3 webhooks deliver. Shop has failed since 08:41."],
     [

@@ -104,9 +104,10 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
 
 const retried = (n: number): string => (n === 1 ? "1 waits for a retry" : `${count(n)} wait for a retry`);
 
-function standing({ id, isRegistered }: Failing): string {
+function standing({ id, isRegistered, isOngoing }: Failing): string {
   if (id === null) return ": no webhook was registered";
-  return isRegistered ? ", and it delivers again" : ", and it was removed";
+  if (!isRegistered) return ", and it was removed";
+  return isOngoing ? ", and some still do" : ", and it delivers again";
 }
 
 /** What was counted only so far says so. */
@@ -154,6 +155,7 @@ function CauseRow({
           last <Time at={new Date(cause.lastFailedAt).toISOString()} />
         </span>
         <span>{fate(cause)}</span>
+        {cause.isOngoing ? of.downSince === null && <span class="failed">still going on</span> : <span>over</span>}
       </p>
       <div class="buttons">
         <LinkButton href={listUrl(list)} aria-label={`See ${count(n)} ${events} with ${short}`}>

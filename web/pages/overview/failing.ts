@@ -12,6 +12,8 @@ export interface Cause {
   /** Records: for a retry, and for good. */
   readonly waiting: number;
   readonly failed: number;
+  /** Nothing of these types has been delivered since. */
+  readonly isOngoing: boolean;
   /** When the oldest of the events was accepted. */
   readonly firstAt: number;
   readonly lastFailedAt: number;
@@ -26,6 +28,8 @@ export interface Failing {
   readonly canReplay: boolean;
   /** Since when nothing gets through; null: something has, after the last failure. */
   readonly downSince: number | null;
+  /** Events of some type still fail, though others may get through. */
+  readonly isOngoing: boolean;
   readonly causes: readonly Cause[];
   readonly waiting: number;
   readonly failed: number;
@@ -82,7 +86,7 @@ function toFailing(groups: readonly Group[], receivers: readonly Receiver[], now
   const firstAt = Math.min(...causes.map((cause) => cause.firstAt));
   const isDown =
     (id === null ? receivers.length === 0 : receiver !== undefined) &&
-    groups.some(({ ongoing }) => ongoing) &&
+    causes.some(({ isOngoing }) => isOngoing) &&
     causes.some(({ lastFailedAt }) => lastFailedAt > deliveredAt) &&
     (nowMs - deliveredAt > patienceMs || receiver?.isFailingThrough === true);
   return {
@@ -91,6 +95,7 @@ function toFailing(groups: readonly Group[], receivers: readonly Receiver[], now
     isRegistered: receiver !== undefined,
     canReplay: id === null ? receivers.length > 0 : receiver !== undefined && receiver.state !== "disabled",
     downSince: isDown ? Date.parse(receiver?.failing_since ?? "") || Math.max(firstAt, deliveredAt) : null,
+    isOngoing: receiver !== undefined && causes.some(({ isOngoing }) => isOngoing),
     causes,
     waiting: sum(causes.map(({ waiting }) => waiting)),
     failed: sum(causes.map(({ failed }) => failed)),
@@ -115,6 +120,7 @@ function toCause(groups: readonly Group[]): Cause {
       .sort((one, other) => other.records - one.records),
     waiting: sum(groups.map(({ waiting }) => waiting)),
     failed: sum(groups.map(({ failed }) => failed)),
+    isOngoing: groups.some(({ ongoing }) => ongoing),
     firstAt: Math.min(...groups.map((group) => Date.parse(group.firstIngestionTimestamp))),
     lastFailedAt: Math.max(...groups.map((group) => Date.parse(group.lastFailedAt))),
   };

@@ -21,15 +21,24 @@ export function verdictOf(
   const down = failing.filter(({ id, downSince }) => downSince !== null && (id === null || !off.has(id)));
   const silent = new Set([...off, ...down.map(({ id }) => id)]);
   const well = webhooks.filter(({ id }) => !silent.has(id)).length;
+  const partly = failing
+    .filter(({ id, isOngoing }) => isOngoing && id !== null && !silent.has(id))
+    .map(({ name }) => `${name} fails for some events.`);
   if (silent.size === 0) {
     const isAnything = delivered.n > 0 || failed.n > 0 || failing.length > 0 || others > 0;
     if (!isAnything) return { tone: "none", text: `Nothing was sent in the last ${span}.` };
     const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
-    return { tone: failed.n > 0 ? "some" : "good", text: `${allDeliver(webhooks)}${lost}` };
+    const tone = failed.n > 0 || partly.length > 0 ? "some" : "good";
+    const [only] = webhooks;
+    if (webhooks.length === 1 && partly.length > 0) {
+      return { tone, text: `${only?.name} delivers, but fails for some events.${lost}` };
+    }
+    return { tone, text: `${[allDeliver(webhooks), ...partly.slice(0, mostNamed)].join(" ")}${lost}` };
   }
   const causes = [
     ...down.map(({ name, downSince }) => `${name} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
     ...inactive.map(({ name, state }) => `${name} is ${state}.`),
+    ...partly,
   ];
   const shown = causes.slice(0, mostNamed).join(" ");
   const left = causes.length - mostNamed;
