@@ -177,8 +177,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     webhookPace.take(queue);
     queue.inFlight += 1;
     const place = admission.enter(queue.standing === "proven");
+    const { edition } = queue;
+    // Of an earlier edition it carries what held before.
     const isClosed = () =>
-      queue.removed || queue.paused || paused.has(queue.tenantKey) || hindsight.isCancelled(delivery) || !mayStart();
+      queue.removed ||
+      queue.edition !== edition ||
+      paused.has(queue.tenantKey) ||
+      hindsight.isCancelled(delivery) ||
+      !mayStart();
     deliver(delivery, { signal: queue.signal, isClosed })
       .then(
         (result) => finish(queue, delivery, result),
@@ -379,8 +385,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         const queue = queues.of({ tenantKey, webhookKey });
         const goesOn = !isPaused && (!known || known.paused);
         queue.paused = isPaused;
+        if (queue.limits.rateLimit !== limits.rateLimit) webhookPace.renew(queue);
         queue.limits = limitsOf(limits);
-        webhookPace.renew(queue);
         // What is here, or on its way here, carries what held before.
         queue.edition += 1;
         queue.tableUntil = clock.monotonicMs() + offerMs;

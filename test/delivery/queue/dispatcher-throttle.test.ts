@@ -123,6 +123,18 @@ describe("what waits for a webhook whose settings change", () => {
     expect(carried).toEqual([null, new Uint8Array(1), new Uint8Array(1)]);
   });
 
+  test("is read again when it has begun and is not on its way yet", async () => {
+    const { dispatcher, start, inFlight, endAll, owned } = createDispatcherWorld({ concurrency: 1 });
+    await start(1);
+    dispatcher.offer([deliveryOf(7, 1)]);
+    expect(inFlight.get(7)?.route.isClosed()).toBe(false);
+    changeTo(dispatcher, 1);
+    expect(inFlight.get(7)?.route.isClosed()).toBe(true);
+    endAll();
+    await dispatcher.whenIdle();
+    expect(owned.size).toBe(0);
+  });
+
   test("is read again when it is offered after that: it may have been accepted before", async () => {
     const clock = createFakeClock();
     const { dispatcher, start, inFlight, pending, owned, whenInFlight, endAll } = createDispatcherWorld({ clock });

@@ -59,9 +59,6 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   const selectWebhook = client.prepare<{ url: string; tenantKey: number }, [number]>(
     "select url, tenant_key as tenantKey from webhook where key = ?1",
   );
-  const selectWebhookId = client.prepare<{ key: number }, [string, string]>(
-    "select key from webhook where id = ?1 and tenant_key = (select key from tenant where id = ?2)",
-  );
   const selectAttempt = client.prepare<{ n: number }, [number, number, string, string]>(
     `select count(*) as n from attempt where event_seq = ?1 and number = ?2
        and (select url from webhook where key = webhook_key) = ?3
@@ -189,7 +186,6 @@ export function createLiveChecks(deps: LiveCheckDeps) {
   /** Whether what is told can be seen on disk, as a fact of this account. */
   function isOnDisk(tenantId: string, kind: string, data: Record<string, unknown>): boolean {
     if (kind === "account.changed") return data.tenant_id === tenantId;
-    if (kind === "webhook.changed") return selectWebhookId.get(String(data.webhookId), tenantId) !== null;
     if (kind === "replay.progressed")
       return Number(data.queued) <= (selectReplay.get(String(data.id), tenantId)?.queued ?? -1);
     if (kind === "webhook.changed") {
