@@ -1,3 +1,4 @@
+import { webhookDisabled, webhookRemoved } from "../../../../src/domain/failure.ts";
 import type { HistoryEnd } from "./history.ts";
 import type { Sent } from "./network.ts";
 import { createReplayBooks } from "./replay-books.ts";
@@ -6,7 +7,7 @@ import { type DeliveryRow, type EventRow, readWitness, type WebhookRow } from ".
 const pending = 0;
 const delivered = 1;
 const failed = 2;
-const removedReason = "The webhook was removed before the delivery succeeded";
+const givenUpReasons: readonly (string | null)[] = [webhookRemoved.reason, webhookDisabled.reason];
 
 type Move =
   | "returned"
@@ -37,9 +38,9 @@ function moveOf(was: DeliveryRow, is: DeliveryRow): Move | null {
   if (was.state === pending && made === 1 && madeInRun === 1) {
     return is.state === pending ? "retried" : is.state === delivered ? "delivered" : "failed";
   }
-  const wasGivenUp = was.state === failed && was.error_reason === removedReason;
+  const wasGivenUp = was.state === failed && givenUpReasons.includes(was.error_reason);
   if (wasGivenUp && is.state !== pending && made === 1 && madeInRun === 1) return "corrected";
-  const isGivenUp = is.state === failed && is.error_reason === removedReason && made === 0 && madeInRun === 0;
+  const isGivenUp = is.state === failed && givenUpReasons.includes(is.error_reason) && made === 0 && madeInRun === 0;
   return was.state === pending && isGivenUp ? "given up" : null;
 }
 
@@ -64,7 +65,9 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
     unlogged.set(entry, (unlogged.get(entry) ?? 0) + 1);
   }
 
-  const replays = createReplayBooks({ findings, records, events, registeredOf });
+  const isOpen = (key: number) => webhooks.get(key)?.disabled_at === null;
+  const openOf = (tenantKey: number) => new Set([...registeredOf(tenantKey)].filter(isOpen));
+  const replays = createReplayBooks({ findings, records, events, openOf });
 
   /** What each record that waits for a replay was before; null: there was none. */
   const before = new Map<number, DeliveryRow | null>();
@@ -155,13 +158,14 @@ export function checkBooks({ client, network, findings, scheduleMs }: HistoryEnd
     if (is.state === delivered && move !== "logged late") {
       expect(has(200, 299), "proven", () => `${what} is DELIVERED without a 2xx`);
     }
-    if (move === "failed" && is.error_reason !== removedReason) {
+    if (move === "failed" && !givenUpReasons.includes(is.error_reason)) {
       const isUsedUp = is.attempts_in_run === scheduleMs.length + 1;
       expect(isUsedUp || has(400, 499), "proven", () => `${what} is FAILED: ${is.error_reason}`);
     }
-    if (is.error_reason === removedReason && (move === "given up" || move === "failed")) {
-      const isRemoved = webhooks.get(is.webhook_key ?? 0)?.removed_at !== null;
-      expect(isRemoved, "proven", () => `${what} was given up, and its webhook is registered`);
+    if (givenUpReasons.includes(is.error_reason) && (move === "given up" || move === "failed")) {
+      const webhook = webhooks.get(is.webhook_key ?? 0);
+      const closedAt = is.error_reason === webhookRemoved.reason ? webhook?.removed_at : webhook?.disabled_at;
+      expect(closedAt !== null, "proven", () => `${what} was given up (${is.error_reason}), and its webhook is open`);
     }
     if (move === "let go") letGo(is);
     if (move === "begun anew") begun(was, is);

@@ -42,8 +42,8 @@ export function createIdleChecks({ clock, client, findings, underWay, pace, thro
     `select distinct delivery.webhook_key as webhookKey, delivery.tenant_key as tenantKey,
        webhook.rate_limit as rateLimit from delivery
      join webhook on webhook.key = delivery.webhook_key join tenant on tenant.key = delivery.tenant_key
-     where state = 0 and next_attempt_at <= ?1 and removed_at is null and not paused and deleted_at is null
-       and operator_suspended_at is null`,
+     where state = 0 and next_attempt_at <= ?1 and removed_at is null and disabled_at is null and not paused
+       and deleted_at is null and operator_suspended_at is null`,
   );
   const selectTurns = client.prepare<{ id: string }, []>(
     `select replay.id from replay where phase in ('waiting', 'queueing') and replay.key in (
@@ -52,7 +52,7 @@ export function createIdleChecks({ clock, client, findings, underWay, pace, thro
        group by tenant_key)`,
   );
   const selectUndrained = client.prepare<{ n: number }, []>(
-    "select count(*) as n from webhook where removed_at is not null and drained = 0",
+    "select count(*) as n from webhook where (removed_at is not null or disabled_at is not null) and drained = 0",
   );
   const selectUnerased = client.prepare<{ n: number }, []>(
     "select count(*) as n from tenant where deleted_at is not null",

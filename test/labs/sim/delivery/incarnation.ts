@@ -166,9 +166,11 @@ export async function createIncarnation(deps: IncarnationDeps) {
       });
     },
   };
+  // As soon as may be: few histories take days.
+  const disableAfterMs = 1;
   const { scheduleMs: retryScheduleMs, webhookConcurrency, deliveryRates } = deps;
   const engine = createEngine({
-    settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs: null },
+    settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs },
     store,
     jobs,
     lease: alone,

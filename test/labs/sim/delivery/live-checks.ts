@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { DeliveryRequest } from "../../../../src/delivery/request.ts";
+import { webhookDisabled, webhookRemoved } from "../../../../src/domain/failure.ts";
 import { ingestedAtMs, parseEventId } from "../../../../src/lib/id.ts";
 import { formatIso } from "../../../../src/lib/iso-time.ts";
 import type { Settled, Settlement } from "../../../../src/store/deliveries.ts";
@@ -34,7 +35,7 @@ interface RecordRow {
   orderHash: number | null;
 }
 
-const removedReason = "The webhook was removed before the delivery succeeded";
+const givenUpReasons = [webhookRemoved.reason, webhookDisabled.reason];
 const dayMs = 24 * 60 * 60 * 1000;
 
 /** What is checked as the program acts. */
@@ -139,7 +140,7 @@ export function createLiveChecks(deps: LiveCheckDeps) {
     // A replay that was committed a moment ago may have begun another run, or replaced the record.
     if (!record || record.run !== run) return;
     if (record.orderHash !== null) sendingInLine(sent, record.orderHash, what);
-    const hasEnded = record.state === 1 || (record.state === 2 && record.reason !== removedReason);
+    const hasEnded = record.state === 1 || (record.state === 2 && !givenUpReasons.includes(record.reason ?? ""));
     expect(!hasEnded, "once", () => `${what} has ended: state ${record.state}`);
     expect(record.attemptsInRun <= scheduleMs.length, "schedule", () => `${what}: attempt ${record.attemptsInRun + 1}`);
     if (record.state !== 0 || record.attemptsInRun === 0) return;

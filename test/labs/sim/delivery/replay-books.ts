@@ -6,7 +6,8 @@ export interface ReplayBookDeps {
   /** As they are at this point of the log. */
   records: ReadonlyMap<number, DeliveryRow>;
   events: ReadonlyMap<number, EventRow>;
-  registeredOf(tenantKey: number): ReadonlySet<number>;
+  /** Webhooks that are registered and not disabled. */
+  openOf(tenantKey: number): ReadonlySet<number>;
 }
 
 interface Entry {
@@ -34,13 +35,13 @@ const steps: Readonly<Record<ReplayRow["phase"], readonly ReplayRow["phase"][]>>
 const pairOf = ({ event_seq, webhook_key }: DeliveryRow) => `${event_seq} ${webhook_key}`;
 
 /** Keeps the books of all replays beside those of the program. */
-export function createReplayBooks({ findings, records, events, registeredOf }: ReplayBookDeps) {
+export function createReplayBooks({ findings, records, events, openOf }: ReplayBookDeps) {
   const { expect, broken } = findings;
   const replays = new Map<number, Entry>();
   const find = (key: number | null) => (key === null ? undefined : replays.get(key));
 
   function begin(row: ReplayRow): void {
-    const registered = new Set(registeredOf(row.tenant_key));
+    const registered = new Set(openOf(row.tenant_key));
     const failed = [...records.values()].filter(
       ({ tenant_key, state, webhook_key }) =>
         tenant_key === row.tenant_key && state === 2 && webhook_key !== null && registered.has(webhook_key),
@@ -59,7 +60,7 @@ export function createReplayBooks({ findings, records, events, registeredOf }: R
 
   /** A completed replay leaves nothing out that was there, and registered, all the while. */
   function complete({ row, registered, failed, queued }: Entry): void {
-    const now = registeredOf(row.tenant_key);
+    const now = openOf(row.tenant_key);
     const lasting = [...registered].filter((key) => now.has(key));
     if (row.kind !== "failed") {
       for (const { seq } of selectedEvents(row)) {

@@ -43,6 +43,7 @@ export interface WebhookRow {
   tenant_key: number;
   url: string;
   removed_at: number | null;
+  disabled_at: number | null;
   ordered: number;
 }
 export interface ReplayRow {
@@ -83,7 +84,7 @@ const columns = {
     "order_hash",
   ],
   attempt: ["tenant_key", "event_seq", "webhook_key", "number", "started_at", "status_code"],
-  webhook: ["key", "tenant_key", "url", "removed_at", "ordered"],
+  webhook: ["key", "tenant_key", "url", "removed_at", "disabled_at", "ordered"],
   replay: [
     "key",
     "id",
@@ -111,7 +112,7 @@ const events: readonly { of: keyof typeof columns; on: string; was: boolean; is:
   { of: "delivery", on: "delete", was: true, is: false },
   { of: "attempt", on: "insert", was: false, is: true },
   { of: "webhook", on: "insert", was: false, is: true },
-  { of: "webhook", on: "update of removed_at, ordered", was: true, is: true },
+  { of: "webhook", on: "update of removed_at, disabled_at, ordered", was: true, is: true },
   { of: "webhook", on: "delete", was: true, is: false },
   { of: "replay", on: "insert", was: false, is: true },
   { of: "replay", on: "update", was: true, is: true },
