@@ -11,7 +11,7 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
-import { foundText } from "../../../src/store/postgres/search-slice.ts";
+import { foundText, ofReplayText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, waitingText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
@@ -117,6 +117,21 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     expect(plan).not.toMatch(growing);
   });
 
+  test("the webhooks of a filter are found by id and by URL, among all that an account ever had", async () => {
+    await pool.write("alter table webhook disable trigger all");
+    await pool.write(`insert into webhook (tenant_key, key, id, url, name, position, created_at, removed_at)
+      select 1, i, 'wh_' || i, 'https://example.com/' || i, '', 0, 1, 1 from generate_series(1, 1000) i`);
+    await pool.write("analyze webhook");
+    const plan = await planOf(webhookKeysText, 1, "wh_1");
+    for (const index of ["webhook_by_id", "webhook_by_url"]) expect(plan).toContain(index);
+  });
+
+  test("the records of a replay are looked up by their places", async () => {
+    const plan = await planOf(ofReplayText, 1, `{${seq}}`, "{1}", 1);
+    expect(plan).toMatch(/pending_\S+ on pending/);
+    expect(plan).not.toMatch(growing);
+  });
+
   test("the records of a page are found by their places", async () => {
     for (const payload of ["none", "start", "whole"] as const) {
       const plan = await planOf(recordsText(payload), 65_536, 1, `{${seq}}`, "{1}", null, null);
@@ -146,7 +161,6 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
       [1, seq, seq, "{7}"],
       ["pending_by_failure", "delivery_2026_11_tenant_key_failure"],
     ],
-    ["the webhooks of a filter", webhookKeysText, [1, "wh_1"], ["webhook_by_id", "webhook_by_url"]],
   ] as const)("%s: by index, in the partition that it lies in", async (_, text, values, indexes) => {
     const plan = await planOf(text, ...values);
     for (const index of indexes) expect(plan).toContain(index);
