@@ -1,4 +1,4 @@
-import { type DisablePolicy, disablesAt } from "../domain/failing-webhook.ts";
+import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failing-webhook.ts";
 import { isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -107,7 +107,6 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       try {
         const webhook = await store.noteSuccess(streak.webhook);
         if (!webhook) return;
-        log.write("info", "webhook.recovered", { webhookId: webhook.id, tenantId });
         announceWebhook(hub, tenantId, webhook);
       } catch (error) {
         if (!streaks.has(webhookKey)) streaks.set(webhookKey, streak);
@@ -121,7 +120,8 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     const at = attempt.startedAt;
     const streak = streaks.get(webhookKey) ?? begin({ tenantKey, webhookKey }, at);
     const before = streak.goneInARow;
-    streak.goneInARow = attempt.statusCode === 410 && next.kind === "failed" ? before + 1 : 0;
+    const isGone = attempt.statusCode === 410 && next.kind === "failed";
+    streak.goneInARow = isGone ? Math.min(before + 1, mostGoneInARow) : 0;
     const isRowKnown = Math.max(before, streak.goneInARow) > 1 && before !== streak.goneInARow;
     if (at < streak.lookAt && !isRowKnown) return;
     // What comes while it is being noted waits for the next time.
@@ -135,24 +135,21 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     try {
       const noted = await store.noteFailures(ref, { since, at, goneInARow, excusedMs }, policy);
       if (!noted) return;
-      const isNews = noted.isNew || noted.isToldNow || noted.disabled;
       streak.isNoted = true;
       streak.since = noted.failing.since;
       streak.lookAt = noted.lookAgainAt;
-      if (!isNews) return;
-      const { webhook, failing, disabled } = noted;
-      const kind = disabled ? "webhook.disabled" : "webhook.failing";
-      log.write(disabled ? "warn" : "info", kind, {
-        ...{ webhookId: webhook.id, tenantId, host: URL.parse(webhook.url)?.host ?? null },
-        ...{ failingSince: formatIso(failing.since), ...(disabled && { reason: disabled.reason }) },
-      });
-      announceWebhook(hub, tenantId, webhook);
+      const { webhook, failing, disabled, isNew, isToldNow } = noted;
+      if (isNew || isToldNow || disabled) announceWebhook(hub, tenantId, webhook);
       const news = { about: ref, tenantId };
       const failing_since = formatIso(failing.since);
       if (disabled) {
-        const fields = { failing_since, disabled_at: formatIso(disabled.at), disabled_reason: disabled.reason };
+        const { id: webhookId, url } = webhook;
+        const { reason } = disabled;
+        const host = URL.parse(url)?.host ?? null;
+        log.write("warn", "webhook.disabled", { webhookId, host, tenantId, reason, failingSince: failing_since });
+        const fields = { failing_since, disabled_at: formatIso(disabled.at), disabled_reason: reason };
         await tell({ ...news, type: "postrider.webhook.disabled", fields });
-      } else if (noted.isToldNow) {
+      } else if (isToldNow) {
         const fields = { failing_since, disables_at: formatIsoOrNull(disablesAt(failing, policy)) };
         await tell({ ...news, type: "postrider.webhook.failing", fields });
       }

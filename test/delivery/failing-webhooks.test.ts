@@ -13,10 +13,10 @@ import { registered } from "../support/tenant-state.ts";
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
-const policy = { disableAfterMs: 5 * day };
 
 /** It, over a store that keeps one webhook; what it writes is noted in `written`. */
-function setUp(changes: Partial<FailingWebhookVerbs> = {}) {
+function setUp(changes: Partial<FailingWebhookVerbs> = {}, disableAfterMs: number | null = 5 * day) {
+  const policy = { disableAfterMs };
   const clock = createFakeClock();
   const written: string[] = [];
   const told: Record<string, unknown>[] = [];
@@ -147,6 +147,12 @@ describe("what is written", () => {
     for (const answer of answers) await attempt(answer);
     expect(written).toEqual(expected);
   });
+});
+
+test("one that is never disabled is not written for each 410", async () => {
+  const { attempt, written } = setUp({}, null);
+  for (let i = 0; i < 10; i++) await attempt(410);
+  expect(written).toEqual(["failing", "failing"]);
 });
 
 describe("what others have noted", () => {
