@@ -144,14 +144,6 @@ export const listQuery = v.pipe(
         ),
       ),
     ),
-    replay: v.optional(
-      v.pipe(
-        text(64),
-        v.description(
-          "Id of a replay: the records whose latest run it began. Looks as far as `q` does; `searchedTo` says how far.",
-        ),
-      ),
-    ),
     code: v.optional(
       v.pipe(
         v.picklist(failureCodeNames, `must be one of ${failureCodeNames.join(", ")}`),

@@ -33,7 +33,7 @@ const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, type, q, replay, code, status, from, to, payload } = query;
+    const { size, webhook, type, q, code, status, from, to, payload } = query;
     // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const filters: RecordFilters = {
@@ -46,9 +46,9 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       ...(to !== undefined && { to }),
     };
     const part = ({ true: "whole", false: "none", start: "start" } as const)[payload];
-    const search = { ...(q !== undefined && { text: q }), ...(replay !== undefined && { replayId: replay }) };
+    const search = q !== undefined && { text: q };
     const found = await store.page({ tenantKey: tenant.key, page, size, ...filters, ...search, payload: part });
-    const shown = { isFiltered: isFiltered(filters) || q !== undefined || replay !== undefined, payload: part };
+    const shown = { isFiltered: isFiltered(filters) || q !== undefined, payload: part };
     return listReply(pageList(found, tenant.id, shown));
   }
 

@@ -2,7 +2,7 @@ import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, ingestedAtMs, parseEventId } from "../lib/id.ts";
 
 /**
- * Looking for a text in the records of an account, or for those of a replay, the newest first, in slices: nobody waits for more than one of them, and
+ * Looking for a text in the records of an account, the newest first, in slices: nobody waits for more than one of them, and
  * the search ends where it has cost enough, whatever the history holds. The answer says how far it came.
  */
 
@@ -19,21 +19,16 @@ export interface Needle {
   readonly texts: readonly Uint8Array[];
   /** As it may stand in an id; null: in none. */
   readonly idPart: string | null;
-  /** Of the replay that began the run of the record; null: of any. */
-  readonly replayKey: number | null;
 }
 
 const utf8 = new TextEncoder();
 
-/** @param text undefined: any */
-export function needleOf(text: string | undefined, replayKey: number | null = null): Needle {
-  if (text === undefined) return { texts: [], idPart: null, replayKey };
+export function needleOf(text: string): Needle {
   const inJson = JSON.stringify(text).slice(1, -1);
   const lower = text.toLowerCase();
   return {
     texts: (inJson === text ? [text] : [text, inJson]).map((each) => utf8.encode(each)),
     idPart: /^[a-z0-9_]+$/.test(lower) ? lower : null,
-    replayKey,
   };
 }
 
@@ -56,7 +51,7 @@ export interface Slice<Place> {
 }
 
 export interface SearchOptions<Place> {
-  readonly needle: Needle;
+  readonly text: string;
   readonly range: SeqRange;
   readonly offset: number;
   readonly limit: number;
@@ -76,7 +71,8 @@ export interface SearchResult<Place> {
 
 /** Ends as soon as the page is full and one record more is found: whoever wants the next page goes on. */
 export async function searchRecords<Place>(options: SearchOptions<Place>): Promise<SearchResult<Place>> {
-  const { needle, range, offset, limit, clock, look } = options;
+  const { text, range, offset, limit, clock, look } = options;
+  const needle = needleOf(text);
   const page = (found: readonly Place[], nextSeq: number | null): SearchResult<Place> => ({
     places: found.slice(offset, offset + limit),
     total: found.length,

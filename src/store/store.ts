@@ -255,8 +255,6 @@ export interface PageQuery extends RecordFilters {
   readonly size: number;
   /** In the payload, or a part of the event's id. The list is then searched, off the event loop and within bounds. */
   readonly text?: string;
-  /** Id of a replay: of the records whose run it began, and no later one. Searched as a text is. */
-  readonly replayId?: string;
   /** Of the payloads of its records. @default whole */
   readonly payload?: PayloadPart;
 }

@@ -268,23 +268,6 @@ describe("the list", () => {
         expect((await tenant.get("/v1/events?q=nowhere")).body).toMatchObject({ events: [], total: 0 });
       },
     },
-    "only what a replay sent again": {
-      section: "rules 15",
-      async request({ server: app, good }) {
-        const account = await app.account();
-        await register(account, good.url);
-        const [eventId = ""] = [await ingestOne(account, {}), await ingestOne(account, {})];
-        const again = { eventId, replayGroupId: "again" };
-        const { headers } = await account.post("/v1/events/replays/single", again);
-        return account.get(`/v1/events?replay=${headers.get("location")?.split("/").at(-1)}&q=${eventId}`);
-      },
-      status: 200,
-      never: neverOfOthers,
-      async then({ tenant }, { body }) {
-        expect(body).toMatchObject({ events: [{ replayGroupId: "again" }], total: 1, searchedTo: null });
-        expect((await tenant.get("/v1/events?replay=rpl_unknown")).body).toMatchObject({ events: [], total: 0 });
-      },
-    },
     "a code that does not exist": {
       section: "rules 15",
       request: ({ tenant }) => tenant.get("/v1/events?code=teapot"),

@@ -23,7 +23,7 @@ describe("a search", () => {
       { offset = 0, limit = 2, ...range }: { offset?: number; limit?: number } & SeqRange = {},
     ) =>
       searchRecords<number>({
-        ...{ needle: needleOf(text), offset, limit, range, clock },
+        ...{ text, offset, limit, range, clock },
         async look(_, { toSeq = atMs(newest), fromSeq = 0 }) {
           slices += 1;
           clock.advance(sliceMs);

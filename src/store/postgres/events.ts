@@ -4,7 +4,7 @@ import { recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createFairQueue, QueueFull } from "../../lib/fair-queue.ts";
 import { encodeEventId, firstSeqAt, parseEventId } from "../../lib/id.ts";
-import { needleOf, searchRecords } from "../search.ts";
+import { searchRecords } from "../search.ts";
 import type { EventVerbs, PageQuery, PreviewedDelivery, RecordPage } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -146,26 +146,14 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
   };
 }
 
-async function replayKeyOf(tx: Transaction, tenantKey: number, replayId: string): Promise<number | null> {
-  const [row] = await tx.run<{ key: number }>(
-    "select key::float8 as key from replay where id = $1::text and tenant_key = $2::bigint",
-    [replayId, tenantKey],
-  );
-  return row?.key ?? null;
-}
-
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
 /** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
 async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "monotonicMs">): Promise<FoundPage> {
-  const { tenantKey, state, webhookId, type, from, to, text, replayId, size: limit } = query;
-  const isSearch = text !== undefined || replayId !== undefined;
+  const { tenantKey, state, webhookId, type, from, to, text, size: limit } = query;
   const offset = query.page * limit;
   const failure = selectFailures(query);
-  const replayKey = replayId === undefined ? null : await replayKeyOf(tx, tenantKey, replayId);
-  if (failure === null || (replayId !== undefined && replayKey === null)) {
-    return { places: [], ...totalOf(0), ...(isSearch && { searchedTo: null }) };
-  }
+  if (failure === null) return { places: [], ...totalOf(0), ...(text !== undefined && { searchedTo: null }) };
   const filter: RecordFilter = {
     tenantKey,
     state,
@@ -175,9 +163,9 @@ async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "mon
     fromSeq: from === undefined ? undefined : firstSeqAt(from),
     toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
   };
-  if (isSearch) {
+  if (text !== undefined) {
     return searchRecords({
-      ...{ needle: needleOf(text, replayKey), offset, limit, range: filter, clock },
+      ...{ text, offset, limit, range: filter, clock },
       look: (needle, range) => searchSlice(tx, filter, needle, range),
     });
   }

@@ -14,7 +14,7 @@ import type { Cursor } from "../cursor.ts";
 import { type FailureReads, hoursOf, reportFailures } from "../failure-report.ts";
 import type { FailureVerbs } from "../failures.ts";
 import { walkedRows } from "../page-span.ts";
-import { needleOf, type SearchOptions, type SearchResult, type SeqRange, searchRecords } from "../search.ts";
+import { type SearchOptions, type SearchResult, type SeqRange, searchRecords } from "../search.ts";
 import type { EventVerbs, PageQuery } from "../store.ts";
 import { typeHashOf } from "../type-hash.ts";
 import type { Connection } from "./connection.ts";
@@ -42,10 +42,6 @@ export function eventVerbs(
   const { db, queries, reader, reportDamage } = connection;
 
   const searches = createFairQueue({ slots: 1, maxWaiting: mostWaiting });
-
-  const replayOf = connection.client.prepare<{ key: number }, [string, number]>(
-    "select key from replay where id = ?1 and tenant_key = ?2",
-  );
 
   /** One at a time: between its slices the reader does what others ask for. */
   async function search(tenantKey: number, options: SearchOptions<RecordPlace>): Promise<SearchResult<RecordPlace>> {
@@ -113,15 +109,13 @@ export function eventVerbs(
           const [state, errorCode] = [filter?.state ?? null, filter?.failure?.code ?? null];
           return cursorOver(connection, recordList(keys, isNear, { tenantKey, payload, state, errorCode }), toRecord);
         };
-        const { text, replayId } = query;
-        const isSearch = text !== undefined || replayId !== undefined;
-        const replay = replayId === undefined ? null : replayOf.get(replayId, tenantKey);
-        if (filter === null || (replayId !== undefined && replay === null)) {
-          return { records: listOf([], true), ...totalOf(0), ...(isSearch && { searchedTo: null }) };
+        if (filter === null) {
+          return { records: listOf([], true), ...totalOf(0), ...(query.text !== undefined && { searchedTo: null }) };
         }
-        if (isSearch) {
+        const { text } = query;
+        if (text !== undefined) {
           const { places, ...searched } = await search(tenantKey, {
-            ...{ needle: needleOf(text, replay?.key ?? null), offset, limit: query.size, range: filter, clock },
+            ...{ text, offset, limit: query.size, range: filter, clock },
             look: (needle, range) => reader.run("searchSlice", { filter: within(filter, range), needle }),
           });
           return { records: listOf([...places], false), ...searched };

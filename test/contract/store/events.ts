@@ -137,37 +137,6 @@ export function eventsContract(backend: StoreBackend): void {
         expect(await found("evt_")).toHaveLength(6);
       });
 
-      test("finds the records whose latest run a replay began, wherever they stand", async () => {
-        const tenant = await world.tenant({ urls: [a, b] });
-        const { eventIds, deliveries } = await world.acceptOwned(tenant, {
-          payloads: ['{"n":1}', '{"n":2}'].map(bytes),
-        });
-        const [first = "", second = ""] = eventIds;
-        for (const delivery of deliveries) await world.settle(delivery, "failed");
-        const { replay } = await world.replayEvent(tenant, first);
-        const found = async (given: Parameters<World["page"]>[1]) => {
-          const { records, ...counts } = await world.page(tenant, { replayId: replay.id, ...given });
-          expect(counts).toEqual({ total: records.length, totalIsExact: true, searchedTo: null });
-          return records.map(({ eventId, targetWebhook, state }) => [eventId, targetWebhook, state]);
-        };
-        expect(await found({})).toEqual([
-          [first, a, "PENDING"],
-          [first, b, "PENDING"],
-        ]);
-        const [one, other] = await world.claim(tenant);
-        if (one) await world.settle(one, "delivered");
-        if (other) await world.settle(other, "failed");
-        expect(await found({ state: "FAILED" })).toHaveLength(1);
-        expect(await found({ text: '"n":1' })).toHaveLength(2);
-        expect(await found({ text: '"n":2' })).toEqual([]);
-        await world.replayEvent(tenant, first);
-        expect(await found({})).toEqual([]);
-        expect(await found({ replayId: "rpl_unknown" })).toEqual([]);
-        const stranger = await world.tenant({ urls: [a] });
-        expect((await world.page(stranger, { replayId: replay.id })).records).toEqual([]);
-        expect(second).not.toBe(first);
-      });
-
       test("a search goes through slices, and ends when its page is full", async () => {
         const tenant = await world.tenant({ urls: [a, b] });
         const payloads = Array.from({ length: 900 }, (_, n) => bytes(`{"n":${n},"third":${n % 3 === 0}}`));

@@ -11,7 +11,7 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
-import { foundText, ofReplayText } from "../../../src/store/postgres/search-slice.ts";
+import { foundText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, waitingText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
@@ -124,12 +124,6 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     await pool.write("analyze webhook");
     const plan = await planOf(webhookKeysText, 1, "wh_1");
     for (const index of ["webhook_by_id", "webhook_by_url"]) expect(plan).toContain(index);
-  });
-
-  test("the records of a replay are looked up by their places", async () => {
-    const plan = await planOf(ofReplayText, 1, `{${seq}}`, "{1}", 1);
-    expect(plan).toMatch(/pending_\S+ on pending/);
-    expect(plan).not.toMatch(growing);
   });
 
   test("the records of a page are found by their places", async () => {

@@ -245,14 +245,6 @@ describe("query plans", () => {
     expect(plans).toEqual([expect.stringContaining(byCode), "SEARCH event USING INTEGER PRIMARY KEY (rowid=?)"]);
   });
 
-  test("a search for the records of a replay looks at the records of a slice by their keys", () => {
-    const plans = plansOf((recording) => {
-      const queries = createQueries(drizzle({ client: recording }));
-      queries.searchSlice({ filter: { ...filter, failure: answered503 }, needle: needleOf(undefined, 1) });
-    }, openWithOneRecord());
-    expect(plans.join("\n")).toContain("SEARCH delivery USING INTEGER PRIMARY KEY (rowid=?)");
-  });
-
   test("a chart reads the minutes of its tenant and range, and sorts nothing", () => {
     const [plan] = plansOf((client) => {
       const range = { tenantKey: 1, from: 1, to: 2, bucketMinutes: 1 };
