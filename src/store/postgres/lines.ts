@@ -36,12 +36,11 @@ const nameOf = ({ webhookKey, orderHash }: Line) => `${webhookKey} ${orderHash}`
 
 const given = "unnest($1::bigint[], $2::bigint[]) as given (of_webhook, of_line)";
 
-/** Compared and ordered together, so that the planner takes the index that has them. */
-const isHead = `(webhook_key, order_hash) >= (given.of_webhook, given.of_line)
-  and (webhook_key, order_hash) <= (given.of_webhook, given.of_line)
-  and order_hash is not null and owner is distinct from ${heldBack}`;
+const isOfLine = "webhook_key = given.of_webhook and order_hash = given.of_line";
 
-const headText = `select 1 as found from pending where ${isHead} order by webhook_key, order_hash limit 1`;
+/** Not compared as a pair: the server would then walk on through all other lines of the webhook. */
+const headText = `select 1 as found from pending
+  where ${isOfLine} and order_hash is not null and owner is distinct from ${heldBack} limit 1`;
 
 export const headsText = `select of_webhook::float8 as "webhookKey", of_line::float8 as "orderHash"
   from ${given} cross join lateral (${headText}) head`;
@@ -50,9 +49,7 @@ export const headsText = `select of_webhook::float8 as "webhookKey", of_line::fl
 export const releaseNextText = `with next as materialized (
     select tenant_key, event_seq, key from ${given} cross join lateral (
       select tenant_key, event_seq, key from pending
-      where owner = ${heldBack} and (webhook_key, order_hash, event_seq) >= (given.of_webhook, given.of_line, 0)
-        and (webhook_key, order_hash, event_seq) <= (given.of_webhook, given.of_line, 9223372036854775807)
-      order by webhook_key, order_hash, event_seq limit 1 for update) first
+      where owner = ${heldBack} and ${isOfLine} order by event_seq limit 1 for update) first
     left join lateral (${headText}) head on true
     where head.found is null)
   update pending set owner = null, next_attempt_at = $3::bigint
@@ -124,9 +121,7 @@ const releasingText = `select tenant_key::float8 as "tenantKey", key::float8 as 
 /** Of a webhook, while its lines are locked. */
 export const letGoText = `with first as materialized (
     select tenant_key, event_seq, key from pending
-    where owner = ${heldBack} and (webhook_key, order_hash, event_seq) >= ($1::bigint, 0, 0)
-      and (webhook_key, order_hash, event_seq) <= ($1::bigint, 9223372036854775807, 9223372036854775807)
-    order by webhook_key, order_hash, event_seq limit $2::int for update)
+    where owner = ${heldBack} and webhook_key = $1::bigint order by order_hash, event_seq limit $2::int for update)
   update pending set owner = null, next_attempt_at = $3::bigint, order_hash = null
   from first cross join lateral (
     select record.ctid as place from pending record

@@ -170,9 +170,8 @@ async function waitingFor({ run }: Transaction, { tenantKey, webhookKey }: Close
   // First, so that hardly anything behind them has to go.
   const held = await run<Waiting>(
     `select ${columns} from pending
-      where owner = ${heldBack} and (webhook_key, order_hash, event_seq) >= ($1::bigint, 0, 0)
-        and (webhook_key, order_hash, event_seq) <= ($1::bigint, 9223372036854775807, 9223372036854775807)
-      order by webhook_key, order_hash, event_seq limit $2::int for update skip locked`,
+      where owner = ${heldBack} and webhook_key = $1::bigint order by order_hash, event_seq limit $2::int
+      for update skip locked`,
     [webhookKey, limit],
   );
   if (held.length === limit) return held;

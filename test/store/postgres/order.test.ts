@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
+import { SQL } from "bun";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
+import { orderHashFor } from "../../../src/store/order-hash.ts";
+import { headsText, releaseNextText } from "../../../src/store/postgres/lines.ts";
 import { rescueExpired } from "../../../src/store/postgres/nodes.ts";
+import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -36,7 +40,7 @@ describeWithPostgres("lines of an ordered webhook, on two nodes", () => {
     };
     const settle = (store: Store, delivery: DueDelivery, outcome: "delivered" | "failed") =>
       store.settle(settlementOf(delivery, outcome, systemClock.now()));
-    return { stores, tenantKey, accept, claim, settle, pool: postgres.pool(url) };
+    return { url, stores, tenantKey, accept, claim, settle, pool: postgres.pool(url) };
   }
 
   test("nobody is forgotten, and nobody goes beside another, whoever accepts, settles and replays at once", async () => {
@@ -116,6 +120,30 @@ describeWithPostgres("lines of an ordered webhook, on two nodes", () => {
       for (const delivery of await claim(stores[0])) await settle(stores[0], delivery, "delivered");
     }
     expect(await pool.read("select 1 from pending")).toEqual([]);
+  });
+
+  test.each([
+    ["the head", headsText, "", 12],
+    ["the next one", releaseNextText, ", 1", 45],
+  ])("%s of a line is found without a walk through the others", async (_, text, more, most) => {
+    const { url, stores, tenantKey, accept } = await twoNodes();
+    const [webhook] = await stores[0].webhooks(tenantKey);
+    if (!webhook) throw new Error("There is no webhook");
+    const keys = Array.from({ length: 10_000 }, (_key, i) => `key ${i}`);
+    for (let n = 0; n < keys.length; n += 1_000) await accept(stores[0], ...keys.slice(n, n + 1_000));
+    const lines = keys.map((key) => ({ key, line: orderHashFor(webhook, key) ?? 0 }));
+    const { key, line } = lines.reduce((least, one) => (one.line < least.line ? one : least));
+    await accept(stores[0], key);
+    const sql = new SQL(url, { max: 1, connection: { ...byIndexes, ...byKeys } });
+    postgres.cleanUpFirst(() => sql.close());
+    // Whoever looks for a head, where there is none, would walk on.
+    await sql.unsafe("delete from pending where order_hash = $1::bigint and owner is null", [line]);
+    await sql.unsafe(`prepare of_line as ${text}`);
+    const [row] = await sql.unsafe(
+      `explain (analyze, buffers, format json) execute of_line ('{${webhook.key}}', '{${line}}'${more})`,
+    );
+    const plan = row["QUERY PLAN"][0].Plan;
+    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(most);
   });
 
   test("the head of a node that has died is anybody's, and those behind it wait", async () => {
