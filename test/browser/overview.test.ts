@@ -203,7 +203,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     expect(one.from - three.from).toBe(85 * quarterHour);
 
     await page.goBack();
-    const panel = page.getByRole("region", { name: /^Latency/ });
+    const panel = page.getByRole("region", { name: /^Response time/ });
     await panel.getByText("Figures as a table").click();
     await panel.getByRole("row").nth(1).getByRole("link").click();
     await seePath(page, "/events");

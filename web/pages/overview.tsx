@@ -91,7 +91,7 @@ const eventsOf = (from: number, to: number) =>
   listUrl({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
 
 const outcomesTitle = ({ bucketWords }: Range) => `Deliveries ${bucketWords}, stacked by outcome`;
-const latencyTitle = "Latency p50 / p95";
+const latencyTitle = "Response time, p50 and p95";
 
 function ChartsSkeleton({ range }: { range: Range }) {
   return (

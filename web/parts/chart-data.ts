@@ -21,6 +21,8 @@ export interface ChartData {
   readonly series: readonly ChartSeries[];
   /** The scale reaches at least to here, so that little does not look like much. */
   readonly least: number;
+  /** Each step of the scale is ten times the one before: for values that lie far apart. */
+  readonly isLog?: boolean;
   /** A value at the axis, and where there is room. */
   readonly tick: (value: number) => string;
   readonly format: (value: number) => string;
@@ -55,3 +57,13 @@ export const lonely = (values: readonly (number | null)[]): number[] =>
     const hasNeighbour = (values[i - 1] ?? null) !== null || (values[i + 1] ?? null) !== null;
     return value === null || hasNeighbour ? [] : [i];
   });
+
+/** The powers of ten around values, of which the lowest is at least `lowestPower`, and of which there are at least two. */
+export function decadesAround(min: number | null, max: number | null, least: number): [number, number] {
+  const top = 10 ** Math.ceil(Math.log10(Math.max(max ?? 0, least)));
+  const bottom = 10 ** Math.floor(Math.log10(Math.max(min ?? 0, lowestPower)));
+  return [Math.min(bottom, top / 10), top];
+}
+
+/** A logarithm has no zero; what takes no time is drawn down here. */
+export const lowestPower = 0.1;

@@ -1,7 +1,16 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
 import { isUtc } from "../format/zone.ts";
-import { type ChartData, lonely, type Shape, stack, type Tone } from "./chart-data.ts";
+import {
+  type ChartData,
+  type ChartSeries,
+  decadesAround,
+  lonely,
+  lowestPower,
+  type Shape,
+  stack,
+  type Tone,
+} from "./chart-data.ts";
 import { tick } from "./chart-text.ts";
 
 /**
@@ -45,7 +54,9 @@ export function draw(element: HTMLElement, first: ChartData, { onPoint, onChoose
       cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { show: false } },
       scales: {
         x: { range: () => [(data.at[0] ?? 0) - halfMs(), (data.at.at(-1) ?? 0) + halfMs()] },
-        y: { range: (_, __, max) => [0, Math.max(max ?? 0, data.least) * 1.08] },
+        y: first.isLog
+          ? { distr: 3, range: (_, min, max) => decadesAround(min, max, data.least) }
+          : { range: (_, __, max) => [0, Math.max(max ?? 0, data.least) * 1.08] },
       },
       axes: [
         {
@@ -55,7 +66,15 @@ export function draw(element: HTMLElement, first: ChartData, { onPoint, onChoose
           // The splits are on hours and days of the zone.
           values: (_, splits) => splits.map(tick),
         },
-        { ...look.axis, size: axisWidth, space: 36, incrs: steps, values: (_, splits) => splits.map(first.tick) },
+        {
+          ...look.axis,
+          size: axisWidth,
+          space: 36,
+          ...(first.isLog
+            ? { splits: (_, __, min, max) => powersOfTen(min, max), filter: (_, splits) => splits }
+            : { incrs: steps }),
+          values: (_, splits) => splits.map(first.tick),
+        },
       ],
       series: [{}, ...order.map(({ shape, tone }) => seriesOf(shape, look.colours[tone]))],
       hooks: {
@@ -85,6 +104,12 @@ export function draw(element: HTMLElement, first: ChartData, { onPoint, onChoose
   };
 }
 
+function powersOfTen(min: number, max: number): number[] {
+  const powers = [];
+  for (let power = min; power <= max * 1.01; power *= 10) powers.push(Number(power.toPrecision(3)));
+  return powers;
+}
+
 /** Stacked bars begin with the highest, and lines come last, on top of them. */
 function drawingOrder({ series }: ChartData) {
   const bars = series.filter(({ shape }) => shape === "bar");
@@ -97,7 +122,11 @@ function columnsOf(data: ChartData): uPlot.AlignedData {
   const bars = order.filter(({ shape }) => shape === "bar").reverse();
   const heights = stack(bars.map(({ values }) => values.map((value) => value ?? 0))).reverse();
   // Where it adds nothing a bar is left out: its edge would shine through around the one before it.
-  const columns = order.map(({ values }, i) => heights[i]?.map((sum, at) => (values[at] ? sum : null)) ?? [...values]);
+  const lines = (values: ChartSeries["values"]) =>
+    values.map((value) => (value === null || !data.isLog ? value : Math.max(value, lowestPower)));
+  const columns = order.map(
+    ({ values }, i) => heights[i]?.map((sum, at) => (values[at] ? sum : null)) ?? lines(values),
+  );
   return [[...data.at], ...columns];
 }
 

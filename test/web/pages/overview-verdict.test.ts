@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Failures } from "../../../web/api/types.ts";
-import { type Failing, failingOf, type Receiver } from "../../../web/pages/overview/failing.ts";
+import { type Failing, failingOf, type Receiver, receiverOf } from "../../../web/pages/overview/failing.ts";
 import type { Situation } from "../../../web/pages/overview/situation.ts";
 import { since, verdictOf } from "../../../web/pages/overview/verdict.ts";
 
@@ -23,13 +23,8 @@ const audit = { id: "wh_audit", url: "https://audit.example/hook?key=secret", na
 
 const receiver = (
   webhook: { id: string; url: string; name: string },
-  lastDeliveredAt: string | null,
-  isFailingThrough = false,
-): Receiver => ({
-  ...webhook,
-  lastDeliveredAt,
-  isFailingThrough,
-});
+  { inARowSince = null as number | null, failing_since = null as string | null } = {},
+): Receiver => ({ ...webhook, inARowSince, failing_since });
 
 const groupOf = (of: Partial<Failures["groups"][number]>): Failures["groups"][number] => ({
   targetWebhook: shop.url,
@@ -63,7 +58,7 @@ describe("what fails", () => {
       groupOf({ statusCode: 500, waiting: 1, failed: 0 }),
       groupOf({ errorCode: "timeout", statusCode: null, failed: 9, lastFailedAt: at("09:30") }),
     ];
-    const [failing] = failingOf({ groups }, [receiver(shop, null)], now);
+    const [failing] = failingOf({ groups }, [receiver(shop, { inARowSince: ms("08:41") })]);
     expect(failing).toMatchObject({ name: "Shop", isRegistered: true, waiting: 1, failed: 16, downSince: ms("08:41") });
     expect(
       failing?.causes.map(({ code, status, failed, answers, types }) => [code, status, failed, answers, types]),
@@ -84,22 +79,40 @@ describe("what fails", () => {
   });
 
   test.each([
-    ["nothing was ever delivered", null, ms("14:02"), false, true, ms("08:41")],
-    ["something was delivered before the first of its events", at("08:00"), ms("14:02"), false, true, ms("08:41")],
-    ["something was delivered among them", at("08:50"), ms("14:02"), false, true, ms("08:50")],
-    ["something was delivered after the last failure", at("09:01"), ms("14:02"), false, true, null],
-    ["something was delivered half a minute ago", at("08:50"), ms("08:50") + 30_000, false, true, null],
-    ["and since then everything failed", at("08:50"), ms("08:50") + 30_000, true, true, ms("08:50")],
-    ["it is over", null, ms("14:02"), false, false, null],
-  ])("is down, if %s, since %p", (_, lastDeliveredAt, nowMs, isFailingThrough, ongoing, downSince) => {
-    const shopNow = receiver(shop, lastDeliveredAt, isFailingThrough);
-    const [failing] = failingOf({ groups: [groupOf({ ongoing })] }, [shopNow], nowMs);
+    ["the server says so", at("08:43"), ms("08:41"), true, ms("08:43")],
+    ["its newest records failed one after the other", null, ms("08:41"), true, ms("08:41")],
+    ["others of its newest records got through", null, null, true, null],
+    ["its types have been delivered since", null, ms("08:41"), false, null],
+  ])("is down, if %s", (_, failing_since, inARowSince, ongoing, downSince) => {
+    const shopNow = receiver(shop, { failing_since, inARowSince });
+    const [failing] = failingOf({ groups: [groupOf({ ongoing })] }, [shopNow]);
     expect(failing?.downSince).toBe(downSince);
   });
 
+  const failed = (time: string) => ({ state: "FAILED", errorCode: "timeout", ingestionTimestamp: at(time) });
+  const delivered = { state: "DELIVERED", errorCode: null, ingestionTimestamp: at("08:30") };
+  const untried = { state: "PENDING", errorCode: null, ingestionTimestamp: at("08:59") };
+
+  test.each([
+    ["all that there are", [failed("08:41"), failed("08:40")], ms("08:40")],
+    ["eight of them", [...Array.from({ length: 8 }, () => failed("08:41")), delivered], ms("08:41")],
+    ["fewer beside one that was delivered", [failed("08:41"), failed("08:40"), delivered], null],
+    ["those behind one that was not tried yet", [untried, failed("08:41")], null],
+    ["none", [], null],
+  ])("of the newest records, %s in a row", (_, newest, since) => {
+    expect(receiverOf(shop, newest).inARowSince).toBe(since);
+  });
+
+  test("is also what has failed since earlier and got nothing in this time", () => {
+    const told = receiver(shop, { failing_since: at("07:00") });
+    expect(failingOf({ groups: [] }, [told, receiver(audit)])).toMatchObject([
+      { name: "Shop", downSince: ms("07:00"), causes: [], failed: 0 },
+    ]);
+  });
+
   test("goes on since the server says so, and is replayed to no webhook that is disabled", () => {
-    const told = { ...receiver(shop, null), failing_since: at("08:43"), state: "disabled" };
-    const [failing] = failingOf({ groups: [groupOf({})] }, [told], now);
+    const told = { ...receiver(shop, { failing_since: at("08:43") }), state: "disabled" };
+    const [failing] = failingOf({ groups: [groupOf({})] }, [told]);
     expect(failing).toMatchObject({ downSince: ms("08:43"), isRegistered: true, canReplay: false });
   });
 
@@ -110,7 +123,7 @@ describe("what fails", () => {
       groupOf({ webhookId: "wh_gone", targetWebhook: "https://gone.example/x", failed: 2, ongoing: false }),
       groupOf({ webhookId: null, targetWebhook: "", errorCode: "no_webhook", statusCode: null, ongoing: false }),
     ];
-    const failing = failingOf({ groups }, [receiver(shop, at("10:00")), receiver(audit, null)], now);
+    const failing = failingOf({ groups }, [receiver(shop), receiver(audit, { failing_since: at("08:41") })]);
     expect(
       failing.map(({ name, isRegistered, canReplay, downSince }) => [
         name,
@@ -128,7 +141,7 @@ describe("what fails", () => {
 });
 
 const none = { n: 0, isExact: true };
-const line = (name: string, state = "active") => ({ ...receiver({ id: name, url: "", name }, null), state, all: null });
+const line = (name: string, state = "active") => ({ ...receiver({ id: name, url: "", name }), state, all: null });
 const down = (name: string, time = "08:41"): Failing => ({
   id: name,
   name,

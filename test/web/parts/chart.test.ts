@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { lonely, peakOf, stack } from "../../../web/parts/chart-data.ts";
+import { decadesAround, lonely, peakOf, stack } from "../../../web/parts/chart-data.ts";
 import { clockTime, dayOf, moment, shortCount, tick } from "../../../web/parts/chart-text.ts";
 
 /** The zone of whoever looks at the page. */
@@ -69,5 +69,19 @@ describe("a point without neighbours", () => {
   test("is drawn by itself, because no line leads to it", () => {
     expect(lonely([5, null, 4, 3, null, 0, null])).toEqual([0, 5]);
     expect(lonely([null, 1, 2, null])).toEqual([]);
+  });
+});
+
+describe("a scale of powers of ten", () => {
+  test.each([
+    ["holds all values", 3.2, 420, [1, 1000]],
+    ["ends where the highest value is one", 20, 100, [10, 100]],
+    ["has at least two powers", 12, 12, [10, 100]],
+    ["reaches as far as it is to at least", 1.2, 2, [1, 10]],
+    ["begins above nothing", 0, 40, [0.1, 100]],
+    ["of nothing is the smallest one", null, null, [0.1, 10]],
+  ] as const)("%s", (_, min, max, scale) => {
+    const [from, to] = decadesAround(min, max, 10);
+    expect([Number(from.toPrecision(6)), Number(to.toPrecision(6))]).toEqual([...scale]);
   });
 });

@@ -56,7 +56,8 @@ export function latencyChart({ buckets, total }: Stats, range: Range): ChartData
     ...shapeOf(at, range),
     series,
     least: 10,
-    tick: (ms) => (ms === 0 ? "0" : duration(ms)),
+    isLog: true,
+    tick: duration,
     format: latency,
     summary:
       total.p50Ms === null

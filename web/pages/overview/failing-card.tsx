@@ -89,7 +89,7 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
           failed
         </>
       )}
-      {failed === 0 && retried(waiting)}
+      {failed === 0 && (waiting === 0 ? "Nothing delivered" : retried(waiting))}
       {downSince !== null && (
         <span class="nowrap" title={exactTimeWithZone(downSince)}>
           {" "}
@@ -155,7 +155,11 @@ function CauseRow({
           last <Time at={new Date(cause.lastFailedAt).toISOString()} />
         </span>
         <span>{fate(cause)}</span>
-        {cause.isOngoing ? of.downSince === null && <span class="failed">still going on</span> : <span>over</span>}
+        {cause.isOngoing ? (
+          of.downSince === null && <span class="failed">still going on</span>
+        ) : (
+          <span>works again</span>
+        )}
       </p>
       <div class="buttons">
         <LinkButton href={listUrl(list)} aria-label={`See ${count(n)} ${events} with ${short}`}>

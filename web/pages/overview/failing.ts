@@ -1,4 +1,4 @@
-import type { EventRecord, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
+import type { EventRecord, Failures, Webhook } from "../../api/types.ts";
 import { hostOf } from "../../format/shorten.ts";
 
 /** Deliveries to one webhook that fail with one code and one status: what the list of events can be narrowed to. */
@@ -41,61 +41,51 @@ export const nameOf = ({ name, url }: Pick<Webhook, "name" | "url">): string => 
 
 /** What is known of a registered webhook beside its failures. */
 export interface Receiver extends Webhook {
-  readonly lastDeliveredAt: string | null;
-  /** Each of its newest records has failed, or waits after a failure. */
-  readonly isFailingThrough: boolean;
+  /** Since when its newest records have failed one after the other, or wait after a failure; null: they have not. */
+  readonly inARowSince: number | null;
 }
 
+/** So many failures one after the other are no accident, and neither are fewer if there is nothing else. */
+const noAccident = 8;
+
+type Newest = readonly Pick<EventRecord, "state" | "errorCode" | "ingestionTimestamp">[];
+
 /** @param newest its latest records; none: they were not read */
-export function receiverOf(
-  webhook: Webhook,
-  health: readonly WebhookHealth[],
-  newest: readonly Pick<EventRecord, "state" | "errorCode">[],
-): Receiver {
-  return {
-    ...webhook,
-    lastDeliveredAt: health.find(({ id }) => id === webhook.id)?.lastDeliveredAt ?? null,
-    isFailingThrough:
-      newest.length > 0 && newest.every(({ state, errorCode }) => state !== "DELIVERED" && errorCode !== null),
-  };
+export function receiverOf(webhook: Webhook, newest: Newest): Receiver {
+  const other = newest.findIndex(({ state, errorCode }) => state === "DELIVERED" || errorCode === null);
+  const row = other < 0 ? newest : newest.slice(0, other);
+  const isRow = row.length >= Math.min(noAccident, newest.length);
+  return { ...webhook, inARowSince: isRow ? Date.parse(row.at(-1)?.ingestionTimestamp ?? "") || null : null };
 }
 
 /** What fails, by webhook: those that are down first, and then those that most failed for. */
-export function failingOf(
-  { groups }: Pick<Failures, "groups">,
-  receivers: readonly Receiver[],
-  nowMs: number,
-): Failing[] {
-  return [...byKey(groups, ({ webhookId }) => webhookId ?? "").values()]
-    .map((ofOne) => toFailing(ofOne, receivers, nowMs))
+export function failingOf({ groups }: Pick<Failures, "groups">, receivers: readonly Receiver[]): Failing[] {
+  const ofWebhooks = byKey(groups, ({ webhookId }) => webhookId ?? "");
+  // What fails since earlier may have got nothing in this time.
+  for (const { id, failing_since } of receivers) if (failing_since && !ofWebhooks.has(id)) ofWebhooks.set(id, []);
+  return [...ofWebhooks]
+    .map(([id, ofOne]) => toFailing(id === "" ? null : id, ofOne, receivers))
     .sort((a, b) => Number(b.downSince !== null) - Number(a.downSince !== null) || sizeOf(b) - sizeOf(a));
 }
 
 export const sizeOf = ({ waiting, failed }: Pick<Cause, "waiting" | "failed">): number => waiting + failed;
 
-/** Without a delivery for so long, a webhook is down, and no longer one that fails now and then. */
-const patienceMs = 60_000;
-
-function toFailing(groups: readonly Group[], receivers: readonly Receiver[], nowMs: number): Failing {
-  const id = groups[0]?.webhookId ?? null;
+function toFailing(id: string | null, groups: readonly Group[], receivers: readonly Receiver[]): Failing {
   const receiver = receivers.find((one) => one.id === id);
   const causes = [...byKey(groups, ({ errorCode, statusCode }) => `${errorCode} ${statusCode}`).values()]
     .map(toCause)
     .sort((a, b) => sizeOf(b) - sizeOf(a));
-  const deliveredAt = Date.parse(receiver?.lastDeliveredAt ?? "") || 0;
-  const firstAt = Math.min(...causes.map((cause) => cause.firstAt));
-  const isDown =
-    (id === null ? receivers.length === 0 : receiver !== undefined) &&
-    causes.some(({ isOngoing }) => isOngoing) &&
-    causes.some(({ lastFailedAt }) => lastFailedAt > deliveredAt) &&
-    (nowMs - deliveredAt > patienceMs || receiver?.isFailingThrough === true);
+  const isOngoing = causes.some((cause) => cause.isOngoing);
+  const nowhereSince = receivers.length === 0 ? Math.min(...causes.map(({ firstAt }) => firstAt)) : null;
+  const inARowSince = isOngoing ? (receiver?.inARowSince ?? null) : null;
   return {
     id,
     name: id === null ? "No webhook" : nameOf(receiver ?? { name: "", url: groups[0]?.targetWebhook ?? "" }),
     isRegistered: receiver !== undefined,
     canReplay: id === null ? receivers.length > 0 : receiver !== undefined && receiver.state !== "disabled",
-    downSince: isDown ? Date.parse(receiver?.failing_since ?? "") || Math.max(firstAt, deliveredAt) : null,
-    isOngoing: receiver !== undefined && causes.some(({ isOngoing }) => isOngoing),
+    // The server notes it when nothing has got through for a minute; before that it shows in the newest records.
+    downSince: id === null ? nowhereSince : Date.parse(receiver?.failing_since ?? "") || inARowSince,
+    isOngoing: receiver !== undefined && isOngoing,
     causes,
     waiting: sum(causes.map(({ waiting }) => waiting)),
     failed: sum(causes.map(({ failed }) => failed)),

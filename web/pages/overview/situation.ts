@@ -1,6 +1,6 @@
 import { call } from "../../api/client.ts";
 import { serverNow } from "../../api/server-time.ts";
-import type { EventPage, Failures, Webhook, WebhookHealth } from "../../api/types.ts";
+import type { EventPage, Failures, Webhook } from "../../api/types.ts";
 import { type Failing, failingOf, nameOf, type Receiver, receiverOf } from "./failing.ts";
 import type { Range } from "./range.ts";
 
@@ -37,12 +37,10 @@ const mostCounted = 10;
 const newest = 10;
 
 export async function readSituation({ bucketMs, buckets }: Range, signal: AbortSignal): Promise<Situation> {
-  const now = serverNow();
-  const since = new Date(now - bucketMs * buckets).toISOString();
-  const [failures, webhooks, health] = await Promise.all([
+  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
+  const [failures, webhooks] = await Promise.all([
     call<Failures>("/v1/failures", { query: { from: since }, signal }),
     call<Webhook[]>("/v1/tenants/webhooks", { query: { expand: true }, signal }),
-    call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
   ]);
   const { from } = failures;
   const read = (state: string, size: number, webhook?: string) =>
@@ -50,7 +48,7 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
     const page = webhooks.length > mostCounted ? null : await read("", newest, webhook.id);
     return {
-      ...receiverOf(webhook, health, page?.events ?? []),
+      ...receiverOf(webhook, page?.events ?? []),
       name: nameOf(webhook),
       state: webhook.state ?? "active",
       all: page && totalOf(page),
@@ -63,7 +61,7 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   ]);
   return {
     from,
-    failing: failingOf(failures, lines, now),
+    failing: failingOf(failures, lines),
     others: failures.others.waiting + failures.others.failed,
     webhooks: lines,
     delivered: totalOf(delivered),

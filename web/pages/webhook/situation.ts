@@ -12,8 +12,7 @@ export type WebhookSituation = Awaited<ReturnType<typeof readWebhookSituation>>;
 
 /** How one webhook does: what became of the events since a moment, why it fails, and the latest deliveries to it. */
 export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets }: Range, signal: AbortSignal) {
-  const now = serverNow();
-  const since = new Date(now - bucketMs * buckets).toISOString();
+  const since = new Date(serverNow() - bucketMs * buckets).toISOString();
   const [failures, health] = await Promise.all([
     call<Failures>("/v1/failures", { query: { from: since, webhook: webhook.id }, signal }),
     call<WebhookHealth[]>("/v1/tenants/webhooks/health", { signal }),
@@ -36,7 +35,7 @@ export async function readWebhookSituation(webhook: Webhook, { bucketMs, buckets
     from,
     ...{ delivered, waiting, failed },
     health: health.find(({ id }) => id === webhook.id) ?? null,
-    failing: failingOf(failures, [receiverOf(webhook, health, latest.events)], now)[0] ?? null,
+    failing: failingOf(failures, [receiverOf(webhook, latest.events)])[0] ?? null,
     latest: latest.events.map(withoutPayload),
   };
 }
