@@ -209,6 +209,28 @@ describeWithPostgres("two nodes on one database", () => {
     expect(late).toEqual([]);
   });
 
+  test("hear that a webhook is disabled, and deliver nothing to it; that it is enabled, and do", async () => {
+    const { stores, tenant, accept, claim } = await twoNodes();
+    const [one, two] = stores;
+    const told: string[] = [];
+    one.onChange((change) => {
+      if (change.kind === "webhook_stands") told.push(change.as);
+    });
+    const [webhook] = await two.webhooks(tenant.key);
+    const [ref, id] = [{ tenantKey: tenant.key, webhookKey: webhook?.key ?? 0 }, webhook?.id ?? ""];
+    const [mine] = (await accept(one)).deliveries;
+    await two.noteFailures(ref, { since: 0, at: 1, goneInARow: 3, excusedMs: 0 }, { disableAfterMs: 1 });
+    expect(await accept(one)).toMatchObject({ deliveries: [], unowned: [], failed: 1 });
+    // Of the attempt that was under way on the other node.
+    if (mine) expect((await one.settle(settlementOf(mine, "retry", systemClock.now()))).kind).toBe("settled");
+    expect(await claim(one)).toEqual([]);
+    const { total } = await one.page({ tenantKey: tenant.key, page: 0, size: 9, state: "FAILED" });
+    expect(total).toBe(2);
+    await two.enableWebhook(tenant.key, id);
+    expect((await accept(one)).deliveries).toHaveLength(1);
+    expect(told).toEqual(["disabled", "well"]);
+  });
+
   test("settle late what another has by now: logged only, but for an acknowledgement", async () => {
     const { stores, leases, accept, claim, pool } = await twoNodes();
     const [one, two] = stores;
