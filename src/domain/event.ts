@@ -45,14 +45,16 @@ export interface RecordFilters {
   readonly type?: string;
   readonly code?: FailureCode;
   readonly status?: number;
+  /** Id of the replay that began the latest run of the records. */
+  readonly replayId?: string;
   /** Ingestion times, both inclusive. */
   readonly from?: number;
   readonly to?: number;
 }
 
 /** Of what is asked for by its state alone there are counters. */
-export const isFiltered = ({ webhookId, type, code, status, from, to }: RecordFilters): boolean =>
-  [webhookId, type, code, status, from, to].some((given) => given !== undefined);
+export const isFiltered = ({ webhookId, type, code, status, replayId, from, to }: RecordFilters): boolean =>
+  [webhookId, type, code, status, replayId, from, to].some((given) => given !== undefined);
 
 /** Records that have failed, or wait after a failure, with one code, of answers perhaps with one status. */
 export interface FailureSelection {

@@ -122,6 +122,7 @@ export const attemptsQuery = v.object({
 });
 
 const maxSearchLength = 200;
+const maxReplayIdLength = 100;
 
 export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 
@@ -155,6 +156,9 @@ export const listQuery = v.pipe(
         queryInteger(100, 599),
         v.description("`statusCode` of the records: what the latest attempt was answered with, if it failed."),
       ),
+    ),
+    replay: v.optional(
+      v.pipe(text(maxReplayIdLength), v.description("Id of the replay that began the latest run of the records.")),
     ),
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
@@ -321,7 +325,7 @@ export const pageBody = v.object({
     v.pipe(
       v.boolean(),
       v.description(
-        "Only with `webhook`, `type`, `code`, `status`, `from` or `to`: false if more than 10,000 records match.",
+        "Only with `webhook`, `type`, `code`, `status`, `replay`, `from` or `to`: false if more than 10,000 records match.",
       ),
     ),
   ),

@@ -33,7 +33,7 @@ const defaultBuckets = 60;
 
 export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): ErasedEndpoint[] {
   async function list(tenant: Tenant, query: m.ListQuery, state?: DeliveryState): Promise<Reply> {
-    const { size, webhook, type, q, code, status, from, to, payload } = query;
+    const { size, webhook, type, q, code, status, replay, from, to, payload } = query;
     // The offset stays a number that the store can count to; so far behind the last page all pages are alike.
     const page = Math.min(query.page, Math.floor(Number.MAX_SAFE_INTEGER / size) - 1);
     const filters: RecordFilters = {
@@ -42,6 +42,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
       ...(type !== undefined && { type }),
       ...(code !== undefined && { code }),
       ...(status !== undefined && { status }),
+      ...(replay !== undefined && { replayId: replay }),
       ...(from !== undefined && { from }),
       ...(to !== undefined && { to }),
     };

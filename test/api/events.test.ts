@@ -253,6 +253,25 @@ describe("the list", () => {
         }
       },
     },
+    "only what a replay began, together with the other filters": {
+      section: "rules 15",
+      async request({ server, good }) {
+        const account = await server.account();
+        await register(account, good.url);
+        const [first] = [await ingestOne(account, { n: 1 }), await ingestOne(account, { n: 2 })];
+        const replay = { eventId: first, replayGroupId: "again" };
+        const { headers } = await account.post("/v1/events/replays/single", replay);
+        const id = headers.get("location")?.split("/").at(-1);
+        const { body: none } = await account.get(`/v1/events?replay=${id}&type=order.paid`);
+        expect([none.events, none.total]).toEqual([[], 0]);
+        return account.get(`/v1/events?replay=${id}`);
+      },
+      status: 200,
+      then: (_, { body }) =>
+        expect(body).toMatchObject({
+          ...{ events: [{ originalPayload: { n: 1 }, replayGroupId: "again" }], total: 1, totalIsExact: true },
+        }),
+    },
     "only events with a text in the payload, or in the id": {
       section: "rules 15",
       request: ({ tenant }) => tenant.get(`/v1/events?q=${encodeURIComponent('"n":3')}`),

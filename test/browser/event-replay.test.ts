@@ -45,8 +45,9 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
       { kind: "failed", selected: 1, queued: 1, failed: 1, filter: { type: "order.paid" } },
     ]);
     await progress.getByRole("link", { name: "See its events" }).click();
-    await page.waitForURL(/\?type=order.paid&webhook=wh_\w+&to=/);
-    await see(row(page, "Delivered · 3 tries"), row(page, "HTTP 500"));
+    await page.waitForURL(/\?replay=rpl_\w+$/);
+    await seeIds(page, [paid ?? ""]);
+    await see(row(page, "Delivered · 3 tries"));
     await progress.getByRole("button", { name: "Put the replay away" }).click();
     expect(await progress.count()).toBe(0);
   });

@@ -7,7 +7,7 @@ import { count } from "../format/number.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
-import { ReplayRow, ReplaySkeleton } from "../parts/replay-row.tsx";
+import { ItsEvents, ReplayRow, ReplaySkeleton } from "../parts/replay-row.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
@@ -67,7 +67,13 @@ export function ReplaysPage() {
                       narrowedTo={narrowedTo(replay, webhooks.data)}
                       isMarked={replay.id === query.id}
                       onChanged={replace}
-                    />
+                    >
+                      {replay.queued > 0 && (
+                        <div class="buttons">
+                          <ItsEvents of={replay} />
+                        </div>
+                      )}
+                    </ReplayRow>
                   ))}
                 </ul>
                 {total > pageSize && (

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../api/client.ts";
 import type { Replay } from "../api/types.ts";
 import { count } from "../format/number.ts";
-import { Button } from "./button.tsx";
+import { Button, LinkButton } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { say } from "./said.tsx";
@@ -131,6 +131,14 @@ export function ReplayRow({
     </li>
   );
 }
+
+/** The ways to what it began, whatever became of that. */
+export const ItsEvents = ({ of: { id, failed } }: { of: Pick<Replay, "id" | "failed"> }) => (
+  <>
+    <LinkButton href={`/events?replay=${id}`}>See its events</LinkButton>
+    {failed > 0 && <LinkButton href={`/events?state=failed&replay=${id}`}>See what failed</LinkButton>}
+  </>
+);
 
 export async function cancelReplay({ id, replayGroupId }: Replay): Promise<Replay> {
   const now = await call<Replay>(`/v1/events/replays/${id}`, { method: "DELETE" });

@@ -165,6 +165,10 @@ export const pending = pgTable(
     index("pending_held_back")
       .on(t.webhookKey, t.orderHash, t.eventSeq)
       .where(sql`${t.owner} = ${sql.raw(String(heldBack))}`),
+    // With `include (webhook_key, type_hash)`. Only a walk that says so takes it: what returns has an index of its own.
+    index("pending_by_replay")
+      .on(t.tenantKey, t.replayKey, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.replayKey} > 0`),
     index("pending_to_return").on(t.tenantKey, t.replayKey).where(sql`${t.before} is not null`),
   ],
 );
@@ -190,6 +194,10 @@ export const delivery = pgTable(
     index("delivery_by_code")
       .on(t.tenantKey, t.errorCode, t.eventSeq.desc().nullsFirst(), t.key)
       .where(sql`${t.errorCode} is not null`),
+    // Of what was replayed. With `include (state, webhook_key, type_hash)`.
+    index("delivery_by_replay")
+      .on(t.tenantKey, t.replayKey, t.eventSeq.desc().nullsFirst(), t.key)
+      .where(sql`${t.replayKey} is not null`),
     // With `include (type_hash)`.
     index("delivery_by_failure")
       .on(t.tenantKey, t.failureKey, t.eventSeq.desc().nullsFirst(), t.key)

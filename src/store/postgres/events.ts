@@ -149,17 +149,27 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
 type FoundPage = Omit<RecordPage, "records"> & { readonly places: readonly RecordPlace[] };
 
 /** The places of a page and what it is a page of, in one picture: a count is that of the records that can be turned to. */
+async function replayKeyOf({ run }: Pick<Transaction, "run">, tenantKey: number, id: string): Promise<number | null> {
+  const text = "select key::float8 as key from replay where tenant_key = $1::bigint and id = $2";
+  const [found] = await run<{ key: number }>(text, [tenantKey, id]);
+  return found?.key ?? null;
+}
+
 async function pageIn(tx: Transaction, query: PageQuery, clock: Pick<Clock, "monotonicMs">): Promise<FoundPage> {
-  const { tenantKey, state, webhookId, type, from, to, text, size: limit } = query;
+  const { tenantKey, state, webhookId, type, replayId, from, to, text, size: limit } = query;
   const offset = query.page * limit;
   const failure = selectFailures(query);
-  if (failure === null) return { places: [], ...totalOf(0), ...(text !== undefined && { searchedTo: null }) };
+  const replayKey = replayId === undefined ? undefined : await replayKeyOf(tx, tenantKey, replayId);
+  if (failure === null || replayKey === null) {
+    return { places: [], ...totalOf(0), ...(text !== undefined && { searchedTo: null }) };
+  }
   const filter: RecordFilter = {
     tenantKey,
     state,
     webhookKeys: webhookId === undefined ? undefined : await webhookKeys(tx, tenantKey, webhookId),
     typeHash: type === undefined ? undefined : typeHashOf(type),
     failure,
+    replayKey,
     fromSeq: from === undefined ? undefined : firstSeqAt(from),
     toSeq: to === undefined ? undefined : firstSeqAt(to + 1) - 1,
   };

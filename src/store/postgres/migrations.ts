@@ -11,6 +11,7 @@ import webhookThrottle from "../../../drizzle/postgres/migrations/0009_webhook_t
 import disabledWebhooks from "../../../drizzle/postgres/migrations/0010_disabled_webhooks.sql" with { type: "text" };
 import webhookHeaders from "../../../drizzle/postgres/migrations/0011_webhook_headers.sql" with { type: "text" };
 import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with { type: "text" };
+import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_replays.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sqlStateOf } from "./faults.ts";
@@ -36,6 +37,7 @@ export const migrations: readonly Migration[] = [
   { name: "0010_disabled_webhooks", sql: disabledWebhooks },
   { name: "0011_webhook_headers", sql: webhookHeaders },
   { name: "0012_ordered", sql: ordered },
+  { name: "0013_lists_of_replays", sql: listsOfReplays },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -29,6 +29,7 @@ export interface RecordFilter {
   readonly webhookKeys?: readonly number[] | undefined;
   readonly typeHash?: number | undefined;
   readonly failure?: FailureSelection | undefined;
+  readonly replayKey?: number | undefined;
   readonly fromSeq?: number | undefined;
   readonly toSeq?: number | undefined;
 }
@@ -41,18 +42,20 @@ interface Strands {
   readonly byCode: boolean;
   /** With a code alone. */
   readonly byStatus: boolean;
+  readonly byReplay: boolean;
 }
 
 const ownParameters = 3;
 
 /** What the strands are filtered by, and the number of their last parameter. */
-function filtersOf({ byWebhook, byType, byCode, byStatus }: Strands): { text: string; last: number } {
+function filtersOf({ byWebhook, byType, byCode, byStatus, byReplay }: Strands): { text: string; last: number } {
   let last = ownParameters;
   let text = "";
   if (byWebhook) text += ` and webhook_key = any($${++last}::bigint[])`;
   if (byType) text += ` and type_hash = $${++last}::bigint`;
   if (byCode) text += ` and error_code = $${++last}::text`;
   if (byStatus) text += ` and status_code = $${++last}::int`;
+  if (byReplay) text += ` and replay_key = $${++last}::bigint and replay_key > 0`;
   return { text, last };
 }
 
@@ -66,9 +69,11 @@ const conditionOf = {
 
 /** @param order for each strand by itself: the planner merges what is in order, and does not see it through `union all` */
 function strands(which: Strands, order = ""): string {
-  const { state, byCode } = which;
-  // In the history a code means that it has failed; what is in no index would only lead the planner to another one.
-  const condition = state === undefined || byCode ? "" : conditionOf[state];
+  const { state, byCode, byReplay } = which;
+  // In the history a code means that it has failed; what is in no index would only lead the planner to another one. And what
+  // a replay began is less than what is in any state: the planner does not see the condition of that one's index.
+  const ofState = state === undefined || byCode ? "" : conditionOf[state];
+  const condition = byReplay ? ofState.replace("state", "+state") : ofState;
   const strand = (table: "pending" | "delivery") => `(select event_seq, key from ${table}
       where tenant_key = $1::bigint and event_seq between $2::bigint and $3::bigint${condition}${filtersOf(which).text}${order})`;
   if (state === "PENDING") return strand("pending");
@@ -94,7 +99,7 @@ export const countText = (which: Strands): string =>
 export const webhookKeysText = `select key::float8 as key from webhook where tenant_key = $1::bigint and id = $2
   union all select key::float8 from webhook where tenant_key = $1::bigint and url = $2`;
 
-const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash, failure }: RecordFilter): Value[] => [
+const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash, failure, replayKey }: RecordFilter): Value[] => [
   tenantKey,
   fromSeq ?? 0,
   toSeq ?? Number.MAX_SAFE_INTEGER,
@@ -102,14 +107,16 @@ const valuesOf = ({ tenantKey, fromSeq, toSeq, webhookKeys, typeHash, failure }:
   ...(typeHash === undefined ? [] : [typeHash]),
   ...(failure ? [failure.code] : []),
   ...(failure?.status ? [failure.status] : []),
+  ...(replayKey === undefined ? [] : [replayKey]),
 ];
 
-const strandsOf = ({ state, webhookKeys, typeHash, failure }: RecordFilter): Strands => ({
+const strandsOf = ({ state, webhookKeys, typeHash, failure, replayKey }: RecordFilter): Strands => ({
   state,
   byWebhook: webhookKeys !== undefined,
   byType: typeHash !== undefined,
   byCode: failure !== undefined,
   byStatus: !!failure?.status,
+  byReplay: replayKey !== undefined,
 });
 
 type Reads = Pick<Transaction, "run">;

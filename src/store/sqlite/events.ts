@@ -81,11 +81,20 @@ export function eventVerbs(
   const listDamaged = (tenantKey: number) => () =>
     reportDamage(`The list of events of the account with the key ${tenantKey}`);
 
+  const replayKeyOf = (tenantKey: number, replayId: string): number | null =>
+    db
+      .select({ key: t.replay.key })
+      .from(t.replay)
+      .where(and(eq(t.replay.id, replayId), eq(t.replay.tenantKey, tenantKey)))
+      .get()?.key ?? null;
+
   /** Null: no record can be what is asked for. */
   async function filterOf(query: PageQuery): Promise<RecordFilter | null> {
-    const { tenantKey, state, webhookId, type, from, to } = query;
+    const { tenantKey, state, webhookId, type, replayId, from, to } = query;
     const failure = selectFailures(query);
     if (failure === null) return null;
+    const replayKey = replayId === undefined ? undefined : replayKeyOf(tenantKey, replayId);
+    if (replayKey === null) return null;
     return {
       tenantKey,
       ...(state !== undefined && { state: stateNumber[state] }),
@@ -94,6 +103,7 @@ export function eventVerbs(
       }),
       ...(type !== undefined && { typeHash: typeHashOf(type) }),
       ...(failure && { failure }),
+      ...(replayKey !== undefined && { replayKey }),
       ...(from !== undefined && { fromSeq: firstSeqAt(from) }),
       ...(to !== undefined && { toSeq: firstSeqAt(to + 1) - 1 }),
     };

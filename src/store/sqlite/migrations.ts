@@ -21,6 +21,7 @@ import webhookThrottle from "../../../drizzle/sqlite/migrations/0018_webhook_thr
 import disabledWebhooks from "../../../drizzle/sqlite/migrations/0019_disabled_webhooks.sql" with { type: "text" };
 import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_headers.sql" with { type: "text" };
 import ordered from "../../../drizzle/sqlite/migrations/0021_ordered.sql" with { type: "text" };
+import listsOfReplays from "../../../drizzle/sqlite/migrations/0022_lists_of_replays.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
@@ -62,6 +63,7 @@ export const migrations: readonly Migration[] = [
   { name: "0019_disabled_webhooks", sql: disabledWebhooks },
   { name: "0020_webhook_headers", sql: webhookHeaders },
   { name: "0021_ordered", sql: ordered },
+  { name: "0022_lists_of_replays", sql: listsOfReplays },
 ];
 
 /**

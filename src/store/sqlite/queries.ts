@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
+import { type AnyColumn, and, asc, count, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
 import type { FailureSelection } from "../../domain/event.ts";
@@ -40,6 +40,7 @@ export interface RecordFilter {
   webhookKeys?: number[];
   typeHash?: number;
   failure?: FailureSelection;
+  replayKey?: number;
   fromSeq?: number;
   toSeq?: number;
 }
@@ -56,19 +57,23 @@ export const stateNumber: Record<DeliveryState, number> = {
 };
 
 export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
-  const matching = (filter: RecordFilter): SQL | undefined =>
-    and(
+  function matching(filter: RecordFilter): SQL | undefined {
+    // What a replay began is less than what is in any state: without statistics the planner would not know.
+    const unlessOfReplay = (column: AnyColumn) => (filter.replayKey === undefined ? sql`${column}` : sql`+${column}`);
+    return and(
       eq(t.delivery.tenantKey, filter.tenantKey),
-      filter.state === undefined ? undefined : eq(t.delivery.state, filter.state),
+      filter.replayKey === undefined ? undefined : eq(t.delivery.replayKey, filter.replayKey),
+      filter.state === undefined ? undefined : eq(unlessOfReplay(t.delivery.state), filter.state),
       filter.fromSeq === undefined ? undefined : gte(t.delivery.eventSeq, filter.fromSeq),
       filter.toSeq === undefined ? undefined : lte(t.delivery.eventSeq, filter.toSeq),
       filter.typeHash === undefined ? undefined : eq(t.delivery.typeHash, filter.typeHash),
-      filter.failure && eq(t.delivery.errorCode, filter.failure.code),
+      filter.failure && eq(unlessOfReplay(t.delivery.errorCode), filter.failure.code),
       filter.failure?.status ? eq(t.delivery.statusCode, filter.failure.status) : undefined,
       filter.webhookKeys === undefined
         ? undefined
         : sql`${t.delivery.webhookKey} in (select value from json_each(${JSON.stringify(filter.webhookKeys)}))`,
     );
+  }
 
   /**
    * Where the records of one page lie, the newest event first. That is found inside the covering index, and what belongs

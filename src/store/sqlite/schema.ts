@@ -293,6 +293,10 @@ export const delivery = sqliteTable(
       .on(t.tenantKey, t.failureKey, sql`${t.eventSeq} desc`, t.key, t.typeHash)
       .where(sql`${t.failureKey} is not null`),
     index("delivery_by_state").on(t.tenantKey, t.state, sql`${t.eventSeq} desc`),
+    // Of what was replayed; the last ones, again, let a filtered walk stay inside.
+    index("delivery_by_replay")
+      .on(t.tenantKey, t.replayKey, sql`${t.eventSeq} desc`, t.key, t.state, t.webhookKey, t.typeHash)
+      .where(sql`${t.replayKey} is not null`),
     index("delivery_due").on(t.webhookKey, t.nextAttemptAt).where(sql`${t.state} = 0`),
     // Two heads of a line would be a defect: neither is written then.
     uniqueIndex("delivery_head_of_line")

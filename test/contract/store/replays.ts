@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { DeliveryState } from "../../../src/domain/delivery.ts";
 import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, newReplay, refusalOf, type World } from "../../support/store-factory.ts";
@@ -63,6 +64,31 @@ export function replaysContract(backend: StoreBackend): void {
         const replayKey = delivery?.replayKey ?? 0;
         expect(await world.store.replayByKey({ tenantKey: tenant.key, replayKey })).toMatchObject({ id: replay.id });
         expect(await world.store.replayByKey({ tenantKey: tenant.key, replayKey: replayKey + 1 })).toBeNull();
+      });
+
+      test("is what its records are listed by, in the queue and after, until another one begins them again", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const id = await world.event(tenant, "failed");
+        await world.event(tenant, "failed");
+        const { replay } = await world.replayEvent(tenant, id);
+        const listed = async (given: { replayId: string; state?: DeliveryState; text?: string }, who = tenant) => {
+          const { records, total, totalIsExact } = await world.page(who, given);
+          expect([records.length, totalIsExact]).toEqual([total, true]);
+          return records.map(({ eventId, state }) => `${state} ${eventId === id}`);
+        };
+        expect(await listed({ replayId: replay.id })).toEqual(["PENDING true"]);
+        expect(await listed({ replayId: replay.id, state: "FAILED" })).toEqual([]);
+        const [sent] = await world.claim(tenant);
+        if (sent) await world.settle(sent, "delivered");
+        expect(await listed({ replayId: replay.id })).toEqual(["DELIVERED true"]);
+        expect(await listed({ replayId: replay.id, state: "DELIVERED" })).toEqual(["DELIVERED true"]);
+        expect(await listed({ replayId: replay.id, text: id })).toEqual(["DELIVERED true"]);
+        expect(await listed({ replayId: "rpl_none" })).toEqual([]);
+        expect(await listed({ replayId: replay.id }, await world.tenant({ urls: [a] }))).toEqual([]);
+
+        const again = (await world.replayEvent(tenant, id)).replay;
+        expect(await listed({ replayId: replay.id })).toEqual([]);
+        expect(await listed({ replayId: again.id })).toEqual(["PENDING true"]);
       });
 
       test("overtakes an earlier one", async () => {

@@ -41,6 +41,15 @@ const walkedByCode = {
   SKIPPED: [],
 };
 
+const byReplay = "_tenant_key_replay_key_event_seq_key_";
+const walkedByReplay = {
+  undefined: ["pending_by_replay", byReplay],
+  PENDING: ["pending_by_replay"],
+  DELIVERED: [byReplay],
+  FAILED: [byReplay],
+  SKIPPED: [byReplay],
+};
+
 describeWithPostgres.each(["that was just made", "with a history"])("in a database %s", (which) => {
   const postgres = usePostgres();
   let pool: Pool;
@@ -68,6 +77,8 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     { byCode: "timeout" },
     { byCode: "http_status", byStatus: 503 },
     { byWebhook: "{1}", byType: 7, byCode: "http_status", byStatus: 503 },
+    { byReplay: 5 },
+    { byWebhook: "{1}", byType: 7, byReplay: 5 },
   ];
   const asked = (filter: (typeof filters)[number]) => ({
     which: {
@@ -75,11 +86,16 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
       byType: "byType" in filter,
       byCode: "byCode" in filter,
       byStatus: "byStatus" in filter,
+      byReplay: "byReplay" in filter,
     },
     given: Object.values(filter),
   });
   const indexesOf = (filter: object, state: DeliveryState | undefined) =>
-    "byCode" in filter ? walkedByCode[`${state}`] : walked[`${state}`];
+    "byReplay" in filter
+      ? walkedByReplay[`${state}`]
+      : "byCode" in filter
+        ? walkedByCode[`${state}`]
+        : walked[`${state}`];
   const growing = /(Seq Scan|Bitmap Heap Scan) on (event|pending|delivery|attempt|stat)/;
 
   test.each([undefined, ...deliveryStates])(

@@ -81,6 +81,7 @@ describe("query plans", () => {
   const ofWebhooks = { ...inRange, webhookKeys: [1] };
   const byTenant = "USING COVERING INDEX delivery_by_tenant (tenant_key=?";
   const byCode = "USING COVERING INDEX delivery_by_code (tenant_key=? AND error_code=?";
+  const byReplay = "INDEX delivery_by_replay (tenant_key=? AND replay_key=?";
   const timeout = { code: "timeout", status: null } as const;
   const answered503 = { code: "http_status", status: 503 } as const;
   const byState = "USING COVERING INDEX delivery_by_state (tenant_key=? AND state=?";
@@ -94,7 +95,10 @@ describe("query plans", () => {
     ["list of a code", { ...filter, failure: timeout }, byCode],
     ["state list of a status", { ...filter, state: 2, failure: answered503 }, byCode],
     ["list of a status with all the others", { ...ofWebhooks, state: 0, typeHash: 7, failure: answered503 }, byCode],
-  ])("the %s walks its covering index, without sorting", (_, filter, index) => {
+    ["list of a replay", { ...filter, replayKey: 5 }, `COVERING ${byReplay}`],
+    ["state list of a replay", { ...ofWebhooks, state: 2, typeHash: 7, replayKey: 5 }, `COVERING ${byReplay}`],
+    ["list of a code of a replay", { ...filter, state: 2, failure: timeout, replayKey: 5 }, byReplay],
+  ])("the %s walks its index, without sorting", (_, filter, index) => {
     const [keys, ...joined] = plansOf((client) => {
       const queries = createQueries(drizzle({ client }));
       queries.pagePlaces({ filter, offset: 0, limit: 10 });

@@ -1,6 +1,6 @@
 import type { Webhook } from "../../api/types.ts";
 import { reasonInWords } from "../../format/failure.ts";
-import { hostOf } from "../../format/shorten.ts";
+import { hostOf, shortenId } from "../../format/shorten.ts";
 import { exactTime } from "../../format/time.ts";
 import type { Filter, Span, StateChoice } from "./filter.ts";
 
@@ -37,9 +37,10 @@ export interface Chip {
 
 /** Everything that a list is narrowed by, each in a few words. */
 export function chipsOf(filter: Filter, webhooks: Webhooks): Chip[] {
-  const { state, type, webhook, code, status, q, span } = filter;
+  const { state, type, webhook, code, status, q, replay, span } = filter;
   const chips: (Chip | false)[] = [
     q !== "" && { text: `“${q}”`, without: { q: "" } },
+    replay !== "" && { text: `Replay ${shortenId(replay)}`, without: { replay: "" } },
     state !== "" && { text: stateWords[state], without: { state: "" } },
     type !== "" && { text: type, without: { type: "" } },
     webhook !== "" && { text: webhookInWords(webhook, webhooks), without: { webhook: "" } },

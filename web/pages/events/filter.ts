@@ -12,6 +12,8 @@ export interface Filter {
   readonly status: string;
   /** Text in the payload, or a part of the id. */
   readonly q: string;
+  /** Id of the replay that they were sent again by last; "": any, or none. */
+  readonly replay: string;
   readonly span: Span;
   /** ISO 8601, of the span `custom`; "": open. */
   readonly from: string;
@@ -29,7 +31,7 @@ export type StateChoice = "" | "delivered" | "waiting" | "failed" | "skipped";
 export type Span = "" | "1h" | "24h" | "7d" | "custom";
 
 export const everything: Filter = {
-  ...{ state: "", type: "", webhook: "", code: "", status: "", q: "" },
+  ...{ state: "", type: "", webhook: "", code: "", status: "", q: "", replay: "" },
   ...{ span: "", from: "", to: "", page: 1, until: "" },
 };
 
@@ -71,6 +73,7 @@ export function readFilter(query: Readonly<Record<string, string>>): Filter {
     code: code === "http_status" && status !== "" ? "" : code,
     status,
     q: (query.q ?? "").trim().slice(0, longestSearch),
+    replay: query.replay ?? "",
     span: span ?? (from === "" && to === "" ? "" : "custom"),
     from: span === null ? from : "",
     to: span === null ? to : "",
@@ -85,7 +88,7 @@ export const isStatus = (text: string): boolean => /^[1-5]\d\d$/.test(text);
 export function urlOf(filter: Partial<Filter>): string {
   const { span, from, to, page, until, ...rest } = { ...everything, ...filter };
   const query = new URLSearchParams();
-  for (const name of ["state", "type", "webhook", "code", "status", "q"] as const) {
+  for (const name of ["state", "type", "webhook", "code", "status", "q", "replay"] as const) {
     if (rest[name] !== "") query.set(name, rest[name]);
   }
   if (span !== "" && span !== "custom") query.set("time", span);
@@ -145,6 +148,7 @@ export function requestOf(
       size: pageSize,
       payload: "start",
       ...(filter.q !== "" && { q: filter.q }),
+      ...(filter.replay !== "" && { replay: filter.replay }),
       ...fieldsOf(filter, nowMs, held),
     },
   };
@@ -155,7 +159,7 @@ export const canGrow = ({ page, to, until }: Filter, nowMs: number): boolean =>
   page === 1 && until === "" && (to === "" || Date.parse(to) >= nowMs);
 
 /** Whether what the stream tells of a delivery does not say if it belongs to the list: then the list is asked. */
-export const isAsked = ({ type, code, status }: Filter): boolean => `${type}${code}${status}` !== "";
+export const isAsked = ({ type, code, status, replay }: Filter): boolean => `${type}${code}${status}${replay}` !== "";
 
 const isoPattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/;
 

@@ -29,8 +29,7 @@ export function ReplayListed({ filter, listed, webhooks }: ReplayListedProps) {
       narrowedTo: chipsOf(chosen.by === "selection" ? { ...filter, state: "" } : filter, webhooks)
         .map(({ text }) => text)
         .join(" · "),
-      eventsUrl: urlOfReplayed(filter, listed, ""),
-      failedUrl: urlOfReplayed(filter, listed, "failed"),
+      eventsUrl: urlOfReplayed(filter, listed),
       listUrl: urlOf(filter),
     });
     setAsked(null);

@@ -25,7 +25,7 @@ export type ReplayThese = {
 );
 
 /**
- * How the deliveries of a list are replayed. Of a search, of states that no replay selects, and of a webhook that is no
+ * How the deliveries of a list are replayed. Of a search, of an earlier replay, of states that no replay selects, and of a webhook that is no
  * longer registered, it is the page that one sees.
  *
  * @param webhooks that are registered; undefined: not known yet
@@ -37,9 +37,9 @@ export function replayTheseOf(
   webhooks: readonly Webhook[] | undefined,
 ): ReplayThese | null {
   if (webhooks === undefined || listed.records.length === 0) return null;
-  const { state, webhook, q } = filter;
+  const { state, webhook, q, replay } = filter;
   const isRegistered = (wanted: string) => webhooks.some(({ id, url }) => id === wanted || url === wanted);
-  if (q === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
+  if (q === "" && replay === "" && (state === "" || state === "failed") && (webhook === "" || isRegistered(webhook))) {
     const { status, ...fields } = fieldsOf(filter, listed.readAt, listed.held);
     const { total, totalIsExact } = listed;
     // The whole history is seldom what one means to send again.
@@ -78,14 +78,10 @@ export function targetInWords(
   return `to ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-/** The list of what was replayed, whatever became of it; or of what failed once more. */
-export function urlOfReplayed(
-  filter: Filter,
-  { readAt, held }: Pick<Listed, "readAt" | "held">,
-  state: Filter["state"],
-): string {
+/** What was listed as it was replayed, whatever became of it. */
+export function urlOfReplayed(filter: Filter, { readAt, held }: Pick<Listed, "readAt" | "held">): string {
   const { from = "", to = "" } = fieldsOf(filter, readAt, held);
   const isBound = from !== "" || to !== "";
-  const whatever = { ...filter, state, code: "", status: "", page: 1, until: "" };
+  const whatever = { ...filter, state: "", code: "", status: "", page: 1, until: "" } as const;
   return urlOf({ ...whatever, span: isBound ? "custom" : "", from, to });
 }

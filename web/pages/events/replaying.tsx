@@ -4,7 +4,7 @@ import { call, callForHeader } from "../../api/client.ts";
 import type { Replay, ReplayPage } from "../../api/types.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { cancelReplay, hasEnded, ReplayRow } from "../../parts/replay-row.tsx";
+import { cancelReplay, hasEnded, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { Shown, Skeleton } from "../../parts/states.tsx";
 import { account } from "../../session/account.ts";
 import { useRefresh } from "../../stream/live.ts";
@@ -19,14 +19,14 @@ interface Started {
   readonly ids: readonly string[];
   readonly label: string;
   readonly narrowedTo: string;
+  /** Where several replays lead to: they have no list of their own. */
   readonly eventsUrl: string;
-  readonly failedUrl: string;
   /** The list that it is of. */
   readonly listUrl: string;
   readonly isOver: boolean;
 }
 
-type About = Pick<Started, "narrowedTo" | "eventsUrl" | "failedUrl" | "listUrl">;
+type About = Pick<Started, "narrowedTo" | "eventsUrl" | "listUrl">;
 
 const started = signal<Started | null>(null);
 
@@ -84,9 +84,9 @@ export function Replaying({ listUrl, onOver }: { listUrl: string; onOver(): void
 }
 
 function Progress({ of, onOver }: { of: Started; onOver(): void }) {
-  const { ids, label, narrowedTo, eventsUrl, failedUrl } = of;
+  const { ids, label, narrowedTo } = of;
+  const [id = ""] = ids;
   const replay = useLoaded(ids.join(), async (signal) => {
-    const [id = ""] = ids;
     if (ids.length === 1) return call<Replay>(`/v1/events/replays/${id}`, { signal });
     const { replays } = await call<ReplayPage>("/v1/events/replays", { query: { size: ids.length + 100 }, signal });
     return sumOf(replays.filter((one) => ids.includes(one.id)));
@@ -119,8 +119,11 @@ function Progress({ of, onOver }: { of: Started; onOver(): void }) {
               onCancel={cancelAll}
             >
               <div class="buttons">
-                <LinkButton href={eventsUrl}>See its events</LinkButton>
-                {data.failed > 0 && <LinkButton href={failedUrl}>See what failed</LinkButton>}
+                {ids.length === 1 ? (
+                  <ItsEvents of={data} />
+                ) : (
+                  <LinkButton href={of.eventsUrl}>See its events</LinkButton>
+                )}
                 {hasEnded(data) && (
                   <Button
                     kind="quiet"

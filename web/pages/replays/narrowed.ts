@@ -3,7 +3,7 @@ import { chipsOf } from "../events/chips.ts";
 import { everything, type Filter } from "../events/filter.ts";
 
 /** The filter of a replay, as the list of events has it. */
-export function listFilterOf({ filter }: Replay): Filter {
+function listFilterOf({ filter }: Replay): Filter {
   const { webhook = "", type = "", code = "", status = "", from = "", to = "" } = filter ?? {};
   const span = from === "" && to === "" ? "" : "custom";
   return { ...everything, webhook, type, code, status: String(status), span, from, to };

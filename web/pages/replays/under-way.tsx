@@ -1,13 +1,11 @@
 import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import type { Replay, ReplayPage, Webhook } from "../../api/types.ts";
-import { LinkButton } from "../../parts/button.tsx";
 import { Panel } from "../../parts/panel.tsx";
-import { hasEnded, ReplayRow } from "../../parts/replay-row.tsx";
+import { hasEnded, ItsEvents, ReplayRow } from "../../parts/replay-row.tsx";
 import { useRefresh } from "../../stream/live.ts";
 import { useLoaded } from "../../stream/load.ts";
-import { urlOf } from "../events/filter.ts";
-import { listFilterOf, narrowedTo } from "./narrowed.ts";
+import { narrowedTo } from "./narrowed.ts";
 
 const followEveryMs = 500;
 
@@ -32,21 +30,12 @@ export function ReplaysUnderWay({ started, webhooks }: { started: readonly strin
       <ul class="rows">
         {shown.map((replay) => (
           <ReplayRow key={replay.id} replay={replay} narrowedTo={narrowedTo(replay, webhooks)} onChanged={replace}>
-            {replay.filter && <ItsEvents of={replay} />}
+            <div class="buttons">
+              <ItsEvents of={replay} />
+            </div>
           </ReplayRow>
         ))}
       </ul>
     </Panel>
-  );
-}
-
-/** Whatever became of them: with another code than it was narrowed to, or with none. */
-function ItsEvents({ of }: { of: Replay }) {
-  const whatever = { ...listFilterOf(of), code: "", status: "" };
-  return (
-    <div class="buttons">
-      <LinkButton href={urlOf(whatever)}>See its events</LinkButton>
-      {of.failed > 0 && <LinkButton href={urlOf({ ...whatever, state: "failed" })}>See what failed</LinkButton>}
-    </div>
   );
 }

@@ -16,6 +16,7 @@ describe("what a list is narrowed to", () => {
     [{ code: "http_status" }, "Any HTTP error", { code: "", status: "" }],
     [{ code: "timeout" }, "No response within 10 s", { code: "", status: "" }],
     [{ code: "timeout", status: "404" }, "No response within 10 s, HTTP 404", { code: "", status: "" }],
+    [{ replay: "rpl_4c8x1m7q0z5k2w9t6r3v8y1n4b" }, "Replay rpl_4c8x…1n4b", { replay: "" }],
     [{ q: "ada@example.com" }, "“ada@example.com”", { q: "" }],
     [{ span: "24h" }, "Last 24 hours", { span: "", from: "", to: "" }],
     [{ span: "custom", from: "2026-03-01T08:00:00.000Z" }, /^Since 2026-/ as never, { span: "", from: "", to: "" }],

@@ -1,0 +1,2 @@
+CREATE INDEX "delivery_by_replay" ON "delivery" USING btree ("tenant_key","replay_key","event_seq" DESC NULLS FIRST,"key") INCLUDE ("state","webhook_key","type_hash") WHERE "delivery"."replay_key" is not null;--> statement-breakpoint
+CREATE INDEX "pending_by_replay" ON "pending" USING btree ("tenant_key","replay_key","event_seq" DESC NULLS FIRST,"key") INCLUDE ("webhook_key","type_hash") WHERE "pending"."replay_key" > 0;

@@ -1,0 +1,1 @@
+CREATE INDEX `delivery_by_replay` ON `delivery` (`tenant_key`,`replay_key`,"event_seq" desc,`key`,`state`,`webhook_key`,`type_hash`) WHERE "delivery"."replay_key" is not null;
