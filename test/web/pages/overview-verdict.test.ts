@@ -179,12 +179,12 @@ describe("the verdict", () => {
     [
       { failing: [{ ...down("Shop"), downSince: null }], failed: some },
       "some",
-      "All 3 webhooks deliver. Shop fails for some events. 14 deliveries failed and can be replayed.",
+      "2 of 3 webhooks deliver everything. Shop fails for some events. 14 deliveries failed and can be replayed.",
     ],
     [
       { webhooks: [line("Shop")], failing: [{ ...down("Shop"), downSince: null }] },
       "some",
-      "Shop delivers, but fails for some events.",
+      "Shop fails for some events.",
     ],
     [
       { failing: [down("Shop"), { ...down("Audit"), downSince: null }] },

@@ -104,10 +104,11 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
 
 const retried = (n: number): string => (n === 1 ? "1 waits for a retry" : `${count(n)} wait for a retry`);
 
-function standing({ id, isRegistered, isOngoing }: Failing): string {
+function standing({ id, isRegistered, isOngoing, failed }: Failing): string {
   if (id === null) return ": no webhook was registered";
   if (!isRegistered) return ", and it was removed";
-  return isOngoing ? ", and some still do" : ", and it delivers again";
+  if (!isOngoing) return ", and it delivers again";
+  return failed > 0 ? ", and some still do" : "";
 }
 
 /** What was counted only so far says so. */

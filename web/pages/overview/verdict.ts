@@ -29,11 +29,10 @@ export function verdictOf(
     if (!isAnything) return { tone: "none", text: `Nothing was sent in the last ${span}.` };
     const lost = failed.n > 0 ? ` ${few(failed.n, failed.isExact)} failed and can be replayed.` : "";
     const tone = failed.n > 0 || partly.length > 0 ? "some" : "good";
-    const [only] = webhooks;
-    if (webhooks.length === 1 && partly.length > 0) {
-      return { tone, text: `${only?.name} delivers, but fails for some events.${lost}` };
-    }
-    return { tone, text: `${[allDeliver(webhooks), ...partly.slice(0, mostNamed)].join(" ")}${lost}` };
+    if (partly.length === 0) return { tone, text: `${allDeliver(webhooks)}${lost}` };
+    const whole = webhooks.length - partly.length;
+    const share = whole === 0 ? "" : `${whole} of ${webhooks.length} webhooks ${verb(whole)} everything. `;
+    return { tone, text: `${share}${partly.slice(0, mostNamed).join(" ")}${lost}` };
   }
   const causes = [
     ...down.map(({ name, downSince }) => `${name} has failed since ${since(downSince ?? nowMs, nowMs)}.`),
@@ -43,14 +42,13 @@ export function verdictOf(
   const shown = causes.slice(0, mostNamed).join(" ");
   const left = causes.length - mostNamed;
   const more = left > 0 ? ` ${left} more ${left === 1 ? "fails" : "fail"} as well.` : "";
-  const share =
-    well === 0
-      ? "Nothing is delivered."
-      : `${well} of ${webhooks.length} webhooks ${well === 1 ? "delivers" : "deliver"}.`;
+  const share = well === 0 ? "Nothing is delivered." : `${well} of ${webhooks.length} webhooks ${verb(well)}.`;
   return { tone: well === 0 ? "bad" : "some", text: `${share} ${shown}${more}` };
 }
 
 const mostNamed = 3;
+
+const verb = (webhooks: number): string => (webhooks === 1 ? "delivers" : "deliver");
 
 function allDeliver(webhooks: Situation["webhooks"]): string {
   if (webhooks.length === 1) return `${webhooks[0]?.name} delivers.`;
