@@ -98,6 +98,22 @@ describe.skipIf(noBrowser !== null)("an event", () => {
     expect(await page.locator(".attempt-status.good").count()).toBe(2);
   });
 
+  test("that is held back says so, and goes once the one before it has ended", async () => {
+    const account = await openAccount(server.url);
+    await account.setWebhooks({ webhook_url: hook, ordered: true });
+    const eventId = await account.ingest({ answer: 503 }, { ordering_key: "x" });
+    const id = await account.ingest({}, { ordering_key: "x" });
+    const page = await openEvent(account, id);
+    await see(page.getByText("Waiting", { exact: true }), page.getByText(/^Held back until the delivery before it/));
+    expect(await page.getByText(/Next attempt/).count()).toBe(0);
+    await browser.inspect(page, "event-held-back");
+    receiver.answerAlways(200);
+    await account.post("/v1/events/replays/single", { eventId, replayGroupId: "again" });
+    await see(page.getByText("Delivered", { exact: true }));
+    receiver.answerAlways(null);
+    expect(await page.getByText(/^Held back/).count()).toBe(0);
+  });
+
   test("that found no webhook is replayed to one that is registered now", async () => {
     const account = await openAccount(server.url);
     const id = await account.ingest({});

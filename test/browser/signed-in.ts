@@ -6,10 +6,10 @@ export interface Account {
   readonly apiKey: string;
   readonly jwt: string;
   /** @param payload JSON text, taken to the byte; or a value @returns the event's id */
-  ingest(payload: unknown): Promise<string>;
+  ingest(payload: unknown, beside?: { readonly ordering_key?: string }): Promise<string>;
   /** In one request, so in one moment. @returns the ids, oldest first */
   ingestAll(payloads: readonly unknown[]): Promise<string[]>;
-  setWebhooks(...webhooks: readonly { webhook_url: string; name?: string }[]): Promise<void>;
+  setWebhooks(...webhooks: readonly { webhook_url: string; name?: string; ordered?: boolean }[]): Promise<void>;
   get<T>(path: string): Promise<T>;
   post(path: string, body: unknown): Promise<void>;
   put(path: string, body: unknown): Promise<void>;
@@ -43,8 +43,9 @@ export async function openAccount(url: string): Promise<Account> {
     id: created.tenant_id,
     apiKey,
     jwt,
-    async ingest(payload) {
-      const body = `{"payload":${textOf(payload)}}`;
+    async ingest(payload, beside = {}) {
+      const fields = Object.entries(beside).map(([name, value]) => `,"${name}":${JSON.stringify(value)}`);
+      const body = `{"payload":${textOf(payload)}${fields.join("")}}`;
       return (await send<{ eventId: string }>("POST", "/v1/ingest", apiKey, body)).eventId;
     },
     async ingestAll(payloads) {

@@ -62,7 +62,10 @@ export function RecordCard({
       {facts.length > 0 && <p class="record-facts soft">{facts}</p>}
       <Why record={record} registered={registered} />
       <Timeline runs={runsOf(attempts)} />
-      {state === "PENDING" && <Next at={record.nextAttemptAt} />}
+      {state === "PENDING" && !record.heldBack && <Next at={record.nextAttemptAt} />}
+      {record.heldBack && (
+        <p class="record-next">Held back until the delivery before it, with the same ordering key, has ended</p>
+      )}
     </section>
   );
 }
