@@ -136,6 +136,22 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     },
   );
 
+  test("asks before it sends more than a hundred events again", async () => {
+    const { page, account, received } = await open({ size: "phone" });
+    await account.ingestAll(Array.from({ length: 101 }, (_, n) => ({ n })));
+    await received(101);
+    await page.goto(`${server.url}/replays?kind=all`);
+    await press(page, "Replay all 101 events …");
+    const dialog = page.getByRole("dialog", { name: "Replay all 101 events?" });
+    await dialog.getByText(/^They will be delivered again to every registered webhook, labelled all-/).waitFor();
+    await browser.inspect(page, "replays-asks");
+    await press(dialog, "Do not replay");
+    expect((await account.get<{ total: number }>("/v1/events/replays")).total).toBe(0);
+    await press(page, "Replay all 101 events …");
+    await press(dialog, "Start the replay");
+    await seeText(page, "101 delivered");
+  });
+
   test("says so when there are too many at a time", async () => {
     const { page, account, answerWith, received } = await open({
       size: "phone",
