@@ -191,7 +191,7 @@ test.skipIf(noBrowser !== null)("one dashboard too many is told so, and goes liv
   await seeText(page, /The account has 50 open streams, which is the limit; close one\. This page may be out of date/);
   await seeAll(page, account);
   await browser.inspect(page, "too-many-streams");
-  for (const abort of others) abort.abort();
+  for (const { abort } of others) abort();
   await page.clock.fastForward("00:30");
   await seeText(page, "Live");
 });
@@ -218,12 +218,13 @@ async function openLive({
   return { account, page };
 }
 
-async function openOther({ jwt }: Account): Promise<AbortController> {
+/** @returns with the answer: one that nobody holds is collected, and its stream ends */
+async function openOther({ jwt }: Account): Promise<{ abort(): void; answer: Response }> {
   const abort = new AbortController();
   const headers = { Authorization: `Bearer ${jwt}` };
-  const { status } = await fetch(`${server.url}/v1/stream`, { headers, signal: abort.signal });
-  expect(status).toBe(200);
-  return abort;
+  const answer = await fetch(`${server.url}/v1/stream`, { headers, signal: abort.signal });
+  expect(answer.status).toBe(200);
+  return { abort: () => abort.abort(), answer };
 }
 
 async function ingestTooMany(account: Account): Promise<void> {
