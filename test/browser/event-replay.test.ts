@@ -63,7 +63,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     const dialog = page.getByRole("dialog", { name: "Replay 120 deliveries?" });
     await see(dialog.getByText("120 events will be delivered again to Shop."));
     await browser.inspect(page, "events-replay-asks");
-    await press(dialog, "Do not replay");
+    await press(dialog, "Not now");
     expect(await replaysOf(account)).toEqual([]);
 
     // They wait for an hour, so that there is something to cancel.

@@ -145,7 +145,7 @@ describe.skipIf(noBrowser !== null)("the replays' page", () => {
     const dialog = page.getByRole("dialog", { name: "Replay all 101 events?" });
     await dialog.getByText(/^They will be delivered again to every registered webhook, labelled all-/).waitFor();
     await browser.inspect(page, "replays-asks");
-    await press(dialog, "Do not replay");
+    await press(dialog, "Not now");
     expect((await account.get<{ total: number }>("/v1/events/replays")).total).toBe(0);
     await press(page, "Replay all 101 events …");
     await press(dialog, "Start the replay");

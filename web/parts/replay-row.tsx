@@ -19,6 +19,9 @@ const kindWords: Readonly<Record<string, string>> = {
   all: "All events",
 };
 
+/** What is narrowed is not all. */
+const narrowedKind = (kind: string): string => (kind === "all" ? "Events" : (kindWords[kind] ?? kind));
+
 const statusLooks: Readonly<Record<string, { tone: string; icon: IconName; word: string }>> = {
   waiting: { tone: "waiting", icon: "wait", word: "Waiting its turn" },
   running: { tone: "running", icon: "replays", word: "Running" },
@@ -74,8 +77,8 @@ export function ReplayRow({
           {replayGroupId}
         </strong>
         <span class="soft small">
-          {kindWords[kind] ?? kind}
-          {narrowedTo !== "" && `: ${narrowedTo}`} · <Time at={replay.createdAt} />
+          {narrowedTo === "" ? (kindWords[kind] ?? kind) : `${narrowedKind(kind)}: ${narrowedTo}`} ·{" "}
+          <Time at={replay.createdAt} />
         </span>
         {!hasEnded(replay) && (
           <Button class="end" onClick={() => setAsking(true)} aria-label={`Cancel ${replayGroupId}`}>

@@ -78,6 +78,8 @@ function Asking({
   );
   const attempt = useAttempt(onStart);
   const selected = preview.data?.selected ?? null;
+  const isOfOne = fields.webhook !== undefined;
+  const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
   return (
     <Dialog title={`Replay ${words}?`} onClose={onClose}>
@@ -88,12 +90,15 @@ function Asking({
       ) : (
         <p role="status">
           {preview.error?.message ??
-            (selected === null ? "Counting events…" : `${events} will be delivered again ${target}.`)}
+            (selected === null
+              ? "Counting events…"
+              : `${events} will be delivered again ${target}${isOfOne ? " and nowhere else" : ""}.`)}
+          {isWhatever && " That includes what was delivered already."}
         </p>
       )}
       <Refusal of={attempt} />
       <div class="buttons">
-        <Button onClick={onClose}>Do not replay</Button>
+        <Button onClick={onClose}>Not now</Button>
         {!isNowhere && (
           <Button
             kind="primary"

@@ -104,11 +104,10 @@ function Share({ failing, all, from }: { failing: Failing; all: Total | null; fr
 
 const retried = (n: number): string => (n === 1 ? "1 waits for a retry" : `${count(n)} wait for a retry`);
 
-function standing({ id, isRegistered, isOngoing, failed }: Failing): string {
+function standing({ id, isRegistered, isOngoing }: Failing): string {
   if (id === null) return ": no webhook was registered";
   if (!isRegistered) return ", and it was removed";
-  if (!isOngoing) return ", and it delivers again";
-  return failed > 0 ? ", and some still do" : "";
+  return isOngoing ? "" : ", and it delivers again";
 }
 
 /** What was counted only so far says so. */
@@ -157,9 +156,9 @@ function CauseRow({
         </span>
         <span>{fate(cause)}</span>
         {cause.isOngoing ? (
-          of.downSince === null && <span class="failed">still going on</span>
+          of.downSince === null && <span class="failed">none delivered since</span>
         ) : (
-          <span>works again</span>
+          <span>delivered again since</span>
         )}
       </p>
       <div class="buttons">

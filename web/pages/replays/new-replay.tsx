@@ -159,7 +159,7 @@ export function NewReplay({
             <strong>{shownLabel}</strong>.
           </p>
           <div class="buttons">
-            <Button onClick={() => setAsking(false)}>Do not replay</Button>
+            <Button onClick={() => setAsking(false)}>Not now</Button>
             <Button kind="primary" onClick={start.run}>
               Start the replay
             </Button>
