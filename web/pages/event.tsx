@@ -1,8 +1,9 @@
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useRoute } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import type { Delivery } from "../api/types.ts";
+import type { Delivery, Webhook } from "../api/types.ts";
 import { readWebhooks } from "../api/webhooks.ts";
+import { showControls } from "../format/controls.ts";
 import { bytes, count } from "../format/number.ts";
 import { exactTimeWithZone } from "../format/time.ts";
 import { Button, LinkButton } from "../parts/button.tsx";
@@ -13,6 +14,7 @@ import { PageHead } from "../parts/page.tsx";
 import { Empty, Shown, Skeleton, SkeletonRows } from "../parts/states.tsx";
 import { Time } from "../parts/time.tsx";
 import { type Loaded, useLoaded } from "../stream/load.ts";
+import { AskAgain } from "./event/ask-again.tsx";
 import { type LiveEvent, useLiveEvent } from "./event/live-event.ts";
 import { Payload } from "./event/payload.tsx";
 import { payloadOf } from "./event/payload-of.ts";
@@ -31,14 +33,23 @@ export function EventPage() {
   const back = useWayBack();
   const [first] = event.data?.records ?? [];
 
-  async function replay(): Promise<void> {
-    await replayEvent(id);
+  const webhooks = useLoaded("webhooks", readWebhooks);
+  const [isAsking, setAsking] = useState(false);
+
+  async function replay(urls: readonly (string | undefined)[] = [undefined]): Promise<void> {
+    for (const url of urls) await replayEvent(id, url);
     event.reload();
+  }
+
+  /** Who has acknowledged an event gets it a second time only if somebody says so. */
+  async function askOrReplay(): Promise<void> {
+    if (event.data?.records.some(({ state }) => state === "DELIVERED") && webhooks.data?.length) setAsking(true);
+    else await replay();
   }
 
   useShortcuts([
     { keys: "Escape", does: "Back to the events", run: back.go },
-    { keys: "r", does: "Replay this event", run: () => void (first && tryAndSay(replay)) },
+    { keys: "r", does: "Replay this event", run: () => void (first && tryAndSay(askOrReplay)) },
     { keys: "c", does: "Copy this event as curl", run: () => void (first && tryAndSay(() => copyCurl(first))) },
   ]);
 
@@ -55,7 +66,7 @@ export function EventPage() {
           <div class="end">
             <Copy text={id} what="id" label="Copy id" kind="plain" />
             <Copy text={() => curlOfEvent(first)} what="as curl" label="Copy as curl" kind="plain" />
-            <Button kind="primary" onClick={replay}>
+            <Button kind="primary" onClick={askOrReplay}>
               Replay
             </Button>
           </div>
@@ -64,7 +75,15 @@ export function EventPage() {
       {event.error?.status === 404 && event.data === undefined ? (
         <Unknown id={id} />
       ) : (
-        <Found id={id} event={event} showEarlier={event.showEarlier} />
+        <Found id={id} event={event} webhooks={webhooks.data} showEarlier={event.showEarlier} />
+      )}
+      {isAsking && event.data && webhooks.data && (
+        <AskAgain
+          records={event.data.records}
+          webhooks={webhooks.data}
+          onReplay={replay}
+          onClose={() => setAsking(false)}
+        />
       )}
     </div>
   );
@@ -87,26 +106,32 @@ function Unknown({ id }: { id: string }) {
   );
 }
 
-interface Earlier {
+interface Around {
+  readonly webhooks: readonly Webhook[] | undefined;
   showEarlier(): void;
 }
 
-function Found({ id, event, showEarlier }: Earlier & { id: string; event: Loaded<LiveEvent> }) {
+function Found({ id, event, ...around }: Around & { id: string; event: Loaded<LiveEvent> }) {
   return (
     <Shown of={event} skeleton={<EventSkeleton />}>
-      {(found) => <Parts id={id} {...found} showEarlier={showEarlier} />}
+      {(found) => <Parts id={id} {...found} {...around} />}
     </Shown>
   );
 }
 
-function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earlier & { id: string }) {
+function Parts({ id, records, attempts, earlier, webhooks, showEarlier }: LiveEvent & Around & { id: string }) {
   const delivery = useLoaded(`delivery ${id}`, (signal) => call<Delivery>(`/v1/events/${id}/delivery`, { signal }));
   const text = useMemo(() => delivery.data && payloadOf(delivery.data.body), [delivery.data]);
-  const acceptedAt = records[0]?.ingestionTimestamp;
+  const { ingestionTimestamp: acceptedAt, eventType = null } = records[0] ?? {};
   return (
     <>
       {acceptedAt !== undefined && (
         <p class="soft event-accepted">
+          {eventType !== null && (
+            <>
+              <strong class="event-type">{showControls(eventType)}</strong> ·{" "}
+            </>
+          )}
           <span class="nowrap">Accepted {exactTimeWithZone(Date.parse(acceptedAt))}</span> · <Time at={acceptedAt} />
           {text !== undefined && (
             <>
@@ -124,7 +149,7 @@ function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earl
               <Button onClick={showEarlier}>Show earlier attempts</Button>
             </p>
           )}
-          <Records records={records} attempts={attempts} />
+          <Records records={records} attempts={attempts} webhooks={webhooks} />
         </div>
         <Shown of={delivery} skeleton={<PayloadSkeleton />}>
           {() => text !== undefined && <Payload text={text} />}
@@ -135,8 +160,7 @@ function Parts({ id, records, attempts, earlier, showEarlier }: LiveEvent & Earl
 }
 
 /** A card for each webhook; and one for the attempts of records that a replay has replaced, whose log stays. */
-function Records({ records, attempts }: Pick<LiveEvent, "records" | "attempts">) {
-  const webhooks = useLoaded("webhooks", readWebhooks);
+function Records({ records, attempts, webhooks }: Pick<LiveEvent, "records" | "attempts"> & Pick<Around, "webhooks">) {
   const shown = new Set(records.map(({ targetWebhook }) => targetWebhook));
   const replaced = [...new Set(attempts.map(({ targetWebhook }) => targetWebhook))].filter((url) => !shown.has(url));
   const triesOf = (url: string) => attempts.filter(({ targetWebhook }) => targetWebhook === url);
@@ -147,7 +171,7 @@ function Records({ records, attempts }: Pick<LiveEvent, "records" | "attempts">)
           key={record.targetWebhook}
           record={record}
           attempts={triesOf(record.targetWebhook)}
-          registered={webhooks.data?.map(({ url }) => url)}
+          webhooks={webhooks}
           isOneOfSome={records.length > 1}
         />
       ))}

@@ -45,12 +45,14 @@ export function EventsPage() {
   useReturn(entry, data && { listed: { ...data, records: list.records }, selected: rows.selected });
 
   useShortcuts([
-    { keys: "r", does: "Replay the selected event", run: () => void act(rows.selectedRecord, replay) },
+    { keys: "r", does: "Replay the selected delivery", run: () => void act(rows.selectedRecord, replay) },
     { keys: "c", does: "Copy the selected event as curl", run: () => void act(rows.selectedRecord, copyCurl) },
   ]);
 
-  async function replay({ eventId }: ListedRecord): Promise<void> {
-    list.replace(await replayEvent(eventId));
+  /** The delivery that the row is; what went to a webhook that has gone goes to those that are registered. */
+  async function replay({ eventId, targetWebhook }: ListedRecord): Promise<void> {
+    const isRegistered = webhooks.data?.some(({ url }) => url === targetWebhook);
+    list.replace(await replayEvent(eventId, isRegistered ? targetWebhook : undefined));
   }
 
   function loadNewest(): void {

@@ -1,5 +1,5 @@
 import { useId } from "preact/hooks";
-import type { Attempt, EventRecord } from "../../api/types.ts";
+import type { Attempt, EventRecord, Webhook } from "../../api/types.ts";
 import { explainFailure } from "../../format/failure.ts";
 import { withoutUrl } from "../../format/outcome.ts";
 import { withoutQuery } from "../../format/shorten.ts";
@@ -17,19 +17,21 @@ import { type Run, runsOf } from "./runs.ts";
 export function RecordCard({
   record,
   attempts,
-  registered,
+  webhooks,
   isOneOfSome,
 }: {
   record: EventRecord;
   /** Those for its webhook, oldest first. */
   attempts: readonly Attempt[];
-  /** The URLs to which a replay would go; undefined until they are known. */
-  registered: readonly string[] | undefined;
+  /** Those to which a replay would go; undefined until they are known. */
+  webhooks: readonly Webhook[] | undefined;
   /** Then each card offers the command that the page's head offers for the first alone. */
   isOneOfSome: boolean;
 }) {
   const { targetWebhook, state, replayGroupId } = record;
   const id = useId();
+  const registered = webhooks?.map(({ url }) => url);
+  const name = webhooks?.find(({ url }) => url === targetWebhook)?.name ?? "";
   const isGone = targetWebhook !== "" && registered?.includes(targetWebhook) === false;
   const isLabelShown = isLabelOf(attempts.at(-1), replayGroupId);
   const facts = [
@@ -52,6 +54,7 @@ export function RecordCard({
     <section class="panel record" aria-labelledby={id}>
       <header>
         <h2 id={id} class={targetWebhook === "" ? "soft" : "mono"}>
+          {name !== "" && <strong class="webhook-name">{name} </strong>}
           {targetWebhook === "" ? nobody(state) : withoutQuery(targetWebhook)}
         </h2>
         {isOneOfSome && <Copy text={() => curlOfEvent(record)} what="this delivery as curl" />}

@@ -4,12 +4,16 @@ import { shortenId } from "../../format/shorten.ts";
 import { say } from "../../parts/said.tsx";
 import { type ListedRecord, withoutPayload } from "./record.ts";
 
-/** Delivers an event again to every registered webhook, and says under which label. @returns its records since */
-export async function replayEvent(eventId: string): Promise<ListedRecord[]> {
+/**
+ * Delivers an event again, and says under which label.
+ * @param webhook URL or id of the one that gets it; undefined: every registered one
+ * @returns its records since
+ */
+export async function replayEvent(eventId: string, webhook?: string): Promise<ListedRecord[]> {
   const replayGroupId = defaultLabel(new Date());
   const location = await callForHeader("/v1/events/replays/single", "location", {
     method: "POST",
-    body: { eventId, replayGroupId },
+    body: { eventId, replayGroupId, ...(webhook !== undefined && { webhook }) },
   });
   const id = location?.split("/").at(-1) ?? "";
   say(`Replaying ${shortenId(eventId)} as ${replayGroupId}.`, "good", {

@@ -75,8 +75,12 @@ export function targetInWords(
   if (`${filter.code}${filter.status}` !== "") return "to the webhooks where they failed so";
   if (kind === "failed") return "to the webhooks that have not acknowledged them";
   if (names.length > 3) return `to all ${names.length} webhooks`;
-  return `to ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `to ${namesInWords(names)}`;
 }
+
+/** "Shop", "Shop and Audit", "Shop, Audit and Billing". */
+export const namesInWords = (names: readonly string[]): string =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 /** What was listed as it was replayed, whatever became of it. */
 export function urlOfReplayed(filter: Filter, { readAt, held }: Pick<Listed, "readAt" | "held">): string {
