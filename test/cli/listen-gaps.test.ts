@@ -173,8 +173,8 @@ describe("ends of deliveries", () => {
     clock.travel(-2_000);
     const app = await start({ clock });
     const account = await app.account();
-    const held = gate(410);
-    const hook = hooks.hook(410);
+    const held = gate(422);
+    const hook = hooks.hook(422);
     await register(account, hook.url);
     const wire = await wireTo(app);
     const receiver = receive();
@@ -189,7 +189,7 @@ describe("ends of deliveries", () => {
     const waiting = await ingestOne(account);
     await hook.whenReceived(3);
     wire.break();
-    hook.answer = 410;
+    hook.answer = 422;
     held.open();
     const inGap = await ids(app, account, 700);
     await until(
