@@ -6,6 +6,7 @@ import { StartupError } from "./domain/errors.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
+import { messageOf } from "./lib/error-message.ts";
 import {
   checkPrivate,
   closeFile,
@@ -132,7 +133,7 @@ export function openDataDir(
     if (made !== undefined) syncFolder(dirname(made));
   } catch (error) {
     throw new StartupError(
-      `The data directory ${path} cannot be created (${describe(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user can write to.`,
+      `The data directory ${path} cannot be created (${messageOf(error)}). Try: set POSTRIDER_DATA_DIR to a folder that this user can write to.`,
     );
   }
   closeToOthers(path, warn);
@@ -146,7 +147,7 @@ export function openDataDir(
         try {
           writePrivate(path, serverFile, `${JSON.stringify(server)}\n`, false);
         } catch (error) {
-          warn(`${join(path, serverFile)} cannot be written: ${describe(error)}`);
+          warn(`${join(path, serverFile)} cannot be written: ${messageOf(error)}`);
         }
       },
       rotateOperatorToken: () => writeOperatorToken(path),
@@ -155,7 +156,7 @@ export function openDataDir(
         try {
           writePrivate(path, nodeFile, `${JSON.stringify({ mark, folder: identityOf(path) })}\n`, false);
         } catch (error) {
-          warn(`${join(path, nodeFile)} cannot be written: ${describe(error)}`);
+          warn(`${join(path, nodeFile)} cannot be written: ${messageOf(error)}`);
         }
       },
       release() {
@@ -187,7 +188,7 @@ export function readOperatorTokenIn(folder: string, warn: (message: string) => v
   } catch (error) {
     if (error instanceof StartupError) throw error;
     throw new StartupError(
-      `${file} cannot be read (${describe(error)}). Try: run the command as the user that runs the server.`,
+      `${file} cannot be read (${messageOf(error)}). Try: run the command as the user that runs the server.`,
     );
   }
   if (!operatorTokenIsIn(path)) throw noOperatorToken(path);
@@ -209,7 +210,7 @@ export function rotateOperatorTokenIn(folder: string): void {
     writeOperatorToken(path);
   } catch (error) {
     throw new StartupError(
-      `${join(path, operatorTokenFile)} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`,
+      `${join(path, operatorTokenFile)} cannot be written (${messageOf(error)}). Try: ${remedyOf(error)}.`,
     );
   } finally {
     lock.close();
@@ -245,7 +246,7 @@ function takeLock(path: string): Database {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (!code.startsWith("SQLITE_BUSY")) {
       throw new StartupError(
-        `The data directory ${path} cannot be used (${describe(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
+        `The data directory ${path} cannot be used (${messageOf(error)}). Try: ${remedyOf(error)}, or set POSTRIDER_DATA_DIR.`,
       );
     }
     throw new DataDirInUse(path, readServerFile(path));
@@ -365,7 +366,7 @@ function givenMasterKey(file: string): Buffer {
     text = readFileSync(file, "utf8").trim();
   } catch (error) {
     throw new StartupError(
-      `POSTRIDER_MASTER_KEY_FILE names a file that cannot be read: ${file} (${describe(error)}). Try: check the path and its permissions; a new key is the output of openssl rand -hex 32.`,
+      `POSTRIDER_MASTER_KEY_FILE names a file that cannot be read: ${file} (${messageOf(error)}). Try: check the path and its permissions; a new key is the output of openssl rand -hex 32.`,
     );
   }
   return (
@@ -393,7 +394,7 @@ function readSecret(folder: string, name: string, generate: () => string): strin
     // the power while the events are not.
     if (!existsSync(path)) writePrivate(folder, name, `${generate()}\n`, true);
   } catch (error) {
-    throw new StartupError(`${path} cannot be written (${describe(error)}). Try: ${remedyOf(error)}.`);
+    throw new StartupError(`${path} cannot be written (${messageOf(error)}). Try: ${remedyOf(error)}.`);
   }
   return readWhole(path, name);
 }
@@ -403,7 +404,7 @@ function readWhole(path: string, name: string): string {
   try {
     secret = readPrivate(path).trim();
   } catch (error) {
-    throw new StartupError(`${path} cannot be read (${describe(error)}). Try: check its owner and permissions.`);
+    throw new StartupError(`${path} cannot be read (${messageOf(error)}). Try: check its owner and permissions.`);
   }
   if (secret !== "" || name === ownMasterKeyFile) return secret;
   throw new StartupError(`${path} is empty. Try: restore it from a backup, or delete it to have a new one generated.`);
@@ -411,5 +412,3 @@ function readWhole(path: string, name: string): string {
 
 const remedyOf = (error: unknown) =>
   isDiskFull(error) ? "free up space on its disk" : "check the owner and permissions of its folder";
-
-const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -4,6 +4,7 @@ import { StartupError } from "./domain/errors.ts";
 import { type CertificatePair, createCertificateWatch } from "./http/certificate-watch.ts";
 import { tlsSuites } from "./http/transport-security.ts";
 import type { Clock } from "./lib/clock.ts";
+import { messageOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
 
 /** Where the program listens, with the certificate of the moment. */
@@ -58,7 +59,7 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
     try {
       listenOn(port, certificate);
     } catch (error) {
-      log.write("error", "server.not_listening", { error: describe(error) });
+      log.write("error", "server.not_listening", { error: messageOf(error) });
       clock.after(listenAgainMs, () => listenAgain(port));
     }
   }
@@ -76,7 +77,7 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
       });
     } catch (error) {
       throw new StartupError(
-        `The server cannot listen on ${hostname}:${port} (${describe(error)}). ` +
+        `The server cannot listen on ${hostname}:${port} (${messageOf(error)}). ` +
           "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
       );
     }
@@ -103,5 +104,3 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
     },
   };
 }
-
-const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,6 +1,7 @@
 import { isatty } from "node:tty";
 import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
+import { messageOf } from "./lib/error-message.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (hazards, section 3). */
 const requiredBun = "1.4.5";
@@ -89,7 +90,7 @@ function end(code: number): void {
 
 /** A defect ends the program with a sentence, not with its source text. What it had acknowledged is on disk. */
 function crash(error: unknown): void {
-  const message = (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ");
+  const message = messageOf(error).replaceAll(/\s+/g, " ");
   process.stderr.write(
     `postrider: Unexpected error (${message}); every acknowledged event is stored. Try: start it again and, if it ` +
       "happens again, report this line with the stack that POSTRIDER_LOG_LEVEL=debug adds.\n",

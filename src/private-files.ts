@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "./domain/errors.ts";
+import { messageOf } from "./lib/error-message.ts";
 
 /** Files that belong to this user alone, in a folder that does, too. Windows has other means, which it sees to by itself. */
 const hasOwners = process.platform !== "win32";
@@ -99,7 +100,7 @@ function close(path: string, { mode }: Stats, closed: number, warn: (message: st
   try {
     chmodSync(path, closed);
   } catch (error) {
-    reason = error instanceof Error ? error.message : String(error);
+    reason = messageOf(error);
   }
   if ((statSync(path).mode & forOthers) !== 0) {
     throw new StartupError(

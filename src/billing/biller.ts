@@ -1,6 +1,7 @@
 import type { Charge, Invoice, SavedCard } from "../domain/books.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { createSemaphore } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
@@ -341,7 +342,7 @@ export function createBiller(deps: BillerDeps): Biller {
   }
 
   function tellFailure(error: unknown): void {
-    log.write("error", "billing.failed", { error: error instanceof Error ? error.message : String(error) });
+    log.write("error", "billing.failed", { error: messageOf(error) });
   }
 
   const loop = createLoop({ clock, mayStep: mayRun, passOn, step, onFailure: tellFailure });

@@ -2,6 +2,7 @@ import type { Charge } from "../domain/books.ts";
 import { chargesPaused } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { KeyedLock } from "../lib/keyed-lock.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
@@ -209,7 +210,7 @@ export function createPayments(deps: PaymentDeps): Payments {
     poll(tenant) {
       if (isPaused() || tenant.enforcedTier === tenant.tier || !polls.take(tenant.id).ok) return;
       lookUpOpen(tenant.key).catch((error: unknown) => {
-        log.write("warn", "payment.poll_failed", { error: error instanceof Error ? error.message : String(error) });
+        log.write("warn", "payment.poll_failed", { error: messageOf(error) });
       });
     },
     closed: () => biller.wake(),

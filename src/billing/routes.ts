@@ -6,6 +6,7 @@ import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.
 import { failure, invalidRequest } from "../http/error-models.ts";
 import { clientKey } from "../lib/cidr.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { createLimiter } from "../lib/limiter.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
@@ -137,7 +138,7 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
         if (reference && isOurs(reference)) {
           payments?.returned(reference).catch((error: unknown) => {
             log.write("warn", "payment.return_failed", {
-              error: error instanceof Error ? error.message : String(error),
+              error: messageOf(error),
             });
           });
         }

@@ -10,6 +10,7 @@ import { ownListenersOf } from "../delivery/network/own-listeners.ts";
 import { createResolver } from "../delivery/network/resolver.ts";
 import { createSurroundings } from "../delivery/network/surroundings.ts";
 import { systemClock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { type Command, jsonFlag, settingFlags } from "./command.ts";
 import { exitCode, type Io } from "./io.ts";
 import { createStyle } from "./style.ts";
@@ -98,7 +99,7 @@ async function addressesOf(url: URL, { dnsServers }: Config): Promise<readonly s
   try {
     return await resolver.resolve(url.hostname);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   } finally {
     resolver.close();
   }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { operatorTokenFile, readServerFile } from "../data-dir.ts";
 import { StartupError } from "../domain/errors.ts";
 import type { Whereabouts } from "../home.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { operatorUserHeader } from "../operator/user-header.ts";
 import { readPrivate } from "../private-files.ts";
 import { type Answer, call } from "./http-client.ts";
@@ -28,7 +29,7 @@ export function createOperatorClient(dataDir: string): OperatorClient {
         answer = await call(`${base}${path}`, { method, body, headers });
       } catch (error) {
         if (isRefused(error)) throw notRunning(dataDir);
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         throw new StartupError(`The server at ${server.url} did not answer (${reason}). Try: check its log.`);
       }
       if (answer.status >= 200 && answer.status < 300) return answer.json;

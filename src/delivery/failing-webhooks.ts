@@ -2,6 +2,7 @@ import { type DisablePolicy, disablesAt, mostGoneInARow } from "../domain/failin
 import { isOwnOutage, type Silence, silenceAfter } from "../domain/own-outage.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { Log } from "../lib/log.ts";
@@ -71,7 +72,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
   /** Of one webhook one after the other: a success is never noted before the failure that it ends. */
   function note(webhookKey: number, action: () => Promise<void>): void {
     // What could not be noted is once more by the next attempt.
-    const report = (error: unknown) => log.write("warn", "webhook.unnoted", { error: describe(error) });
+    const report = (error: unknown) => log.write("warn", "webhook.unnoted", { error: messageOf(error) });
     inBackground(inTurn.run(webhookKey, action).catch(report));
   }
 
@@ -180,7 +181,7 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
       }
     } catch (error) {
       learnAt = clock.now() + learnRetryMs;
-      log.write("warn", "webhook.unknown", { error: describe(error) });
+      log.write("warn", "webhook.unknown", { error: messageOf(error) });
     }
   }
 
@@ -224,5 +225,3 @@ export function createFailingWebhooks(deps: FailingWebhooksDeps): FailingWebhook
     },
   };
 }
-
-const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,6 @@
 import { isToldOf, type OwnEventType, ownPayload } from "../domain/own-events.ts";
 import type { WebhookRef } from "../domain/webhook.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import type { AcceptedEvents, Store } from "../store/store.ts";
 
@@ -41,7 +42,7 @@ export function createOwnEvents({ store, wake, announce, log }: OwnEventsDeps): 
     } catch (error) {
       log.write("warn", "webhook.untold", {
         ...{ type, tenantId },
-        error: error instanceof Error ? error.message : String(error),
+        error: messageOf(error),
       });
     }
   };

@@ -1,5 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import { systemClock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { type AddressPolicy, createAddressPolicy } from "./network/address.ts";
 import { createSurroundings } from "./network/surroundings.ts";
 import { createTransport, type Interruption, type Outcome, type Transport } from "./network/transport.ts";
@@ -99,7 +100,7 @@ async function attempt(order: PackedOrder, payload: Uint8Array): Promise<void> {
     );
     outcomes.push({ id, outcome });
   } catch (error) {
-    failures.push({ id, kind: "failed", message: error instanceof Error ? error.message : String(error) });
+    failures.push({ id, kind: "failed", message: messageOf(error) });
   }
   tellSoon();
 }

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { TlsSettings } from "../config.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 
 /** A certificate chain and its private key, in PEM. */
@@ -48,7 +49,7 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
 
   const refuse = (error: unknown) =>
     log.write("error", "tls.refused", {
-      message: `${error instanceof Error ? error.message : error}; the current certificate stays in use. Try: fix the files, then send SIGHUP`,
+      message: `${messageOf(error)}; the current certificate stays in use. Try: fix the files, then send SIGHUP`,
     });
 
   /** A pair is two files: it counts when two looks have found the same. */
@@ -111,6 +112,6 @@ function parse<T>(what: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new Error(`The ${what} cannot be read (${error instanceof Error ? error.message : error})`);
+    throw new Error(`The ${what} cannot be read (${messageOf(error)})`);
   }
 }

@@ -1,5 +1,6 @@
 import { type DomainError, notFound, unavailable } from "../domain/errors.ts";
 import { systemClock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { beatsAt, type HealthOpened, type HealthOpening, readinessStates, stateAt } from "./health-beacon.ts";
 
@@ -50,7 +51,7 @@ function open({ host, port, shared }: HealthOpening): HealthOpened {
     });
     return { port: server.port ?? port };
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: messageOf(error) };
   }
 }
 

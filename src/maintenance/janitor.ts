@@ -1,5 +1,6 @@
 import type { WebhookRef } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
@@ -98,7 +99,7 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
       return hasFreedSpace ? "more" : "idle";
     },
     onFailure(error) {
-      log.write("warn", "maintenance.failed", { error: error instanceof Error ? error.message : String(error) });
+      log.write("warn", "maintenance.failed", { error: messageOf(error) });
     },
   });
   return loop;

@@ -1,4 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 
 /** What the storage did not do. */
@@ -96,7 +97,7 @@ export function createStorageWatch({ clock, log, onFailure }: StorageWatchDeps):
       log.write(level, "storage.failed", {
         operation,
         code,
-        message: error instanceof Error ? error.message : String(error),
+        message: messageOf(error),
       });
     },
     committed() {

@@ -1,6 +1,7 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
 import { DomainError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { Store } from "../store/store.ts";
@@ -71,7 +72,7 @@ export function createReplayer({
     },
     onFailure(error) {
       const isTemporary = error instanceof DomainError && error.kind === "unavailable";
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       if (message === lastFailure) return;
       lastFailure = message;
       log.write(isTemporary ? "warn" : "error", "replay.not_queued", { error: message });

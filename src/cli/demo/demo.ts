@@ -6,6 +6,7 @@ import { loadConfig } from "../../config.ts";
 import { openDataDir } from "../../data-dir.ts";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { createLog } from "../../lib/log.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
@@ -107,7 +108,7 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
     io.out("  The demo server is stopped and its folder removed. To run your own: postrider serve");
     return exitCode.ok;
   } catch (error) {
-    narrator.end(false, `A check failed: ${error instanceof Error ? error.message : error}`);
+    narrator.end(false, `A check failed: ${messageOf(error)}`);
     return exitCode.failed;
   } finally {
     await app.stop();

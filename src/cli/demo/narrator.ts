@@ -1,5 +1,6 @@
 import type { Clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Io } from "../io.ts";
 import { createStyle } from "../style.ts";
 
@@ -37,7 +38,7 @@ export function createNarrator(io: Io, { monotonicMs, after }: Pick<Clock, "mono
         io.out(`  ${good} ${label(name)} ${said.padEnd(textWidth)} ${style.faint(took.padStart(7))}`);
         return result;
       } catch (error) {
-        io.out(`  ${bad} ${label(name)} ${error instanceof Error ? error.message : error}`);
+        io.out(`  ${bad} ${label(name)} ${messageOf(error)}`);
         throw error;
       }
     },

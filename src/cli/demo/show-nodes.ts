@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { systemClock as clock } from "../../lib/clock.ts";
 import { formatDuration } from "../../lib/duration.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { type BorrowedDatabase, borrowDatabase } from "../../store/open.ts";
 import { exitCode, type Io } from "../io.ts";
 import { createNarrator, type Narrator } from "./narrator.ts";
@@ -34,7 +35,7 @@ export async function showNodes({ url, count, folder, io, interrupted }: ShowNod
       narrator.end(true, `Every check passed: ${sum}, in ${formatDuration(clock.monotonicMs() - startedAt)}.`);
       return exitCode.ok;
     } catch (error) {
-      narrator.end(false, `A check failed: ${error instanceof Error ? error.message : error}`);
+      narrator.end(false, `A check failed: ${messageOf(error)}`);
       return exitCode.failed;
     }
   }

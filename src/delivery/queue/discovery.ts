@@ -1,5 +1,6 @@
 import { DomainError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { DueLane, DueRange } from "../../store/deliveries.ts";
 import type { Store } from "../../store/store.ts";
@@ -47,7 +48,7 @@ export function createDiscovery({ store, clock, log, onFound, onEnd }: Discovery
   }
 
   function logFailure(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     log.write(stopped ? "warn" : "error", "delivery.load_failed", { error: message });
   }
 

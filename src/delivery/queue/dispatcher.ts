@@ -1,6 +1,7 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import { limitsOf, type WebhookRef } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { Delivered, Route } from "../deliver.ts";
@@ -193,7 +194,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
           // is still pending in the table and will be due again.
           log.write(stopping ? "warn" : "error", "delivery.broken", {
             eventId: delivery.eventId,
-            error: describe(error),
+            error: messageOf(error),
           });
           if (!queue.surrendered) returns.giveBack([delivery], clock.now() + retryMs);
           return null;
@@ -442,5 +443,3 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 }
 
 const earlier = (a: number | null, b: number | null) => (a === null || b === null ? (a ?? b) : Math.min(a, b));
-
-const describe = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,6 @@
 import type { DueDelivery } from "../../domain/delivery.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { Hindsight } from "./hindsight.ts";
@@ -76,7 +77,7 @@ export function createLoader(deps: LoaderDeps): Loader {
             if (nextDueAt !== null) onMore(queue, nextDueAt <= now ? already : nextDueAt);
           },
           (error: unknown) => {
-            const message = error instanceof Error ? error.message : String(error);
+            const message = messageOf(error);
             log.write(isStopping() ? "warn" : "error", "delivery.load_failed", { error: message });
             onMore(queue, now + retryMs);
           },

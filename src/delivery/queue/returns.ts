@@ -1,5 +1,6 @@
 import type { DeliveryRef } from "../../domain/delivery.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Store } from "../../store/store.ts";
 
@@ -45,7 +46,7 @@ export function createReturns({ store, clock, log, onReturned, onEnd }: ReturnsD
       },
       (error: unknown) => {
         log.write("error", "delivery.release_failed", {
-          error: error instanceof Error ? error.message : String(error),
+          error: messageOf(error),
         });
         if (!stopped) clock.after(retryMs, () => eraOfCall === era && giveBack(deliveries, dueAt));
       },

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { DomainError, StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { newId } from "../../lib/id.ts";
 import { createVault } from "../../lib/vault.ts";
 import { OutcomeUnknown, sqlStateOf } from "../postgres/faults.ts";
@@ -191,7 +192,7 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
       throw writtenByAnother();
     }
     if (sqlStateOf(error) !== undefined) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new StartupError(
         `The database refuses what is to be copied (${reason}). ${goesOn} Try: report this message.`,
       );

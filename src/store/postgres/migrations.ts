@@ -14,6 +14,7 @@ import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with
 import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_replays.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { sqlStateOf } from "./faults.ts";
 import { createPool, type Pool } from "./pool.ts";
 
@@ -100,7 +101,7 @@ function migrateOnce(pool: Pool, list: readonly Migration[]): Promise<boolean> {
     } catch (error) {
       if (sqlStateOf(error) === undefined) throw error;
       throw new StartupError(
-        `The database could not be upgraded (${next.name}: ${error instanceof Error ? error.message : error}); ` +
+        `The database could not be upgraded (${next.name}: ${messageOf(error)}); ` +
           "it is unchanged. Try: run the earlier version, and report this message.",
       );
     }

@@ -1,5 +1,6 @@
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { faultOf, sqlStateOf } from "./faults.ts";
 import { createPool, statementTimeoutMs } from "./pool.ts";
 import { whilePassing } from "./until-answered.ts";
@@ -139,7 +140,7 @@ const isPassing = (error: unknown) =>
 
 /** What the server, or the way to it, says against a connection. */
 function reasonOf(error: unknown, setting: string): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const state = sqlStateOf(error);
   if (state === "3D000") return `does not exist (${message}). Try: create it, or correct ${setting}.`;
   if (state?.startsWith("28")) return `refuses the user (${message}). Try: correct user and password in ${setting}.`;

@@ -23,6 +23,7 @@ import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_head
 import ordered from "../../../drizzle/sqlite/migrations/0021_ordered.sql" with { type: "text" };
 import listsOfReplays from "../../../drizzle/sqlite/migrations/0022_lists_of_replays.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
 
 export interface Migration {
@@ -148,7 +149,7 @@ function apply(
     return true;
   } catch (error) {
     if (client.inTransaction) client.run("rollback");
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const state = inSteps ? "nothing is lost, and the next start goes on with it" : "it is unchanged";
     throw new StartupError(
       `The database could not be upgraded (${migration.name}: ${reason}); ${state}. ` +

@@ -3,6 +3,7 @@ import { closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import { isDiskFull } from "../../lib/disk-full.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import type { Vault } from "../../lib/vault.ts";
 import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
@@ -90,7 +91,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
   } catch (error) {
     if (isDiskFull(error)) throw fullDisk(path);
     throw new StartupError(
-      `The database ${path} cannot be opened (${error instanceof Error ? error.message : error}). ` +
+      `The database ${path} cannot be opened (${messageOf(error)}). ` +
         "Try: check that the folder exists and belongs to this user, or set POSTRIDER_DATA_DIR to another one.",
     );
   }
@@ -115,7 +116,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
     if (isOfToday) masterKey?.remember();
   } catch (error) {
     client.close();
-    if (isDamage(error)) throw damaged(path, error instanceof Error ? error.message : String(error));
+    if (isDamage(error)) throw damaged(path, messageOf(error));
     throw isDiskFull(error) ? fullDisk(path) : error;
   }
   return client;

@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { messageOf } from "../../lib/error-message.ts";
 import { sqliteCodeOf } from "./damage.ts";
 import { isStep, packStep } from "./packed-step.ts";
 import { createQueries, type Queries } from "./queries.ts";
@@ -48,7 +49,7 @@ function answer(request: ReaderRequest): ReaderAnswer {
     const result = work(request);
     return isStep(result) ? { id: request.id, step: packStep(result) } : { id: request.id, result };
   } catch (error) {
-    return { id: request.id, error: error instanceof Error ? error.message : String(error), code: sqliteCodeOf(error) };
+    return { id: request.id, error: messageOf(error), code: sqliteCodeOf(error) };
   }
 }
 

@@ -1,4 +1,5 @@
 import { systemClock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/error-message.ts";
 import { createVault } from "../../lib/vault.ts";
 import { migrations, standingOf } from "./migrations.ts";
 import { openDatabase } from "./open.ts";
@@ -29,6 +30,6 @@ function upgrade({ dataDir, masterKey, stop }: UpgradeRequest): UpgradeMessage {
     client.close();
     return { kind: "ended", finished };
   } catch (error) {
-    return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
+    return { kind: "failed", message: messageOf(error) };
   }
 }

@@ -1,4 +1,5 @@
 import { type Clock, sleep } from "../../../lib/clock.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import type { Random } from "../../../lib/random.ts";
 import type { Account } from "../rig/account.ts";
 import type { Ledger } from "../rig/ledger.ts";
@@ -82,7 +83,7 @@ export function createMishaps(options: MishapsOptions): Mishaps {
 
   function run(step: Promise<void>): void {
     const done = step
-      .catch((error) => ledger.fault(`a mishap could not be ended: ${error instanceof Error ? error.message : error}`))
+      .catch((error) => ledger.fault(`a mishap could not be ended: ${messageOf(error)}`))
       .finally(() => underWay.delete(done));
     underWay.add(done);
   }

@@ -2,6 +2,7 @@ import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { StartupError } from "../../../domain/errors.ts";
 import { type Clock, sleep } from "../../../lib/clock.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import { formatIso } from "../../../lib/iso-time.ts";
 import { createRandom, fork } from "../../../lib/random.ts";
 import { logIn } from "../rig/account.ts";
@@ -163,7 +164,7 @@ export function createNodesRun(options: NodesRunOptions): Trial<NodesFigures> {
         figures.restartMs.push(await node.start());
       } catch (error) {
         if (node !== nodes.all[0]) throw error;
-        const said = error instanceof Error ? error.message : String(error);
+        const said = messageOf(error);
         const [reason] = said.replace(/^.*?postrider: /s, "").split(" Try: ");
         throw new StartupError(`${reason} Try: --database-url with an empty database of a server that runs`);
       }

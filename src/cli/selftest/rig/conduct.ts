@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { StartupError } from "../../../domain/errors.ts";
 import { systemClock as clock } from "../../../lib/clock.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import { exitCode, type Io, signalExitCode } from "../../io.ts";
 import { type Faults, noteFault } from "./ledger.ts";
 import { describeMachine, describeVersions, type Pair, writeJson, writeSheet } from "./report.ts";
@@ -78,7 +79,7 @@ async function attempt({ run, faults }: Trial<unknown>): Promise<null> {
     await run();
   } catch (error) {
     if (error instanceof StartupError) throw error;
-    noteFault(faults, `the test could not continue: ${error instanceof Error ? error.message : error}`);
+    noteFault(faults, `the test could not continue: ${messageOf(error)}`);
   }
   return null;
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { StartupError } from "../../../domain/errors.ts";
+import { messageOf } from "../../../lib/error-message.ts";
 import { type Flag, UsageError } from "../../arguments.ts";
 
 export const seedFlag: Flag = {
@@ -48,7 +49,7 @@ export function makeFolder(parent: string): string {
     mkdirSync(parent, { recursive: true });
     return mkdtempSync(join(resolve(parent), "postrider-selftest-"));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new StartupError(
       `No folder can be created in ${parent} (${reason}). Try: ${dirFlag.name} with a folder that this user can write to`,
     );
