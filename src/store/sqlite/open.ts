@@ -11,6 +11,7 @@ import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
 import { migrate, migrations, standingOf } from "./migrations.ts";
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
+import { applyPragma, type Pragma, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
@@ -25,18 +26,6 @@ export function canCheckpointElsewhere(client: Database): boolean {
 const pageCacheKib = 8 * 1024;
 
 const journalSizeLimitBytes = 64 * 1024 * 1024;
-
-interface Pragma {
-  readonly name: string;
-  readonly set: string;
-  readonly reads: string | number;
-}
-
-/**
- * Before anything is read: a connection that has just been closed, on a thread that ends or in a process before, may hold
- * the file alone for a moment to put its log away.
- */
-const waitForLocks: Pragma = { name: "busy_timeout", set: "5000", reads: 5000 };
 
 /** What every connection must hold to, read back after it was set: SQLite ignores a pragma that it cannot follow. */
 const pragmas: readonly Pragma[] = [
@@ -96,7 +85,7 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
     );
   }
   try {
-    applyPragma(client, waitForLocks);
+    waitForLocks(client);
     checkVersion(client, warn);
     // Takes effect only before the first table is made: the space of erased tenants can go back to the disk.
     if (isEmpty(client)) client.run("pragma auto_vacuum = incremental");
@@ -158,15 +147,4 @@ function applyPragmas(client: Database): void {
   for (const pragma of canCheckpointElsewhere(client) ? [...pragmas, noCheckpointInCommits] : pragmas) {
     applyPragma(client, pragma);
   }
-}
-
-function applyPragma(client: Database, { name, set, reads }: Pragma): void {
-  client.run(`pragma ${name} = ${set}`);
-  const row = client.query<Record<string, string | number>, []>(`pragma ${name}`).get();
-  const found = row ? Object.values(row)[0] : undefined;
-  if (found === reads) return;
-  throw new StartupError(
-    `The database does not accept "pragma ${name} = ${set}" (it stays ${found}). ` +
-      "Try: put POSTRIDER_DATA_DIR on a local disk; network file systems cannot hold it.",
-  );
 }

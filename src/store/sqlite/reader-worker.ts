@@ -3,6 +3,7 @@ import { drizzle } from "drizzle-orm/bun-sqlite";
 import { messageOf } from "../../lib/error-message.ts";
 import { sqliteCodeOf } from "./damage.ts";
 import { isStep, packStep } from "./packed-step.ts";
+import { waitForLocks } from "./pragma.ts";
 import { createQueries, type Queries } from "./queries.ts";
 import type { ReaderAnswer, ReaderMessage, ReaderRequest } from "./reader.ts";
 
@@ -30,8 +31,8 @@ function send(answer: ReaderAnswer): void {
 
 function open(databasePath: string): Opened {
   const reading = new Database(databasePath, { readonly: true, strict: true });
-  // A reader never waits for the writer in WAL mode; this is for the moment in which the log is reset.
-  reading.run("pragma busy_timeout = 5000");
+  // A reader never waits for the writer in WAL mode, but for the moment in which the log is reset.
+  waitForLocks(reading);
   const checkpointing = new Database(databasePath, { readwrite: true, strict: true });
   checkpointing.run("pragma wal_autocheckpoint = 0");
   return { reading, queries: createQueries(drizzle({ client: reading })), checkpointing };

@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
 import { migrations, standingOf } from "./migrations.ts";
 import { databaseFile } from "./open.ts";
+import { waitForLocks } from "./pragma.ts";
 
 export interface UpgradeProgress extends MigrationProgress {
   readonly fromSchema: number;
@@ -93,7 +94,7 @@ function earlierSchema(dataDir: string): number | null {
   let client: Database | null = null;
   try {
     client = new Database(path, { readwrite: true, create: false, strict: true });
-    client.run("pragma busy_timeout = 5000");
+    waitForLocks(client);
     const { schema, statements } = standingOf(client);
     const isEarlier = schema < migrations.length && schema + statements > 0;
     return isEarlier ? schema : null;
