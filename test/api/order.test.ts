@@ -5,6 +5,7 @@ import {
   type Hooks,
   outcome,
   type Received,
+  register,
   settled,
   startHooks,
   until,
@@ -20,9 +21,6 @@ beforeAll(async () => {
   hooks = await startHooks();
 });
 afterAll(() => hooks.stop());
-
-const put = async (account: Pick<TestAccount, "put">, ...entries: object[]) =>
-  expect((await account.put("/v1/tenants/webhooks", entries)).status).toBe(200);
 
 /** Two retries, 50 ms apart. */
 const server = useServer({ random: () => 0.5 });
@@ -45,7 +43,7 @@ test("one that is not answered holds back its key alone, and what waits for it s
     if (nameIn(received) === "x1" && typeof answer === "function") answer(response, nth, received);
     else response.writeHead(200).end();
   });
-  await put(account, { webhook_url: hook.url, ordered: true });
+  await register(account, { webhook_url: hook.url, ordered: true });
   const ids = await ingest(account, ["x1", "x2", "y1", "y2", "x3", "y3"]);
   await hook.whenReceived(4);
   expect(namesAt(hook).filter((name) => name !== "x1")).toEqual(["y1", "y2", "y3"]);
@@ -66,7 +64,7 @@ test("each goes once the one before it has ended, after all its retries, deliver
   const hook = hooks.hook((response, _, received) => {
     response.writeHead(nameIn(received) === "x1" ? 503 : nameIn(received) === "x2" ? 404 : 200).end();
   });
-  await put(account, { webhook_url: hook.url, ordered: true });
+  await register(account, { webhook_url: hook.url, ordered: true });
   const ids = await ingest(account, ["x1", "x2", "x3"]);
   for (const [name, state] of [
     ["x1", "FAILED"],
@@ -83,7 +81,7 @@ test("the order holds through a restart, and what is held back goes when it ends
   const first = await startTestApp({ env });
   const account = await first.account();
   const hook = hooks.hook();
-  await put(account, { webhook_url: hook.url, ordered: true });
+  await register(account, { webhook_url: hook.url, ordered: true });
   await ingest(account, ["x1", "x2", "x3", "y1", "x4"], first);
   await first.stop({ keepData: true });
 
@@ -96,7 +94,7 @@ test("the order holds through a restart, and what is held back goes when it ends
         record.heldBack ? record.originalPayload.name : [],
     );
   expect(await heldBack()).toEqual(["x4", "x3", "x2"]);
-  await put({ put: (path, body) => request("PUT", path, body) }, { webhook_url: hook.url, ordered: false });
+  await register({ put: (path, body) => request("PUT", path, body) }, { webhook_url: hook.url, ordered: false });
   await until(heldBack, ({ length }) => length === 0);
   await second.stop();
 });

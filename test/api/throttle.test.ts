@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { batchOf, type Hook, type Hooks, ingestOne, startHooks } from "../support/api-server.ts";
-import { startTestApp, type TestAccount } from "../support/test-app.ts";
+import { batchOf, type Hook, type Hooks, ingestOne, register, startHooks } from "../support/api-server.ts";
+import { startTestApp } from "../support/test-app.ts";
 import { provenSections } from "./scenario.ts";
 
 /** Rules, section 14: what a pause and limits of a webhook do to its deliveries, over real HTTP. */
@@ -12,9 +12,6 @@ beforeAll(async () => {
 });
 afterAll(() => hooks.stop());
 
-const put = async (account: Pick<TestAccount, "put">, ...entries: object[]) =>
-  expect((await account.put("/v1/tenants/webhooks", entries)).status).toBe(200);
-
 const idsAt = ({ received }: Hook) => received.map(({ headers }) => headers["service-event-id"]);
 
 test("what is paused waits, also through a restart, and goes out oldest first; a test goes at once", async () => {
@@ -23,7 +20,7 @@ test("what is paused waits, also through a restart, and goes out oldest first; a
   const account = await first.account();
   await account.setTier("business");
   const [hook, other] = [hooks.hook(200), hooks.hook(200)];
-  await put(account, { webhook_url: hook.url, paused: true }, { webhook_url: other.url });
+  await register(account, { webhook_url: hook.url, paused: true }, { webhook_url: other.url });
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1) ids.push(await ingestOne(account, { n }));
   expect(idsAt({ ...other, received: await other.whenReceived(5) })).toEqual(ids);
@@ -46,7 +43,7 @@ test("what is paused waits, also through a restart, and goes out oldest first; a
   await second.app.whenIdle();
   expect(idsAt(hook)).toEqual([]);
 
-  await put(again, { webhook_url: hook.url, paused: false }, { webhook_url: other.url });
+  await register(again, { webhook_url: hook.url, paused: false }, { webhook_url: other.url });
   expect(idsAt({ ...hook, received: await hook.whenReceived(8) })).toEqual(ids);
   await second.app.whenIdle();
   await second.stop();
@@ -67,7 +64,7 @@ test("a webhook gets no more a second, and no more at once, than it says; others
       response.writeHead(200).end();
     }, 5);
   });
-  await put(account, { webhook_url: slow.url, rate_limit: 20 }, { webhook_url: narrow.url, max_concurrency: 2 });
+  await register(account, { webhook_url: slow.url, rate_limit: 20 }, { webhook_url: narrow.url, max_concurrency: 2 });
   const begin = performance.now();
   await batchOf(server, account, 30);
   await narrow.whenReceived(30);

@@ -124,10 +124,13 @@ export async function closedPort(): Promise<number> {
 }
 
 /** Registers webhooks and insists that it worked. */
-export async function register(account: Pick<TestAccount, "put">, ...urls: string[]): Promise<void> {
+export async function register(
+  account: Pick<TestAccount, "put">,
+  ...webhooks: (string | { readonly webhook_url: string; readonly [setting: string]: unknown })[]
+): Promise<void> {
   const answer = await account.put(
     "/v1/tenants/webhooks",
-    urls.map((webhook_url) => ({ webhook_url })),
+    webhooks.map((webhook) => (typeof webhook === "string" ? { webhook_url: webhook } : webhook)),
   );
   if (answer.status !== 200) throw new Error(`The webhooks were not registered: ${answer.text}`);
 }
