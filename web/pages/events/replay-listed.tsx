@@ -78,9 +78,11 @@ function Asking({
   );
   const attempt = useAttempt(onStart);
   const selected = preview.data?.selected ?? null;
-  const isOfOne = fields.webhook !== undefined;
-  const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
   const events = selected === null ? "" : `${count(selected)} ${selected === 1 ? "event" : "events"}`;
+  const only = fields.webhook === undefined ? "" : " and nowhere else";
+  const isWhatever = kind === "all" && fields.code === undefined && fields.status === undefined;
+  const again = isWhatever ? " That includes what was delivered already." : "";
+  const whatHappens = `${events} will be delivered again ${target}${only}.${again}`;
   return (
     <Dialog title={`Replay ${words}?`} onClose={onClose}>
       {isNowhere ? (
@@ -88,13 +90,7 @@ function Asking({
           No webhook is registered, so a replay has nowhere to go. <a href="/webhooks">Register a webhook first</a>.
         </p>
       ) : (
-        <p role="status">
-          {preview.error?.message ??
-            (selected === null
-              ? "Counting events…"
-              : `${events} will be delivered again ${target}${isOfOne ? " and nowhere else" : ""}.`)}
-          {isWhatever && " That includes what was delivered already."}
-        </p>
+        <p role="status">{preview.error?.message ?? (selected === null ? "Counting events…" : whatHappens)}</p>
       )}
       <Refusal of={attempt} />
       <div class="buttons">
