@@ -1,7 +1,7 @@
-import type { ComponentChildren } from "preact";
 import type { Stats } from "../../api/types.ts";
 import { count, percent } from "../../format/number.ts";
-import { Icon, type IconName } from "../../parts/icon.tsx";
+import { Figure } from "../../parts/figure.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
@@ -54,39 +54,6 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
       <p class="soft small">
         Deliveries of events accepted since <span class="nowrap">{since(Date.parse(from), now.value)}</span>.
       </p>
-    </div>
-  );
-}
-
-function Figure({
-  name,
-  tone,
-  icon,
-  href,
-  value,
-  children,
-}: {
-  name: string;
-  tone: string;
-  icon: IconName;
-  href: string;
-  value: ComponentChildren;
-  children?: ComponentChildren;
-}) {
-  return (
-    <div class="figure">
-      <dt>
-        <a class="spread" href={href}>
-          <span class={`state ${tone}`}>
-            <Icon name={icon} />
-          </span>
-          {name}
-        </a>
-      </dt>
-      <dd>
-        <strong>{value}</strong>
-        <span class="more">{children}</span>
-      </dd>
     </div>
   );
 }

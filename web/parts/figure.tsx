@@ -1,0 +1,36 @@
+import type { ComponentChildren } from "preact";
+import { Icon, type IconName } from "./icon.tsx";
+
+/** A number of deliveries, which leads to the list of just as many. */
+export function Figure({
+  name,
+  tone,
+  icon,
+  href,
+  value,
+  children,
+}: {
+  name: string;
+  tone: string;
+  icon: IconName;
+  href: string;
+  value: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  return (
+    <div class="figure">
+      <dt>
+        <a class="spread" href={href}>
+          <span class={`state ${tone}`}>
+            <Icon name={icon} />
+          </span>
+          {name}
+        </a>
+      </dt>
+      <dd>
+        <strong>{value}</strong>
+        {children !== undefined && <span class="more">{children}</span>}
+      </dd>
+    </div>
+  );
+}
