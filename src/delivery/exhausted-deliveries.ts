@@ -35,7 +35,10 @@ export interface ExhaustedDeliveries {
   stop(): void;
 }
 
-/** Tells accounts of deliveries that have failed for good, and when one succeeds again: two events a minute for a webhook at most. */
+/**
+ * Tells accounts of deliveries that have failed for good, and when one succeeds again: two events a minute for a webhook at
+ * most.
+ */
 export function createExhaustedDeliveries({
   clock,
   tell,

@@ -74,9 +74,9 @@ export interface DeliveryVerbs {
    */
   discover(range?: DueRange): Promise<DueLane[]>;
   /**
-   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed, disabled or
-   * paused webhook, a deleted account and one that the operator has suspended have none, and null. What waits for a cancelled replay is given to
-   * nobody: it becomes what it was (`returnCancelled`).
+   * Takes deliveries of one webhook that are due and nobody's, the longest waiting first. A removed, disabled or paused
+   * webhook, a deleted account and one that the operator has suspended have none, and null. What waits for a cancelled
+   * replay is given to nobody: it becomes what it was (`returnCancelled`).
    */
   claim(webhook: WebhookRef, now: number, limit: number): Promise<Claimed>;
   /** Gives back what no attempt will be made for: it can be claimed as it stands. What is not owned is passed over. */

@@ -2,8 +2,9 @@ import { lineOf } from "../domain/order.ts";
 import type { WebhookSettings } from "../domain/webhook.ts";
 
 /**
- * Stands for the line of a webhook in which deliveries with an ordering key wait: 53 bits of the key's XXH64; null: in none. Two keys with the same one would wait for each
- * other, and nothing else; of a million keys that happens in one of 20,000 accounts.
+ * Stands for the line of a webhook in which deliveries with an ordering key wait: 53 bits of the key's XXH64; null: in none.
+ * Two keys with the same one would wait for each other, and nothing else; of a million keys that happens in one of 20,000
+ * accounts.
  */
 export function orderHashFor(webhook: Pick<WebhookSettings, "ordered">, orderingKey: string | null): number | null {
   const line = lineOf(webhook, orderingKey);

@@ -61,7 +61,7 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     await page.reload();
     await press(page, "Replay these 120 …");
     const dialog = page.getByRole("dialog", { name: "Replay 120 deliveries?" });
-    await see(dialog.getByText("120 events will be delivered again to Shop."));
+    await see(dialog.getByText(/^120 events will be delivered again to Shop\.$/));
     await browser.inspect(page, "events-replay-asks");
     await press(dialog, "Not now");
     expect(await replaysOf(account)).toEqual([]);

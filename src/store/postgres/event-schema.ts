@@ -132,7 +132,8 @@ const recordColumns = () => ({
 
 /**
  * The queue: records that are pending, each until it has ended. `owner` is the incarnation of the node that may attempt it;
- * null: whoever claims it; `heldBack`: nobody, for an earlier one of its line comes first, and its next attempt is at 0. There is no index on it: it doubled the price of everything, and only a rescue asks.
+ * null: whoever claims it; `heldBack`: nobody, for an earlier one of its line comes first, and its next attempt is at 0.
+ * There is no index on it: it doubled the price of everything, and only a rescue asks.
  */
 export const pending = pgTable(
   "pending",

@@ -31,7 +31,8 @@ export function deliveryVerbs(
   const updateRecord = client.prepare(
     `update delivery
      set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7,
-         error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null), order_hash = iif(?4 = 0, order_hash, null),
+         error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null),
+         order_hash = iif(?4 = 0, order_hash, null),
          failure_key = ?12,
          attempts = attempts + 1, attempts_in_run = attempts_in_run + 1
      where key = ?1 and run = ?2 and state = ?3 and failure_key is ?11`,
