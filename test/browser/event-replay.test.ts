@@ -101,6 +101,20 @@ describe.skipIf(noBrowser !== null)("what is listed is replayed", () => {
     expect(await page.getByRole("button", { name: /^Replay/ }).count()).toBe(0);
   });
 
+  test("of everything says that it includes what was delivered", async () => {
+    const account = await openShop();
+    await account.ingest({});
+    await untilListed(account, "DELIVERED", 1);
+    const page = await openEvents(account);
+    await press(page, "Replay this one …");
+    const dialog = page.getByRole("dialog", { name: "Replay 1 delivery?" });
+    await see(
+      dialog.getByText(/^1 event will be delivered again to Shop\. That includes what was delivered already\.$/),
+    );
+    await press(dialog, "Not now");
+    expect(await replaysOf(account)).toEqual([]);
+  });
+
   test("nowhere without a webhook, and it says so", async () => {
     const account = await openAccount(server.url);
     await account.ingest({});
