@@ -45,6 +45,8 @@ export interface ApiOptions {
   transportHeaders?: Readonly<Record<string, string>>;
   /** The server is about to stop: new requests are turned away. */
   isDraining(): boolean;
+  /** Another listener takes connections: each answer is the last one of its own. */
+  isMoving(): boolean;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
   /** For metrics: the code of every answer that no endpoint gives. */
@@ -53,7 +55,16 @@ export interface ApiOptions {
 
 /** The whole HTTP surface: every endpoint of every feature, one way of errors, one document. */
 export function createApi(options: ApiOptions) {
-  const { endpoints, respond, localMode, refuseCrossSite, log, isDraining, idleTimeout = idleTimeoutSeconds } = options;
+  const {
+    endpoints,
+    respond,
+    localMode,
+    refuseCrossSite,
+    log,
+    isDraining,
+    isMoving,
+    idleTimeout = idleTimeoutSeconds,
+  } = options;
   const { sealedPaths, unknownPage, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
@@ -126,6 +137,7 @@ export function createApi(options: ApiOptions) {
 
   function withTransport(response: Response): Response {
     for (const [name, value] of Object.entries(transportHeaders)) response.headers.set(name, value);
+    if (isMoving()) response.headers.set("Connection", "close");
     return response;
   }
 }

@@ -2,6 +2,7 @@ import type { Api } from "./api.ts";
 import type { Config } from "./config.ts";
 import { StartupError } from "./domain/errors.ts";
 import { type CertificatePair, createCertificateWatch } from "./http/certificate-watch.ts";
+import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
 import type { Clock } from "./lib/clock.ts";
 import { messageOf } from "./lib/error-message.ts";
@@ -22,28 +23,67 @@ export interface ListenerDeps {
   config: Pick<Config, "host" | "port" | "tls">;
   clock: Clock;
   log: Log;
+  /** Whether answers are to end their connections, so that clients come to the new listener. */
+  onMoving(moving: boolean): void;
 }
 
 const listenAgainMs = 1000;
 
-export function createListener({ api, config, clock, log }: ListenerDeps): Listener {
+/**
+ * For so long after a change of the certificate each answer is the last one of its connection. Whoever keeps one is on the new
+ * listener then, and what the former closes is idle, or under way.
+ */
+const moveMs = 5000;
+
+export function createListener({ api, config, clock, log, onMoving }: ListenerDeps): Listener {
   const { host: hostname, tls } = config;
   const watch = tls && createCertificateWatch({ tls, clock, log, use: replaceWith });
   let certificate: CertificatePair | null = tls;
-  /** Those with an earlier certificate; each ends with its last request. */
-  const former: Promise<void>[] = [];
+  /** Those that share the port, in the system's order (`steerConnections`); all but one with an earlier certificate. */
+  const sharing: Bun.Server<unknown>[] = [];
+  const closing = new Map<Bun.Server<unknown>, () => void>();
+  /** Each ends with its last request. */
+  const ending: Promise<void>[] = [];
+  const isInUse = (server: Bun.Server<unknown>) => server === api.server;
   let stopped = false;
 
-  /**
-   * The runtime cannot give a listener another certificate, so another listener takes its place in the same instant. Were
-   * the port shared for a moment, no connection would be refused, but as many would be reset: what has no request under way,
-   * the former listener closes.
-   */
+  /** The runtime cannot give a listener another certificate, so another listener takes its place. */
   function replaceWith(pair: CertificatePair): void {
-    const { server } = api;
-    if (!server?.port || stopped) return;
-    const { port } = server;
-    former.push(server.stop(false));
+    const { server: former } = api;
+    if (!former?.port || stopped) return;
+    if (canSharePorts()) moveFrom(former, former.port, pair);
+    else swap(former, former.port, pair);
+  }
+
+  /** The new one gets all that comes from now on, and the former answers what it has before it closes. */
+  function moveFrom(former: Bun.Server<unknown>, port: number, pair: CertificatePair): void {
+    listenOn(port, pair);
+    certificate = pair;
+    if (!steerConnections(port, sharing.length - 1)) {
+      leave(former, port);
+      return;
+    }
+    onMoving(true);
+    closing.set(
+      former,
+      clock.after(moveMs, () => leave(former, port)),
+    );
+  }
+
+  function leave(former: Bun.Server<unknown>, port: number): void {
+    closing.delete(former);
+    if (closing.size === 0) onMoving(false);
+    ending.push(former.stop(false));
+    const place = sharing.indexOf(former);
+    const last = sharing.pop();
+    if (last && last !== former) sharing[place] = last;
+    if (sharing.length > 1) steerConnections(port, sharing.findIndex(isInUse));
+  }
+
+  /** Where no port is shared: in the same instant. What has no request under way, the former listener closes. */
+  function swap(former: Bun.Server<unknown>, port: number, pair: CertificatePair): void {
+    sharing.length = 0;
+    ending.push(former.stop(false));
     try {
       listenOn(port, pair);
       certificate = pair;
@@ -70,25 +110,42 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
       api.listen({
         hostname,
         port,
-        // The framework's defaults would let a second server share the port unnoticed, and show errors as a developer wants them.
-        reusePort: false,
+        reusePort: canSharePorts(),
+        // The framework's default shows errors as a developer wants them.
         development: false,
         ...(pair && { tls: { cert: pair.cert, key: pair.key, ciphers: tlsSuites } }),
       });
     } catch (error) {
-      throw new StartupError(
-        `The server cannot listen on ${hostname}:${port} (${messageOf(error)}). ` +
-          "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
-      );
+      throw cannotListen(port, error);
     }
     // The framework's, one for each listener: they would stop a server that this program stops by itself.
     for (const hook of process.listeners("beforeExit")) if (!hooks.includes(hook)) process.off("beforeExit", hook);
-    if (api.server?.port) return api.server.port;
+    if (api.server?.port) {
+      sharing.push(api.server);
+      return api.server.port;
+    }
     throw new StartupError("The server did not start listening. Try: set POSTRIDER_HOST and POSTRIDER_PORT.");
   }
 
+  /** A listener that shares its port would share it with a second server unnoticed; one that does not is refused. */
+  function refuseSharing(): void {
+    if (config.port === 0 || !canSharePorts()) return;
+    try {
+      Bun.listen({ hostname, port: config.port, socket: { data() {} } }).stop(true);
+    } catch (error) {
+      throw cannotListen(config.port, error);
+    }
+  }
+
+  const cannotListen = (port: number, error: unknown) =>
+    new StartupError(
+      `The server cannot listen on ${hostname}:${port} (${messageOf(error)}). ` +
+        "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
+    );
+
   return {
     listen() {
+      refuseSharing();
       const port = listenOn(config.port, tls);
       watch?.start();
       return { hostname, port };
@@ -100,7 +157,8 @@ export function createListener({ api, config, clock, log }: ListenerDeps): Liste
     async stop() {
       stopped = true;
       watch?.stop();
-      await Promise.all([...former, api.server?.stop(false)]);
+      for (const cancel of closing.values()) cancel();
+      await Promise.all([...ending, ...sharing.map((server) => server.stop(false))]);
     },
   };
 }

@@ -47,6 +47,7 @@ export function createServer(deps: ServerDeps): Server {
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
   let draining = false;
+  let moving = false;
 
   metrics.expect(endpoints);
   const respond = createResponder({
@@ -73,10 +74,11 @@ export function createServer(deps: ServerDeps): Server {
     publicUrl,
     transportHeaders,
     isDraining: () => draining,
+    isMoving: () => moving,
     onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
-  const listener = createListener({ api, config, clock, log });
+  const listener = createListener({ api, config, clock, log, onMoving: (now) => (moving = now) });
   const shedder = createConnectionShedder({
     port: () => api.server?.port ?? 0,
     closeIdle: () => api.server?.closeIdleConnections() ?? 0,

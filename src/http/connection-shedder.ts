@@ -1,5 +1,6 @@
-import { dlopen, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
 import { readdirSync } from "node:fs";
+import { portOf, type SocketCalls, socketCalls } from "./socket-calls.ts";
 
 /**
  * Closes connections of clients that do nothing, when there are too few descriptors left for those that do.
@@ -36,13 +37,11 @@ export function createConnectionShedder({
   closeIdle,
   stalledMs = stalledAfterMs,
 }: ShedderOptions): ConnectionShedder {
-  let library: SocketCalls | null | undefined;
-
   return {
     shed(count) {
       if (count <= 0) return 0;
-      library ??= openLibrary();
-      const closed = library ? shutDown(library, port(), count, stalledMs) : 0;
+      const calls = socketCalls();
+      const closed = calls ? shutDown(calls, port(), count, stalledMs) : 0;
       return closed < count ? closed + closeIdle() : closed;
     },
   };
@@ -87,16 +86,12 @@ const established = 1;
 const infoBytes = 136;
 const offsets = { state: 0, lastDataSent: 44, lastDataReceived: 52, bytesAcked: 120, bytesReceived: 128 } as const;
 
-const address = new Uint8Array(128);
 const info = new DataView(new ArrayBuffer(infoBytes));
 const length = new Uint32Array(1);
 
 /** A connection that a client opened to this port; null for everything else that a descriptor can be. */
 function look(calls: SocketCalls, descriptor: number, port: number): Connection | null {
-  length[0] = address.length;
-  if (calls.getsockname(descriptor, ptr(address), ptr(length)) !== 0) return null;
-  // The port stands at the same place in addresses of both families, most significant byte first.
-  if (((address[2] ?? 0) << 8) + (address[3] ?? 0) !== port) return null;
+  if (portOf(calls, descriptor) !== port) return null;
   length[0] = infoBytes;
   if (calls.getsockopt(descriptor, tcp, tcpInfo, ptr(info.buffer as ArrayBuffer), ptr(length)) !== 0) return null;
   if ((length[0] ?? 0) < infoBytes || info.getUint8(offsets.state) !== established) return null;
@@ -108,28 +103,4 @@ function look(calls: SocketCalls, descriptor: number, port: number): Connection 
     received: Number(info.getBigUint64(offsets.bytesReceived, true)),
     acknowledged: Number(info.getBigUint64(offsets.bytesAcked, true)),
   };
-}
-
-/** In the order of Linux's C libraries: glibc, musl on both processors. */
-const libraryNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
-
-const signatures = {
-  getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
-  shutdown: { args: ["i32", "i32"], returns: "i32" },
-} as const;
-
-type SocketCalls = ReturnType<typeof dlopen<typeof signatures>>["symbols"];
-
-/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the run-time's own means must do. */
-function openLibrary(): SocketCalls | null {
-  if (process.platform !== "linux") return null;
-  for (const name of libraryNames) {
-    try {
-      return dlopen(name, signatures).symbols;
-    } catch {
-      // Another C library.
-    }
-  }
-  return null;
 }

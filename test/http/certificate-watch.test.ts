@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, type RequestOptions, request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { type CertificatePair, createCertificateWatch } from "../../src/http/certificate-watch.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSelfSigned } from "../support/certificates.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
@@ -108,9 +110,10 @@ describe("the certificate of the listener", () => {
 });
 
 describe("a server with TLS", () => {
-  async function start() {
+  async function start(clock?: Clock) {
     const files = certificateFiles(first);
     const server = await startTestApp({
+      ...(clock && { clock }),
       env: { POSTRIDER_TLS_CERT: files.certFile, POSTRIDER_TLS_KEY: files.keyFile },
     });
     const port = Number(new URL(server.url).port);
@@ -187,6 +190,43 @@ describe("a server with TLS", () => {
     await finished;
     for (const socket of [stream, upload]) socket.destroy();
     expect(events(at.server)).toContain("tls.reloaded");
+  });
+
+  const sharesPorts = process.platform === "linux";
+  test.skipIf(!sharesPorts)("loses no connection while it changes the certificate", async () => {
+    const clock = createFakeClock();
+    await using at = await start(clock);
+    const keepAlive = new Agent({ keepAlive: true, rejectUnauthorized: false });
+    const faults: string[] = [];
+    let answers = 0;
+    let heard = () => {};
+    let over = false;
+    const ask = (options: RequestOptions) =>
+      new Promise<void>((resolve) => {
+        const asked = request({ host: "127.0.0.1", port: at.port, path: "/healthz", ...options }, (answer) => {
+          answers += 1;
+          heard();
+          answer.resume().on("end", resolve);
+        });
+        asked.on("error", ({ message }) => resolve(void faults.push(message)));
+        asked.end();
+      });
+    const client = async (options: RequestOptions) => {
+      while (!over) await ask({ headers: { host: "localhost" }, rejectUnauthorized: false, ...options });
+    };
+    const clients = [...Array(8)].map((_, i) => client({ agent: i % 2 === 0 ? keepAlive : false }));
+    for (let i = 0; i < 20; i++) {
+      const since = answers;
+      at.files.write(i % 2 === 0 ? second : first);
+      at.server.app.reloadCertificate();
+      while (answers < since + 40) await new Promise<void>((resolve) => (heard = resolve));
+      if (i % 3 === 2) clock.advance(5000);
+    }
+    over = true;
+    await Promise.all(clients);
+    keepAlive.destroy();
+    expect(faults).toEqual([]);
+    expect(await namesOf(at.port)).toContain("first.example");
   });
 
   test("keeps the old certificate when the new one is broken", async () => {

@@ -28,6 +28,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     log,
     publicUrl: () => "http://localhost:8080",
     isDraining: () => false,
+    isMoving: () => false,
     ...options,
   });
   api.listen({ hostname: "127.0.0.1", port: 0 });

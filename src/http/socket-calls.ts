@@ -1,0 +1,50 @@
+import { dlopen, ptr } from "bun:ffi";
+
+const signatures = {
+  getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
+  setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  shutdown: { args: ["i32", "i32"], returns: "i32" },
+} as const;
+
+/** What the run-time does not offer of sockets: the system's own calls, by descriptor. */
+export type SocketCalls = ReturnType<typeof dlopen<typeof signatures>>["symbols"];
+
+/** In the order of Linux's C libraries: glibc, musl on both processors. */
+const libraryNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
+
+let opened: SocketCalls | null | undefined;
+
+/** The library is in memory already, so this needs no descriptor. Null: not Linux, and the run-time's own means must do. */
+export function socketCalls(): SocketCalls | null {
+  if (opened === undefined) opened = open();
+  return opened;
+}
+
+function open(): SocketCalls | null {
+  if (process.platform !== "linux") return null;
+  for (const name of libraryNames) {
+    try {
+      return dlopen(name, signatures).symbols;
+    } catch {
+      // Another C library.
+    }
+  }
+  return null;
+}
+
+const address = new Uint8Array(128);
+const length = new Uint32Array(1);
+
+/** `sockaddr` of the two families that have ports; the family comes first, least significant byte first. */
+const inet = 2;
+const inet6 = 10;
+
+/** The port to which a descriptor is bound on this side; null when it is no socket of the internet. */
+export function portOf(calls: SocketCalls, descriptor: number): number | null {
+  length[0] = address.length;
+  if (calls.getsockname(descriptor, ptr(address), ptr(length)) !== 0) return null;
+  if (address[0] !== inet && address[0] !== inet6) return null;
+  // The port stands at the same place in addresses of both families, most significant byte first.
+  return ((address[2] ?? 0) << 8) + (address[3] ?? 0);
+}
