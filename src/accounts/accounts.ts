@@ -2,6 +2,7 @@ import type { UpgradeResult } from "../billing/upgrade.ts";
 import { createHeaderVault } from "../delivery/own-headers.ts";
 import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalidField, notFound, rateLimited } from "../domain/errors.ts";
+import type { OwnLimits } from "../domain/limits.ts";
 import { plans } from "../domain/plans.ts";
 import { paymentsUnavailable, refusalOfUpgrade } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
@@ -82,6 +83,8 @@ export interface Accounts {
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
   setTier(tenant: Tenant, tier: Tier): Promise<Tenant>;
+  /** Sets those that are named; null: what the plan includes. */
+  setLimits(tenant: Tenant, limits: Partial<OwnLimits>): Promise<Tenant>;
   /**
    * Gives a paid account another e-mail, which is its login from then on.
    * @throws invalid `email_taken`; rate_limited `too_many_email_changes`
@@ -263,6 +266,13 @@ export function createAccounts(deps: AccountDeps): Accounts {
       const changed = await store.setTier(tenant.key, tier);
       log.write("info", "account.tier_set", { tenant: tenant.id, tier });
       announceChange(hub, changed, "tier");
+      return changed;
+    },
+
+    async setLimits(tenant, limits) {
+      const changed = await store.setLimits(tenant.key, limits);
+      log.write("info", "account.limits_set", { tenant: tenant.id, ...limits });
+      announceChange(hub, changed, "limits");
       return changed;
     },
 

@@ -80,14 +80,22 @@ export const accountInfo = v.object({
   tier: anyTier,
   max_events_per_month: v.pipe(v.number(), v.integer()),
   email: v.string(),
+  enforced_tier: v.pipe(
+    v.nullable(anyTier),
+    v.description("The tier in force, while an upgrade waits for its card. null before the first verification."),
+  ),
   enforced_events_per_month: v.pipe(
     v.number(),
     v.integer(),
     v.description(
-      "The quota in force. An upgrade raises it once the card is verified; 0 until the first verification.",
+      "The quota in force: of the plan, or what the operator has set. An upgrade raises that of the plan once the card is verified; 0 until the first verification.",
     ),
   ),
-  enforced_webhooks: v.pipe(v.number(), v.integer()),
+  enforced_webhooks: v.pipe(
+    v.number(),
+    v.integer(),
+    v.description("The webhooks that the account may have: of the plan, or what the operator has set."),
+  ),
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   status: tenantStatus,
   created_at: v.string(),
@@ -99,6 +107,7 @@ export const accountInfoExample = {
   tier: "free",
   max_events_per_month: 10_000,
   email: "ada@example.com",
+  enforced_tier: "free",
   enforced_events_per_month: 10_000,
   enforced_webhooks: 1,
   events_this_month: 137,

@@ -1,5 +1,5 @@
 import { paymentNote } from "../billing/model.ts";
-import { plans } from "../domain/plans.ts";
+import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -82,17 +82,17 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         },
       },
       async ({ tenant }) => {
-        const enforced = tenant.enforcedTier === null ? null : plans[tenant.enforcedTier];
         const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
         return ok({
           tenant_id: tenant.id,
           tenant_name: tenant.name,
           tier: tenant.tier,
-          max_events_per_month: plans[tenant.tier].eventsPerMonth,
+          max_events_per_month: orderedQuotaOf(tenant),
           email: tenant.email,
+          enforced_tier: tenant.enforcedTier,
           // Before the first verification the account takes no events, but its webhooks can be set up.
-          enforced_events_per_month: enforced?.eventsPerMonth ?? 0,
-          enforced_webhooks: (enforced ?? plans[tenant.tier]).webhooks,
+          enforced_events_per_month: tenant.enforcedTier === null ? 0 : quotaOf(tenant),
+          enforced_webhooks: webhooksAllowed(tenant),
           events_this_month: eventsThisMonth,
           status: statusOf(tenant),
           created_at: formatIso(tenant.createdAt),
@@ -179,7 +179,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           json: {
             tenant_id: upgraded.id,
             tier: upgraded.tier,
-            included_events: plans[upgraded.tier].eventsPerMonth,
+            included_events: orderedQuotaOf(upgraded),
             payment_status: paymentUrl === null ? "paid" : "pending",
             message,
             ...(paymentUrl !== null && { payment_url: paymentUrl }),

@@ -44,6 +44,32 @@ const tierFlag: Flag = {
 const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0." };
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
+/** The limits of an account, by the field of the request. */
+const limits = {
+  events_per_month: { name: "--events", doc: "Events that it may send in a month." },
+  webhooks: { name: "--webhooks", doc: "Webhooks that it may have, up to 100." },
+};
+
+const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc }) => ({
+  name,
+  value: "N",
+  doc: `${doc} default: what its tier includes.`,
+}));
+
+/** @throws UsageError */
+function limitsIn(flags: Invocation["flags"]): Fields {
+  const named = Object.entries(limits).flatMap(([field, { name }]): [string, number | null][] => {
+    const given = flags.get(name);
+    if (given === undefined) return [];
+    if (given === "default") return [[field, null]];
+    if (!/^\d{1,13}$/.test(given))
+      throw new UsageError(`${name} must be a whole number or default. Try: ${name} 50000`);
+    return [[field, Number(given)]];
+  });
+  if (named.length > 0) return Object.fromEntries(named);
+  throw new UsageError(`set-limits needs a limit. Try: ${limitFlags.map(({ name }) => name).join(" N or ")} N`);
+}
+
 const verbs: readonly Verb[] = [
   {
     verb: "create",
@@ -90,6 +116,18 @@ const verbs: readonly Verb[] = [
     check: ({ operands: [, tier = ""] }) => checkTier(tier),
     async run({ client, path, operands: [, tier], print, io }) {
       const changed = (await client.send("PUT", `${path}/tier`, { tier })) as Fields;
+      print(changed, () => pairs(changed, io));
+      return exitCode.ok;
+    },
+  },
+  {
+    verb: "set-limits",
+    operands: ["ID"],
+    flags: limitFlags,
+    summary: "Set the quota and the number of webhooks of an account, whatever its tier",
+    check: ({ flags }) => void limitsIn(flags),
+    async run({ client, path, flags, print, io }) {
+      const changed = (await client.send("PUT", `${path}/limits`, limitsIn(flags))) as Fields;
       print(changed, () => pairs(changed, io));
       return exitCode.ok;
     },
@@ -212,6 +250,10 @@ function tenantTable({ tenants, total }: { tenants: readonly Fields[]; total: nu
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "–";
+  if (typeof value === "object" && !Array.isArray(value))
+    return Object.entries(value)
+      .map(([name, one]) => `${name} ${cell(one)}`)
+      .join(", ");
   if (Array.isArray(value)) return value.length === 0 ? "–" : value.map(cell).join(", ");
   return plainText(String(value));
 }

@@ -3,9 +3,9 @@ import type { DueDelivery } from "./delivery.ts";
 import { DomainError, rateLimited, unavailable } from "./errors.ts";
 import { takes } from "./event-types.ts";
 import { type Failure, noWebhook, webhookDisabled } from "./failure.ts";
+import { quotaOf } from "./limits.ts";
 import type { Moment } from "./moment.ts";
 import { isToldOf, type OwnEventType } from "./own-events.ts";
-import { plans } from "./plans.ts";
 import { accountGone, apiKeyRefused, refusalOfIngestion } from "./standing.ts";
 import { type Tenant, tierInForce } from "./tenant.ts";
 import { openMonth, type RegisteredWebhook, type TenantState } from "./tenant-state.ts";
@@ -186,7 +186,7 @@ function refusalOfQuota(
   events: number,
   { now, orderedNow }: Moment,
 ): DomainError | null {
-  const quota = plans[tierInForce(tenant)].eventsPerMonth;
+  const quota = quotaOf(tenant);
   // A month that has begun meanwhile only makes more room: nearly every event needs no look at the calendar.
   if (counters.eventsInMonth + events <= quota) return null;
   // By the time that the events would carry: it is ahead of the clock when that was set back over a month's end.
@@ -195,7 +195,7 @@ function refusalOfQuota(
   const date = new Date(orderedNow);
   const monthEnd = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
   return rateLimited(
-    `The plan includes ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; upgrade the account or wait until next month.`,
+    `The account may send ${quota} events a month, and ${left === 0 ? "all" : `all but ${left}`} are used; have its quota raised or wait until next month.`,
     "quota_exceeded",
     (monthEnd - now) / 1000,
   );

@@ -24,6 +24,9 @@ export interface Tenant {
   readonly operatorSuspendedAt: number | null;
   readonly paymentSuspendedAt: number | null;
   readonly pastDueAt: number | null;
+  /** What the operator has set instead of the plan's, whatever that is or becomes; null: the plan's. */
+  readonly ownEventsPerMonth: number | null;
+  readonly ownWebhooks: number | null;
 }
 
 export type TenantStatus = "suspended" | "past_due" | "pending_verification" | "active";

@@ -35,7 +35,7 @@ export type WebhookListChange =
     }
   | { readonly kind: "refused"; readonly error: DomainError };
 
-/** @param limit how many the plan allows */
+/** @param limit how many the account may have */
 export function replaceWebhooks(
   { gone, webhooks }: Pick<TenantState, "gone" | "webhooks">,
   wanted: readonly ListedWebhook[],
@@ -65,10 +65,10 @@ export function replaceWebhooks(
   };
 }
 
-/** Specification, "Limits": more entries than the plan allows are 400. */
+/** Specification, "Limits": more entries than the account may have are 400. */
 const tooManyWebhooks = (given: number, limit: number) =>
   invalidField(
     "webhooks",
-    `has ${given} entries, but the plan allows ${limit}; leave some out or upgrade the account`,
+    `has ${given} entries, but the account may have ${limit}; leave some out or have its limit raised`,
     "too_many_webhooks",
   );

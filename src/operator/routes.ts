@@ -3,7 +3,8 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { ApiKeys } from "../accounts/api-keys.ts";
 import * as m from "../accounts/model.ts";
 import type { SigningKeys } from "../accounts/signing-keys.ts";
-import { plans } from "../domain/plans.ts";
+import { invalidField } from "../domain/errors.ts";
+import { orderedQuotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
@@ -13,6 +14,7 @@ import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
+import { fromLimits, setLimitsBody, setLimitsExample, shownLimits, toLimits } from "./limits.ts";
 import { operatorUserHeader } from "./user-header.ts";
 
 export interface OperatorRouteDeps {
@@ -72,9 +74,19 @@ const toRecord = (tenant: Tenant) => ({
 const detail = v.object({
   ...record.entries,
   max_events_per_month: v.number(),
+  max_webhooks: v.number(),
   events_this_month: v.number(),
   webhooks: v.number(),
+  limits: v.pipe(
+    shownLimits,
+    v.description("What the operator has set for this account. null: what its plan includes."),
+  ),
 });
+
+const exampleDetail = {
+  ...exampleRecord,
+  ...{ max_events_per_month: 250_000, max_webhooks: 10, events_this_month: 137, webhooks: 1, limits: setLimitsExample },
+};
 
 const changed = { description: "The updated account.", schema: record, example: exampleRecord };
 
@@ -87,6 +99,18 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
     await apiKeys.rotate(tenant, 0);
     await signingKeys.rotateSecret(tenant, 0);
     log.write("info", "account.keys_ended", { tenant: tenant.id });
+  }
+
+  async function toDetail(tenant: Tenant) {
+    const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
+    return {
+      ...toRecord(tenant),
+      max_events_per_month: orderedQuotaOf(tenant),
+      max_webhooks: webhooksAllowed(tenant),
+      events_this_month: eventsThisMonth,
+      webhooks: (await store.webhooks(tenant.key)).length,
+      limits: toLimits(tenant),
+    };
   }
 
   const endpoints = [
@@ -154,21 +178,12 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           200: {
             description: "The account.",
             schema: detail,
-            example: { ...exampleRecord, max_events_per_month: 5_000_000, events_this_month: 137, webhooks: 1 },
+            example: exampleDetail,
           },
           404: m.tenantNotFound,
         },
       },
-      async ({ params }) => {
-        const tenant = await accounts.find(params.id);
-        const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
-        return ok({
-          ...toRecord(tenant),
-          max_events_per_month: plans[tenant.tier].eventsPerMonth,
-          events_this_month: eventsThisMonth,
-          webhooks: (await store.webhooks(tenant.key)).length,
-        });
-      },
+      async ({ params }) => ok(await toDetail(await accounts.find(params.id))),
     ),
 
     endpoint(
@@ -189,6 +204,32 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         },
       },
       async ({ params, body }) => ok(toRecord(await accounts.setTier(await accounts.find(params.id), body.tier))),
+    ),
+
+    endpoint(
+      {
+        method: "PUT",
+        path: "/operator/tenants/:id/limits",
+        tag,
+        summary: "Set the limits of an account",
+        description:
+          "Whatever its plan includes, now and after an upgrade; null: what the plan includes. What is not named stays as it is. " +
+          "Takes effect at once, on every server. Webhooks beyond a lower limit stay until the account replaces them.",
+        access: "operator",
+        params: path,
+        body: setLimitsBody,
+        bodyExample: setLimitsExample,
+        responses: {
+          200: { description: "The updated account.", schema: detail, example: exampleDetail },
+          400: invalidRequest("webhooks must be a whole number from 0 to 100, or null for what the plan includes."),
+          404: m.tenantNotFound,
+        },
+      },
+      async ({ params, body }) => {
+        const limits = fromLimits(body);
+        if (Object.keys(limits).length === 0) throw noLimits();
+        return ok(await toDetail(await accounts.setLimits(await accounts.find(params.id), limits)));
+      },
     ),
 
     endpoint(
@@ -292,6 +333,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
   ];
   return endpoints.map((one) => (one.method === "GET" ? one : withActor(one, log)));
 }
+
+const noLimits = () => invalidField("", `must name at least one of ${Object.keys(setLimitsExample).join(", ")}`);
 
 /** What the operator changes is in the log with who did it. */
 function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {

@@ -5,6 +5,7 @@ import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
 import type { EventRecord, RecordFilters } from "../domain/event.ts";
 import type { FailureCode } from "../domain/failure.ts";
 import type { DeliveredTypes } from "../domain/failure-groups.ts";
+import type { OwnLimits } from "../domain/limits.ts";
 import type { ListedReplay, Replay, ReplayFilter, ReplayKind, ReplayRef } from "../domain/replay.ts";
 import type { ReplayLimits } from "../domain/replay-phase.ts";
 import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
@@ -86,6 +87,8 @@ export interface TenantVerbs {
   usage(tenantKey: number, now: number): Promise<TenantUsage>;
   /** Sets the tier and the limits with it; leaves the webhooks as they are. @throws invalid `email_taken` */
   setTier(tenantKey: number, tier: Tier): Promise<Tenant>;
+  /** Sets the limits that are named instead of the plan's; null: the plan's again. */
+  setLimits(tenantKey: number, limits: Partial<OwnLimits>): Promise<Tenant>;
   suspend(tenantKey: number, cause: SuspensionCause, now: number): Promise<Tenant>;
   resume(tenantKey: number, cause: SuspensionCause): Promise<Tenant>;
   /** On paid tiers the e-mail is the login, too. @throws invalid `email_taken` */

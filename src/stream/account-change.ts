@@ -7,6 +7,7 @@ export interface AccountHub {
 
 export type AccountChange =
   | "tier"
+  | "limits"
   | "standing"
   | "billing"
   | "webhooks"

@@ -2,7 +2,7 @@ import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
-import { plans } from "../domain/plans.ts";
+import { webhooksAllowed } from "../domain/limits.ts";
 import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
@@ -126,7 +126,7 @@ export function webhookRoutes({
         },
       },
       async ({ tenant, body }) => {
-        const limit = plans[tenant.enforcedTier ?? tenant.tier].webhooks;
+        const limit = webhooksAllowed(tenant);
         const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
         const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
         const wanted = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });

@@ -24,7 +24,7 @@ export interface ListConditions {
   policy: UrlPolicy;
   /** The name of the list in the request; empty when the body is the list. */
   field: "webhooks" | "";
-  /** Webhooks that the plan allows. */
+  /** Webhooks that the account may have. */
   limit: number;
   /** Most attempts at once to one webhook, of any account. */
   webhookConcurrency: number;
@@ -106,6 +106,6 @@ export function sealHeaders(
 const tooManyEntries = (field: "webhooks" | "", limit: number) =>
   invalidField(
     field,
-    `must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this plan; remove some or upgrade the account`,
+    `must have at most ${limit} ${limit === 1 ? "entry" : "entries"} on this account; remove some or have its limit raised`,
     "too_many_webhooks",
   );

@@ -17,6 +17,8 @@ const tenant: Tenant = {
   operatorSuspendedAt: null,
   paymentSuspendedAt: null,
   pastDueAt: null,
+  ownEventsPerMonth: null,
+  ownWebhooks: null,
 };
 
 test("an account that was deleted and erased during the request has no secret, which is no defect", async () => {

@@ -269,6 +269,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
           tier,
           max_events_per_month: events,
           email: `sandbox+${ada.id}@postrider.invalid`,
+          enforced_tier: tier,
           enforced_events_per_month: events,
           enforced_webhooks: webhooks,
           events_this_month: 0,

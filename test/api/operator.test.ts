@@ -6,7 +6,7 @@ import { useServer } from "./scenario.ts";
 
 /** Rules, section 13: the operator's endpoints. */
 
-const { any, stringMatching } = expect;
+const { any, objectContaining, stringMatching } = expect;
 
 const server = useServer();
 const goodPassword = "Corr3ct#Horse";
@@ -137,7 +137,13 @@ operatorScenarios("GET /operator/tenants", {
   "a page of -1": refused(() => operator("GET", "?page=-1"), "invalid_request", /^page must be at least 0\.$/),
 });
 
-const detail = { max_events_per_month: 10_000, events_this_month: 0, webhooks: 0 };
+const detail = {
+  ...{ max_events_per_month: 10_000, max_webhooks: 1, events_this_month: 0, webhooks: 0 },
+  limits: { events_per_month: null, webhooks: null },
+};
+const limited = { max_events_per_month: 2, max_webhooks: 5, limits: { events_per_month: 2, webhooks: 5 } };
+/** To be refused, when that is not for what is in it. */
+const oneWebhook = { webhooks: 1 };
 const unknown = "/t0000000000000";
 
 operatorScenarios("/operator/tenants/{id}", {
@@ -192,6 +198,52 @@ operatorScenarios("/operator/tenants/{id}", {
   ),
   "PUT no tier": refused(() => operator("PUT", `/${ada.id}/tier`, {}), "field_required", /^tier is required/),
   "PUT tier of an unknown one": refused(() => operator("PUT", `${unknown}/tier`, { tier: "pro" }), "tenant_not_found"),
+  "PUT limits are in force at once and whatever the tier": {
+    section: "rules 4",
+    async request() {
+      await operator("PUT", `/${ada.id}/limits`, { events_per_month: 2, webhooks: 5 });
+      await ada.setTier("pro");
+      await ada.put("/v1/tenants/webhooks", [1, 2, 3, 4, 5].map(hook));
+      return operator("GET", `/${ada.id}`);
+    },
+    status: 200,
+    body: record({ ...detail, ...limited, tier: "pro", enforced_tier: "pro", webhooks: 5 }),
+    async then() {
+      const shown = { max_events_per_month: 2, enforced_events_per_month: 2, enforced_webhooks: 5 };
+      expect((await ada.get("/v1/tenants/me")).body).toMatchObject(shown);
+      const six = await ada.put("/v1/tenants/webhooks", [1, 2, 3, 4, 5, 6].map(hook));
+      expect(six.body).toMatchObject({ code: "too_many_webhooks" });
+      const submitted = [await ada.ingest({}), await ada.ingest({}), await ada.ingest({})];
+      expect(submitted.map(({ status }) => status)).toEqual([202, 202, 429]);
+    },
+  },
+  "PUT limits leaves those that it does not name, and null resets": {
+    section: "rules 4",
+    request: () => operator("PUT", `/${ada.id}/limits`, { events_per_month: null }),
+    status: 200,
+    body: objectContaining({
+      max_events_per_month: 5_000_000,
+      max_webhooks: 5,
+      limits: { events_per_month: null, webhooks: 5 },
+    }),
+    then: async () => void (await operator("PUT", `/${ada.id}/limits`, { webhooks: null })),
+  },
+  "PUT limits of an unknown one": refused(() => operator("PUT", `${unknown}/limits`, oneWebhook), "tenant_not_found"),
+  "PUT no limits": refused(
+    () => operator("PUT", `/${ada.id}/limits`, {}),
+    "invalid_request",
+    /must name at least one of events_per_month, webhooks/,
+  ),
+  "PUT 101 webhooks": refused(
+    () => operator("PUT", `/${ada.id}/limits`, { webhooks: 101 }),
+    "invalid_request",
+    /^webhooks must be a whole number from 0 to 100, or null/,
+  ),
+  "PUT half an event": refused(
+    () => operator("PUT", `/${ada.id}/limits`, { events_per_month: 0.5 }),
+    "invalid_request",
+    /^events_per_month must be a whole number/,
+  ),
   "POST suspend an unknown one": refused(() => operator("POST", `${unknown}/suspend`), "tenant_not_found"),
   "POST resume an unknown one": refused(() => operator("POST", `${unknown}/resume`), "tenant_not_found"),
   "POST reset-password of an unknown one": refused(

@@ -192,6 +192,7 @@ test("an account made on a paid tier takes events only once its card is verified
     tier: "business",
     max_events_per_month: 25_000_000,
     email: any(String),
+    enforced_tier: null,
     enforced_events_per_month: 0,
     enforced_webhooks: 2,
     events_this_month: 0,
@@ -207,6 +208,7 @@ test("an account that upgrades never stops, and the old limits stay in force", a
   expect((await as("GET", "/v1/tenants/me")).body).toMatchObject({
     tier: "business",
     max_events_per_month: 25_000_000,
+    enforced_tier: "free",
     enforced_events_per_month: 10_000,
     enforced_webhooks: 1,
     events_this_month: 1,

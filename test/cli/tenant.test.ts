@@ -93,6 +93,23 @@ describe("postrider tenant", () => {
     expect((await tenant(["show", id])).out).toContain("a?[2Jb?c?d");
   });
 
+  test("set-limits sets what is named, and default resets it", async () => {
+    const { tenant_id: id } = await json<Shown>("create");
+    expect(await json<Shown>("set-limits", id, "--events", "50000", "--webhooks", "4")).toMatchObject({
+      limits: { events_per_month: 50_000, webhooks: 4 },
+    });
+    const { code, out } = await tenant(["set-limits", id, "--events", "default"]);
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/max_webhooks +4\n/) });
+    expect(out).toMatch(/limits +events_per_month –, webhooks 4$/);
+  });
+
+  test.each([
+    [[], "set-limits needs a limit. Try: --events N or --webhooks N"],
+    [["--events", "many"], "--events must be a whole number or default. Try: --events 50000"],
+  ])("set-limits with %p asks no server", async (flags, message) => {
+    expect(await tenant(["set-limits", "t1", ...flags])).toMatchObject({ code: 2, err: `postrider: ${message}` });
+  });
+
   test("set-tier, suspend and resume are in force at once", async () => {
     const { tenant_id: id } = await create();
     expect(await json<Shown>("set-tier", id, "enterprise")).toMatchObject({ tier: "enterprise" });

@@ -204,6 +204,15 @@ describe("the quota of a month (rules, section 4)", () => {
     expect(outcomeOf(state, submission({ types: untyped(events) }))).toBe(outcome);
   });
 
+  test.each([
+    [7, 6, "accepted"],
+    [7, 7, "quota_exceeded"],
+    [20_000, 19_999, "accepted"],
+    [0, 0, "quota_exceeded"],
+  ])("of %i by the operator after %i events: %s", (ownEventsPerMonth, before, outcome) => {
+    expect(outcomeOf(tenantState({ tenant: { ownEventsPerMonth }, ...used(before) }), submission())).toBe(outcome);
+  });
+
   test("is that of the plan in force, not of the one asked for", () => {
     const state = tenantState({ tenant: { tier: "pro", enforcedTier: "free" }, ...used(10_000) });
     expect(outcomeOf(state, submission())).toBe("quota_exceeded");

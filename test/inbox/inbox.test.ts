@@ -32,6 +32,8 @@ const tenant: Tenant = {
   operatorSuspendedAt: null,
   paymentSuspendedAt: null,
   pastDueAt: null,
+  ownEventsPerMonth: null,
+  ownWebhooks: null,
 };
 
 function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {

@@ -18,6 +18,8 @@ const tenant: Tenant = {
   operatorSuspendedAt: null,
   paymentSuspendedAt: null,
   pastDueAt: null,
+  ownEventsPerMonth: null,
+  ownWebhooks: null,
 };
 
 const replay: Replay = {

@@ -81,6 +81,8 @@ export const tenantOf = (given: Partial<Tenant> = {}): Tenant => ({
   operatorSuspendedAt: null,
   paymentSuspendedAt: null,
   pastDueAt: null,
+  ownEventsPerMonth: null,
+  ownWebhooks: null,
   ...given,
 });
 

@@ -23,6 +23,8 @@ export const tenantState = ({
     operatorSuspendedAt: null,
     paymentSuspendedAt: null,
     pastDueAt: null,
+    ownEventsPerMonth: null,
+    ownWebhooks: null,
     ...tenant,
   },
   ...changes,

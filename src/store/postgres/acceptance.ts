@@ -3,8 +3,7 @@ import { accept, acceptOwn, type EarlierAnswer, type Submission } from "../../do
 import type { ApiKey } from "../../domain/credentials.ts";
 import { requestAbandoned } from "../../domain/errors.ts";
 import { movesOf } from "../../domain/failure-groups.ts";
-import { plans } from "../../domain/plans.ts";
-import { tierInForce } from "../../domain/tenant.ts";
+import { quotaOf } from "../../domain/limits.ts";
 import { utcMonth } from "../../domain/tenant-state.ts";
 import { isEnabled } from "../../domain/webhook.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
@@ -85,8 +84,7 @@ export function acceptanceVerbs(
     if (planned.accepted.deliveries.length > 0) await beOwner(tx, owner);
     await insertEvents(tx, planned);
     await insertRecords(tx, planned, owner);
-    const quota = plans[tierInForce(tenant)].eventsPerMonth;
-    await writeUsage(tx, planned, lanes, owner, quota);
+    await writeUsage(tx, planned, lanes, owner, quotaOf(tenant));
     const unused = unusedIn(acceptance.records);
     if (unused.size > 0) {
       await tx.run("update webhook set used = true where tenant_key = $1::bigint and key = any($2::bigint[])", [

@@ -21,6 +21,8 @@ export const tenantColumns = {
   operatorSuspendedAt: t.tenant.operatorSuspendedAt,
   paymentSuspendedAt: t.tenant.paymentSuspendedAt,
   pastDueAt: t.tenant.pastDueAt,
+  ownEventsPerMonth: t.tenant.ownEventsPerMonth,
+  ownWebhooks: t.tenant.ownWebhooks,
 };
 
 const { key, id, url, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
@@ -46,6 +48,8 @@ const nobody: Tenant = {
   operatorSuspendedAt: null,
   paymentSuspendedAt: null,
   pastDueAt: null,
+  ownEventsPerMonth: null,
+  ownWebhooks: null,
 };
 
 const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: noEvents };

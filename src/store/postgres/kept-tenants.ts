@@ -28,7 +28,8 @@ const keptLimit = 10_000;
 const columns = `key::float8 as key, id, name, email, tier, enforced_tier as "enforcedTier",
   password_hash as "passwordHash", session_version as "sessionVersion", created_at::float8 as "createdAt",
   operator_suspended_at::float8 as "operatorSuspendedAt", payment_suspended_at::float8 as "paymentSuspendedAt",
-  past_due_at::float8 as "pastDueAt"`;
+  past_due_at::float8 as "pastDueAt", own_events_per_month::float8 as "ownEventsPerMonth",
+  own_webhooks::float8 as "ownWebhooks"`;
 
 export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
   const cache = createReadCache<number, KeptTenant>(keptLimit);

@@ -12,6 +12,7 @@ import disabledWebhooks from "../../../drizzle/postgres/migrations/0010_disabled
 import webhookHeaders from "../../../drizzle/postgres/migrations/0011_webhook_headers.sql" with { type: "text" };
 import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with { type: "text" };
 import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_replays.sql" with { type: "text" };
+import ownLimits from "../../../drizzle/postgres/migrations/0014_own_limits.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -39,6 +40,7 @@ export const migrations: readonly Migration[] = [
   { name: "0011_webhook_headers", sql: webhookHeaders },
   { name: "0012_ordered", sql: ordered },
   { name: "0013_lists_of_replays", sql: listsOfReplays },
+  { name: "0014_own_limits", sql: ownLimits },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -50,6 +50,9 @@ export const tenant = pgTable(
     operatorSuspendedAt: whole("operator_suspended_at"),
     paymentSuspendedAt: whole("payment_suspended_at"),
     pastDueAt: whole("past_due_at"),
+    /** What the operator has set instead of the plan's; null: the plan's. */
+    ownEventsPerMonth: whole("own_events_per_month"),
+    ownWebhooks: whole("own_webhooks"),
     deletedAt: whole("deleted_at"),
     /** Grows with every change of the account, its webhooks and its API keys: what a node keeps of them names the one it read. */
     version: integer("version").notNull().default(1),

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { changesOf } from "../../domain/change.ts";
-import { type TenantChange, tierInForce } from "../../domain/tenant.ts";
+import { quotaOf } from "../../domain/limits.ts";
+import type { TenantChange } from "../../domain/tenant.ts";
 import type { HeldTenant } from "./held-tenants.ts";
 import type { Transaction } from "./pool.ts";
 import * as t from "./schema.ts";
@@ -11,7 +12,7 @@ export type ChangingTenant = Pick<HeldTenant, "tenant">;
 
 /**
  * Writes what changes about a tenant that is held to its row and its held, and has it told; nothing to change is no write.
- * What lanes have been granted of a quota ends with its tier: a lower one holds at once.
+ * What lanes have been granted of a quota ends with it: a lower one holds at once.
  */
 export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, change: TenantChange): Promise<void> {
   if (Object.keys(change).length === 0) return;
@@ -19,7 +20,7 @@ export async function changeTenant(tx: WriteTransaction, held: ChangingTenant, c
   const { loginEmail: _, ...changed } = change;
   await tx.db.update(t.tenant).set(change).where(eq(t.tenant.key, before.key));
   held.tenant = { ...before, ...changed };
-  if (tierInForce(before) !== tierInForce(held.tenant)) {
+  if (quotaOf(before) !== quotaOf(held.tenant)) {
     await tx.run("update usage set granted = used where tenant_key = $1::bigint and granted > used", [before.key]);
   }
   tx.changed(...changesOf(before, held.tenant));

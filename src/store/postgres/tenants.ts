@@ -1,6 +1,7 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
 import { changed } from "../../domain/change.ts";
 import { leaveTenant } from "../../domain/invoices.ts";
+import { toOwnLimits } from "../../domain/limits.ts";
 import { emailTaken } from "../../domain/standing.ts";
 import type { Tenant, TenantChange } from "../../domain/tenant.ts";
 import {
@@ -112,6 +113,7 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
         return held.tenant;
       }),
 
+    setLimits: (tenantKey, limits) => change(tenantKey, (tenant) => toOwnLimits(tenant, limits)),
     suspend: (tenantKey, cause, now) => change(tenantKey, () => toSuspended(cause, now)),
     resume: (tenantKey, cause) => change(tenantKey, () => toSuspended(cause, null)),
     changeEmail: (tenantKey, email) =>

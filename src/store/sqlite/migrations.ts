@@ -22,6 +22,7 @@ import disabledWebhooks from "../../../drizzle/sqlite/migrations/0019_disabled_w
 import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_headers.sql" with { type: "text" };
 import ordered from "../../../drizzle/sqlite/migrations/0021_ordered.sql" with { type: "text" };
 import listsOfReplays from "../../../drizzle/sqlite/migrations/0022_lists_of_replays.sql" with { type: "text" };
+import ownLimits from "../../../drizzle/sqlite/migrations/0023_own_limits.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -65,6 +66,7 @@ export const migrations: readonly Migration[] = [
   { name: "0020_webhook_headers", sql: webhookHeaders },
   { name: "0021_ordered", sql: ordered },
   { name: "0022_lists_of_replays", sql: listsOfReplays },
+  { name: "0023_own_limits", sql: ownLimits },
 ];
 
 /**

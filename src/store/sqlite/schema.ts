@@ -49,6 +49,9 @@ export const tenant = sqliteTable(
     operatorSuspendedAt: integer("operator_suspended_at"),
     paymentSuspendedAt: integer("payment_suspended_at"),
     pastDueAt: integer("past_due_at"),
+    /** What the operator has set instead of the plan's; null: the plan's. */
+    ownEventsPerMonth: integer("own_events_per_month"),
+    ownWebhooks: integer("own_webhooks"),
     deletedAt: integer("deleted_at"),
   },
   (t) => [

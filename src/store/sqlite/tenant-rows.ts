@@ -24,6 +24,8 @@ export function createTenantRows(client: Database): TenantRows {
     operatorSuspendedAt: "operator_suspended_at",
     paymentSuspendedAt: "payment_suspended_at",
     pastDueAt: "past_due_at",
+    ownEventsPerMonth: "own_events_per_month",
+    ownWebhooks: "own_webhooks",
   });
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
   return {

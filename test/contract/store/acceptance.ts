@@ -226,6 +226,19 @@ export function acceptanceContract(backend: StoreBackend): void {
         expect((await world.page(tenant, { size: 1 })).total).toBe(10_001);
       });
 
+      test("counts to the account's own quota, which holds as soon as it is set", async () => {
+        const tenant = await world.tenant({ tier: "pro" });
+        await world.acceptMany(tenant, 20);
+        await world.store.setLimits(tenant.key, { ownEventsPerMonth: 21 });
+        await world.accept(tenant);
+        expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
+        await world.store.setLimits(tenant.key, { ownEventsPerMonth: 22 });
+        expect(await refusalOf(world.accept(tenant))).toBe("fulfilled");
+        expect(await refusalOf(world.accept(tenant))).toBe("rate_limited quota_exceeded");
+        await world.store.setLimits(tenant.key, { ownEventsPerMonth: null });
+        expect(await refusalOf(world.accept(tenant))).toBe("fulfilled");
+      });
+
       test("says when the quota begins anew, and then it does, in UTC", async () => {
         const tenant = await world.tenant({ tier: "free" });
         await world.acceptMany(tenant, 10_000);

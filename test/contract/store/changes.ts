@@ -45,6 +45,11 @@ export function changesContract(backend: StoreBackend): void {
         ["an account is deleted", ["account_deleted"], ({ key }) => world.store.deleteTenant(key, now())],
         ["the operator suspends it", ["account_suspended"], ({ key }) => world.store.suspend(key, "operator", now())],
         ["the operator sets its tier", ["plan_changed pro"], ({ key }) => world.store.setTier(key, "pro")],
+        [
+          "the operator sets its limits",
+          ["account_changed"],
+          ({ key }) => world.store.setLimits(key, { ownWebhooks: 2 }),
+        ],
         ["its password is set", ["sessions_ended"], ({ key }) => world.store.setPassword(key, "new")],
         ["its password is replaced", ["sessions_ended"], ({ key }) => world.store.replacePassword(key, "hash", "new")],
         ["all its sessions end", ["sessions_ended"], ({ key }) => world.store.endAllSessions(key)],

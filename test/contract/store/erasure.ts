@@ -101,6 +101,7 @@ export function erasureContract(backend: StoreBackend): void {
         const writes = [
           world.accept(tenant),
           store.setTier(key, "pro"),
+          store.setLimits(key, { ownWebhooks: 1 }),
           store.suspend(key, "operator", 1),
           store.resume(key, "operator"),
           store.setPassword(key, "x"),

@@ -51,6 +51,15 @@ export function tenantsContract(backend: StoreBackend): void {
         expect(await refusalOf(world.store.setTier(tenant.key, "pro"))).toBe("invalid email_taken");
       });
 
+      test("have limits of their own, which stay with another tier", async () => {
+        const { key, id } = await world.tenant({ tier: "free" });
+        const limits = { ownEventsPerMonth: 50_000, ownWebhooks: 7 };
+        expect(await world.store.setLimits(key, limits)).toMatchObject(limits);
+        expect(await world.store.setLimits(key, { ownWebhooks: null })).toMatchObject({ ...limits, ownWebhooks: null });
+        await world.store.setTier(key, "pro");
+        expect(await world.store.findTenant(id)).toMatchObject({ ...limits, ownWebhooks: null, tier: "pro" });
+      });
+
       test("each cause of a suspension ends by itself", async () => {
         const { key } = await world.tenant();
         await world.store.suspend(key, "payment", 5);

@@ -57,6 +57,8 @@ describeWithPostgres("a change", () => {
     expect(await there.store.findApiKey(first.hash)).toMatchObject({ expiresAt: 2_000 });
     await here.store.setTier(key, "free");
     expect(await there.store.findApiKey(second.hash)).toMatchObject({ tenant: { tier: "free" } });
+    await here.store.setLimits(key, { ownWebhooks: 5 });
+    expect(await there.store.findApiKey(second.hash)).toMatchObject({ tenant: { ownWebhooks: 5 } });
     await here.store.deleteTenant(key, 1);
     expect(await there.store.findApiKey(second.hash)).toBeNull();
   });

@@ -20,8 +20,8 @@ export async function readPlan(signal: AbortSignal): Promise<PlanView> {
 }
 
 /** The plan whose limits hold while another one waits for its card; null before the first verification. */
-export const enforcedPlan = (plans: readonly Plan[], { enforced_events_per_month: enforced }: Account): Plan | null =>
-  plans.find(({ eventsPerMonth }) => eventsPerMonth === enforced) ?? null;
+export const enforcedPlan = (plans: readonly Plan[], { enforced_tier: enforced }: Account): Plan | null =>
+  plans.find(({ tier }) => tier === enforced) ?? null;
 
 /** Goes to the page on which a card is verified, in this tab: the session is still here on the way back. */
 export async function openCardPage(): Promise<void> {

@@ -69,6 +69,10 @@ export function Plans({
           Payments on this server are a sandbox: no real money moves, and the payment page offers test cards.
         </p>
       )}
+      {enforced &&
+        (enforced.eventsPerMonth !== who.enforced_events_per_month || enforced.webhooks !== who.enforced_webhooks) && (
+          <p class="soft plans-note">The operator of this server has set other limits for your account.</p>
+        )}
       {isHeld && <p class="soft plans-note">You can upgrade again once the outstanding charge is paid.</p>}
     </Panel>
   );
