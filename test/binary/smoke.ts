@@ -66,7 +66,10 @@ function createBench(executable: string, folder: string) {
 const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   async version({ run }) {
     const { code, out } = await run("version");
-    expectThat(code === 0 && /^postrider \d+\.\d+\.\d+ /.test(out), "it prints its version", { code, out });
+    expectThat(code === 0 && /^postrider \d+\.\d+\.\d+ \(.*Bun /.test(out), "it prints its version", { code, out });
+    const said = JSON.parse((await run("version --json")).out);
+    const isOfAClone = /^[0-9a-f]{12}(-modified)?$/.test(said.commit) && !Number.isNaN(Date.parse(said.committedAt));
+    expectThat(isOfAClone || said.commit === "unknown", "it knows the commit that it was built from", said);
   },
 
   async help({ run }) {
