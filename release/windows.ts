@@ -1,5 +1,7 @@
-import { Format, NtExecutable, NtExecutableResource, Resource } from "resedit";
 import { version } from "../src/version.ts";
+import { resedit } from "./resedit.ts";
+
+const { Format, NtExecutable, NtExecutableResource, Resource } = resedit;
 
 /** English (United States), and Unicode: under these the runtime has its own strings, which are replaced. */
 const language = { lang: 1033, codepage: 1200 };
