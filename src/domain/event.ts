@@ -29,6 +29,8 @@ export interface EventRecord {
   /** Of these, those that are no longer in the log. */
   readonly attemptsForgotten: number;
   readonly lastAttemptAt: number | null;
+  /** How long that attempt took; null also of those that earlier programs stored. */
+  readonly lastDurationMs: number | null;
   /** Null also of one that is held back (`order.ts`). */
   readonly nextAttemptAt: number | null;
   readonly replayGroupId: JsonText | null;

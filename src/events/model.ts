@@ -254,6 +254,10 @@ export const recordBody = v.object({
     ),
   ),
   lastAttemptAt: v.nullable(time),
+  lastDurationMs: v.pipe(
+    v.nullable(v.pipe(v.number(), v.integer())),
+    v.description("How long the latest attempt took; null before the first one, and in records of earlier versions."),
+  ),
   nextAttemptAt: v.nullable(time),
   heldBack: v.optional(
     v.pipe(
@@ -304,6 +308,7 @@ export const recordExample = {
   originalPayload: examplePayload,
   attempts: 1,
   lastAttemptAt: "2026-03-01T12:34:56.812Z",
+  lastDurationMs: 41,
   nextAttemptAt: null,
   errorCode: "http_status",
   statusCode: 404,

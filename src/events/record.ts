@@ -26,6 +26,7 @@ export function recordPieces(
     attempts: record.attempts,
     ...(record.attemptsForgotten > 0 && { attemptsForgotten: record.attemptsForgotten }),
     lastAttemptAt: formatIsoOrNull(record.lastAttemptAt),
+    lastDurationMs: record.lastDurationMs,
     nextAttemptAt: isWaiting ? formatIsoOrNull(record.nextAttemptAt) : null,
     ...(isWaiting && record.nextAttemptAt === null && !record.unreadable && { heldBack: true }),
     errorCode: record.errorCode,

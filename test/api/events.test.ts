@@ -124,9 +124,9 @@ describe("the list", () => {
         const time = expect.stringMatching(isoPattern);
         const none = { errorReason: null, errorCode: null, statusCode: null };
         const refused = { errorReason: `HTTP 404 from ${bad.url}`, errorCode: "http_status", statusCode: 404 };
-        const ended = { attempts: 1, lastAttemptAt: time, nextAttemptAt: null };
+        const ended = { attempts: 1, lastAttemptAt: time, lastDurationMs: expect.any(Number), nextAttemptAt: null };
         expect(Object.keys(body.events[0]).join()).toBe(
-          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,nextAttemptAt,errorCode,statusCode,eventType,replayGroupId",
+          "eventId,tenantId,state,ingestionTimestamp,targetWebhook,errorReason,originalPayload,attempts,lastAttemptAt,lastDurationMs,nextAttemptAt,errorCode,statusCode,eventType,replayGroupId",
         );
         expect(body.events).toEqual([
           { ...common, ...ended, state: "DELIVERED", targetWebhook: good.url, ...none },
@@ -138,6 +138,7 @@ describe("the list", () => {
             ...none,
             attempts: 0,
             lastAttemptAt: null,
+            lastDurationMs: null,
             nextAttemptAt: time,
           },
         ]);
@@ -442,6 +443,7 @@ describe("one event", () => {
             originalPayload: { secret: "payload-of-other" },
             attempts: 0,
             lastAttemptAt: null,
+            lastDurationMs: null,
             nextAttemptAt: null,
             replayGroupId: null,
           },

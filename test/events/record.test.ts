@@ -18,6 +18,7 @@ const record = (fields: Partial<EventRecord> = {}): EventRecord => ({
   attempts: 1,
   attemptsForgotten: 0,
   lastAttemptAt: Date.UTC(2026, 2, 1, 12, 34, 57),
+  lastDurationMs: 41,
   nextAttemptAt: null,
   replayGroupId: null,
   ...fields,
@@ -33,7 +34,7 @@ describe("the text of a record", () => {
     expect(recordJson(record(), "t5k2m8q0w3r7xa")).toBe(
       '{"eventId":"evt_01jc8x2m4e7n9q3s5v7y9a1c3e","tenantId":"t5k2m8q0w3r7xa","state":"DELIVERED",' +
         '"ingestionTimestamp":"2026-03-01T12:34:56.789Z","targetWebhook":"https://example.com/hooks","errorReason":null,' +
-        '"originalPayload":{},"attempts":1,"lastAttemptAt":"2026-03-01T12:34:57.000Z","nextAttemptAt":null,' +
+        '"originalPayload":{},"attempts":1,"lastAttemptAt":"2026-03-01T12:34:57.000Z","lastDurationMs":41,"nextAttemptAt":null,' +
         '"errorCode":null,"statusCode":null,"eventType":null,"replayGroupId":null}',
     );
   });

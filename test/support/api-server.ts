@@ -214,6 +214,7 @@ export type RecordBody = {
   originalPayload: unknown;
   attempts: number;
   lastAttemptAt: string | null;
+  lastDurationMs: number | null;
   nextAttemptAt: string | null;
   replayGroupId: string | null;
 };

@@ -71,8 +71,10 @@ export const newReplay = (kind: ReplayKind, given: Partial<NewReplay> = {}): New
 
 export type Outcome = "delivered" | "failed" | "retry";
 
-/** How an attempt failed. */
+/** How an attempt failed, and how long it took. */
 export interface GivenFailure {
+  /** @default 12 */
+  readonly durationMs?: number;
   readonly code?: FailureCode;
   /** Of an answer. @default 503 */
   readonly status?: number;
@@ -84,7 +86,7 @@ export function settlementOf(
   delivery: DueDelivery,
   outcome: Outcome,
   now: number,
-  { code = "http_status", status = 503, answer = "answer" }: GivenFailure = {},
+  { code = "http_status", status = 503, answer = "answer", durationMs = 12 }: GivenFailure = {},
 ): Settlement {
   const isDelivered = outcome === "delivered";
   const isAnswered = isDelivered || code === "http_status";
@@ -92,7 +94,7 @@ export function settlementOf(
     delivery,
     attempt: {
       startedAt: now,
-      durationMs: 12,
+      durationMs,
       statusCode: isDelivered ? 204 : isAnswered ? status : null,
       error: isDelivered ? null : `${isAnswered ? `HTTP ${status} from` : `${code} of`} ${delivery.url}`,
       errorCode: isDelivered ? null : code,

@@ -87,10 +87,10 @@ export const returnText = `with found as materialized (
     returning pending.*, found.state, found.at, found.in_run, found.replay, found.reason, found.code, found.status,
       found.failure)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-    attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, type_hash,
-    failure_key)
+    attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code, status_code, state, finished_at,
+    type_hash, failure_key)
   select tenant_key, event_seq, key, webhook_key, run + 1, in_run, attempts, replay, attempts_forgotten, last_attempt_at,
-    reason, code, status, state, at, type_hash, failure
+    last_duration_ms, reason, code, status, state, at, type_hash, failure
   from gone where state < ${goes}`;
 
 /** What waits for a cancelled replay, and is to wait no longer (`domain/cancelled-run.ts`). */

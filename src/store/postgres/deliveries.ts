@@ -187,13 +187,20 @@ async function write(
           [...values, owner.incarnation],
         );
   }
-  const outcome = [attempt.startedAt, becomes.errorReason, becomes.errorCode, becomes.statusCode, failureKey];
+  const outcome = [
+    attempt.startedAt,
+    attempt.durationMs,
+    becomes.errorReason,
+    becomes.errorCode,
+    becomes.statusCode,
+    failureKey,
+  ];
   if (becomes.state === "PENDING") {
     return countOne(
       tx,
       `update pending set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1, owner = null,
-         last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
-         failure_key = $8::bigint, next_attempt_at = $9::bigint
+         last_attempt_at = $4::bigint, last_duration_ms = $5::int, error_reason = $6::text,
+         error_code = $7::text, status_code = $8::int, failure_key = $9::bigint, next_attempt_at = $10::bigint
        where ${recordOf} returning attempts`,
       [...values, ...outcome, becomes.nextAttemptAt],
     );
@@ -205,8 +212,8 @@ async function write(
     return countOne(
       tx,
       `update delivery set attempts = attempts + 1, attempts_in_run = attempts_in_run + 1,
-         last_attempt_at = $4::bigint, error_reason = $5::text, error_code = $6::text, status_code = $7::int,
-         failure_key = $8::bigint, state = $9::smallint, finished_at = $10::bigint
+         last_attempt_at = $4::bigint, last_duration_ms = $5::int, error_reason = $6::text,
+         error_code = $7::text, status_code = $8::int, failure_key = $9::bigint, state = $10::smallint, finished_at = $11::bigint
        where ${recordOf} returning attempts`,
       [...values, ...ended],
     );
@@ -217,9 +224,11 @@ async function write(
     tx,
     `with ended as (delete from pending where ${recordOf} returning *)
      insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-       attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, failure_key, state, finished_at, type_hash)
+       attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code, status_code, failure_key,
+       state, finished_at, type_hash)
      select tenant_key, event_seq, key, webhook_key, run, attempts_in_run + 1, attempts + 1, replay_key,
-       attempts_forgotten, $4::bigint, $5::text, $6::text, $7::int, $8::bigint, $9::smallint, $10::bigint, type_hash
+       attempts_forgotten, $4::bigint, $5::int, $6::text, $7::text, $8::int, $9::bigint,
+       $10::smallint, $11::bigint, type_hash
      from ended returning attempts`,
     [...values, ...ended],
   );

@@ -117,6 +117,8 @@ const recordColumns = () => ({
   attemptsInRun: integer("attempts_in_run").notNull(),
   attempts: integer("attempts").notNull(),
   lastAttemptAt: whole("last_attempt_at"),
+  /** How long that attempt took; null also in rows that are older than it. */
+  lastDurationMs: integer("last_duration_ms"),
   errorReason: text("error_reason"),
   /** The replay that began the current run. */
   replayKey: whole("replay_key"),

@@ -13,6 +13,7 @@ import webhookHeaders from "../../../drizzle/postgres/migrations/0011_webhook_he
 import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with { type: "text" };
 import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_replays.sql" with { type: "text" };
 import ownLimits from "../../../drizzle/postgres/migrations/0014_own_limits.sql" with { type: "text" };
+import attemptDurations from "../../../drizzle/postgres/migrations/0015_attempt_durations.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -41,6 +42,7 @@ export const migrations: readonly Migration[] = [
   { name: "0012_ordered", sql: ordered },
   { name: "0013_lists_of_replays", sql: listsOfReplays },
   { name: "0014_own_limits", sql: ownLimits },
+  { name: "0015_attempt_durations", sql: attemptDurations },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

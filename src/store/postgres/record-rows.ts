@@ -14,7 +14,7 @@ import type { RecordPlace } from "./record-walks.ts";
 
 /** Records and attempts as they are listed, once it is known where they lie. */
 
-const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_at, error_reason, error_code,
+const recordColumns = `webhook_key, attempts, attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code,
   status_code, replay_key`;
 
 /** A record, wherever it is: in one statement it is in the queue or in history, and never in both. */
@@ -38,6 +38,7 @@ export const recordsText = (part: PayloadPart): string =>
   select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${part === "whole" ? " + octet_length(payload)" : ""} as size,
     place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${payloadColumns[part]}url, state, attempts,
     attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
+    last_duration_ms as "lastDurationMs",
     next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
     status_code as "statusCode", type, ${wholeLabel} as label
   from unnest($3::bigint[], $4::bigint[]) with ordinality as place (event_seq, key, n)
@@ -64,6 +65,7 @@ interface RecordRow {
   attempts: number;
   attemptsForgotten: number;
   lastAttemptAt: number | null;
+  lastDurationMs: number | null;
   nextAttemptAt: number | null;
   errorReason: string | null;
   errorCode: FailureCode | null;
@@ -119,6 +121,7 @@ const toRecord = (row: RecordRow): EventRecord => ({
   attempts: row.attempts,
   attemptsForgotten: row.attemptsForgotten,
   lastAttemptAt: row.lastAttemptAt,
+  lastDurationMs: row.lastDurationMs,
   nextAttemptAt: row.nextAttemptAt,
   replayGroupId: row.label === null ? null : utf8.encode(row.label),
 });

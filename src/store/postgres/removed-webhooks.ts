@@ -45,9 +45,9 @@ const closedText = (at: "removed_at" | "disabled_at", and: string) =>
 export const failText = `with ended as (
     delete from pending using ${placesInQueue} where pending.ctid = found.place returning pending.*)
   insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-    attempts_forgotten, last_attempt_at, error_reason, error_code, state, finished_at, type_hash, failure_key)
+    attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code, state, finished_at, type_hash, failure_key)
   select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-    last_attempt_at, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
+    last_attempt_at, last_duration_ms, $4::text, $5::text, ${endedStates.FAILED}, $6::bigint, type_hash, $7::bigint
   from ended returning replay_key::float8 as "replayKey"`;
 
 /** What waits for webhooks that are gone, or disabled. */

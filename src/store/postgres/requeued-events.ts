@@ -279,11 +279,11 @@ async function moveBack(
   await run(
     `with moved as (${removeText} returning delivery.*)
      insert into pending (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, owner, next_attempt_at,
-       last_attempt_at, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, failure_key,
+       last_attempt_at, last_duration_ms, error_reason, replay_key, attempts_forgotten, error_code, status_code, type_hash, failure_key,
        before, order_hash)
      select tenant_key, moved.event_seq, moved.key, webhook_key, run + 1, 0, attempts,
        case when is_held_back then ${heldBack} end, case when is_held_back then 0 else $6::bigint end,
-       last_attempt_at, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, failure_key,
+       last_attempt_at, last_duration_ms, error_reason, $7::bigint, attempts_forgotten, error_code, status_code, type_hash, failure_key,
        given.before, given.order_hash
      from moved join unnest($2::bigint[], $3::bigint[], $8::text[], $9::bigint[], $10::boolean[])
        as given (event_seq, key, before, order_hash, is_held_back)

@@ -75,6 +75,7 @@ export const settleText = `with m as (${markText}),
       found.before_key, found.failure_key, ${logged}),
   retried as (
     update pending set owner = null, next_attempt_at = found.at, last_attempt_at = found.started_at,
+      last_duration_ms = found.duration_ms,
       attempts_in_run = pending.attempts_in_run + 1, attempts = pending.attempts + 1,
       error_reason = found.error_reason, error_code = found.error_code, status_code = found.status_code,
       failure_key = found.failure_key
@@ -84,10 +85,10 @@ export const settleText = `with m as (${markText}),
       found.before_key, found.failure_key, ${logged}),
   history as (
     insert into delivery (tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key,
-      attempts_forgotten, last_attempt_at, error_reason, error_code, status_code, state, finished_at, failure_key,
-      type_hash)
+      attempts_forgotten, last_attempt_at, last_duration_ms, error_reason, error_code, status_code, state, finished_at,
+      failure_key, type_hash)
     select tenant_key, event_seq, key, webhook_key, run, attempts_in_run, attempts, replay_key, attempts_forgotten,
-      started_at, error_reason, error_code, status_code, state, at, failure_key, type_hash
+      started_at, duration_ms, error_reason, error_code, status_code, state, at, failure_key, type_hash
     from ended),
   log as (
     insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms, status_code, error,

@@ -30,7 +30,7 @@ export function deliveryVerbs(
   /** Only a record that is in the state and the run that were decided about. */
   const updateRecord = client.prepare(
     `update delivery
-     set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7,
+     set state = ?4, next_attempt_at = ?5, finished_at = ?6, last_attempt_at = ?7, last_duration_ms = ?13,
          error_reason = ?8, error_code = ?9, status_code = ?10, before = iif(?4 = 0, before, null),
          order_hash = iif(?4 = 0, order_hash, null),
          failure_key = ?12,
@@ -146,6 +146,7 @@ export function deliveryVerbs(
       becomes.statusCode,
       found.failureKey,
       failureKey,
+      attempt.durationMs,
     );
     if (changes === 0) return false;
     const failedAt = kind && attempt.startedAt;

@@ -300,6 +300,7 @@ function toRecord(row: RecordRow): EventRecord {
     attempts: row.attempts,
     attemptsForgotten: row.attemptsForgotten,
     lastAttemptAt: row.lastAttemptAt,
+    lastDurationMs: row.lastDurationMs,
     nextAttemptAt: row.nextAttemptAt,
     replayGroupId: row.replayGroupId,
     ...(row.unreadable && { unreadable: true }),

@@ -23,6 +23,7 @@ import webhookHeaders from "../../../drizzle/sqlite/migrations/0020_webhook_head
 import ordered from "../../../drizzle/sqlite/migrations/0021_ordered.sql" with { type: "text" };
 import listsOfReplays from "../../../drizzle/sqlite/migrations/0022_lists_of_replays.sql" with { type: "text" };
 import ownLimits from "../../../drizzle/sqlite/migrations/0023_own_limits.sql" with { type: "text" };
+import attemptDurations from "../../../drizzle/sqlite/migrations/0024_attempt_durations.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -67,6 +68,7 @@ export const migrations: readonly Migration[] = [
   { name: "0021_ordered", sql: ordered },
   { name: "0022_lists_of_replays", sql: listsOfReplays },
   { name: "0023_own_limits", sql: ownLimits },
+  { name: "0024_attempt_durations", sql: attemptDurations },
 ];
 
 /**

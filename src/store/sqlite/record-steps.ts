@@ -26,6 +26,7 @@ export interface RecordRow {
   attempts: number;
   attemptsForgotten: number;
   lastAttemptAt: number | null;
+  lastDurationMs: number | null;
   nextAttemptAt: number | null;
   errorReason: string | null;
   errorCode: FailureCode | null;
@@ -48,7 +49,8 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
 
 const recordColumns = (payload: string, label: string) => `
   d.event_seq as eventSeq, event.id_tail as idTail, ${payload} webhook.url, d.state, d.attempts,
-  d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt, d.next_attempt_at as nextAttemptAt,
+  d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt,
+  d.last_duration_ms as lastDurationMs, d.next_attempt_at as nextAttemptAt,
   d.error_reason as errorReason, d.error_code as errorCode, d.status_code as statusCode, event.type,
   case when replay.key is not null then ${jsonTextSql(label)} end as replayGroupId`;
 const recordJoins = `
@@ -93,6 +95,7 @@ const columnsOfDelivery = {
   attempts: t.delivery.attempts,
   attemptsForgotten: t.delivery.attemptsForgotten,
   lastAttemptAt: t.delivery.lastAttemptAt,
+  lastDurationMs: t.delivery.lastDurationMs,
   nextAttemptAt: t.delivery.nextAttemptAt,
   errorReason: t.delivery.errorReason,
   errorCode: t.delivery.errorCode,
@@ -115,6 +118,7 @@ function withWholePayload(
     attempts: row.attempts,
     attemptsForgotten: row.attemptsForgotten,
     lastAttemptAt: row.lastAttemptAt,
+    lastDurationMs: row.lastDurationMs,
     nextAttemptAt: row.nextAttemptAt,
     errorReason: row.errorReason,
     errorCode: row.errorCode,
@@ -154,6 +158,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       attempts: 0,
       attemptsForgotten: 0,
       lastAttemptAt: null,
+      lastDurationMs: null,
       nextAttemptAt: null,
       replayGroupId: null,
     };

@@ -267,6 +267,8 @@ export const delivery = sqliteTable(
     attempts: integer("attempts").notNull(),
     nextAttemptAt: integer("next_attempt_at"),
     lastAttemptAt: integer("last_attempt_at"),
+    /** How long that attempt took; null also in rows that are older than it. */
+    lastDurationMs: integer("last_duration_ms"),
     finishedAt: integer("finished_at"),
     errorReason: text("error_reason"),
     /** The replay that began the current run. */

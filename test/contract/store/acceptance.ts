@@ -48,6 +48,7 @@ export function acceptanceContract(backend: StoreBackend): void {
             attempts: 0,
             attemptsForgotten: 0,
             lastAttemptAt: null,
+            lastDurationMs: null,
             nextAttemptAt: world.clock.now(),
             replayGroupId: null,
           })),

@@ -45,7 +45,8 @@ export function deliveriesContract(backend: StoreBackend): void {
       test("delivered", async () => {
         const tenant = await world.tenant({ urls: [a] });
         const delivery = await world.delivery(tenant);
-        await world.settle(delivery, "retry");
+        await world.settle(delivery, "retry", { durationMs: 3000 });
+        expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ lastDurationMs: 3000 }]);
         world.clock.advance(60_000);
         const [again] = await world.claim(tenant);
         expect(again).toMatchObject({ attempts: 1, attemptsInRun: 1, run: 1 });
@@ -53,7 +54,7 @@ export function deliveriesContract(backend: StoreBackend): void {
         expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
           {
             ...{ state: "DELIVERED", errorReason: null, errorCode: null, statusCode: null },
-            ...{ attempts: 2, lastAttemptAt: world.clock.now(), nextAttemptAt: null },
+            ...{ attempts: 2, lastAttemptAt: world.clock.now(), lastDurationMs: 12, nextAttemptAt: null },
           },
         ]);
         expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
@@ -317,7 +318,9 @@ export function deliveriesContract(backend: StoreBackend): void {
           await world.setUrls(tenant);
           if (drained) await world.store.failUndeliverable(10);
           expect(await world.settle(delivery, outcome)).toMatchObject({ kind: "settled" });
-          expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([{ state, ...why, attempts: 1 }]);
+          expect(await world.recordsOf(tenant.key, delivery.eventId)).toMatchObject([
+            { state, ...why, attempts: 1, lastDurationMs: 12 },
+          ]);
           const { [state as "FAILED"]: counted } = await world.totals(tenant);
           expect(counted).toBe(1);
         },

@@ -152,11 +152,13 @@ export function replayCancelContract(backend: StoreBackend): void {
         const id = await world.event(tenant, "delivered");
         const [before] = await recordsOf(tenant, id);
         const { replay } = await world.replayEvent(tenant, id);
-        await world.settle(first(await world.claim(tenant)), "retry");
+        await world.settle(first(await world.claim(tenant)), "retry", { durationMs: 3000 });
         await cancel(tenant, replay);
         await returnAll();
         const lastAttemptAt = world.clock.now();
-        expect(await recordsOf(tenant, id)).toEqual([{ ...before, attempts: 2, lastAttemptAt } as never]);
+        expect(await recordsOf(tenant, id)).toEqual([
+          { ...before, attempts: 2, lastAttemptAt, lastDurationMs: 3000 } as never,
+        ]);
         expect((await world.attemptsOf(tenant.key, id))?.map(({ number }) => number)).toEqual([1, 2]);
       });
 

@@ -40,7 +40,8 @@ describe("query plans", () => {
     );
     client.run("insert into event (seq, tenant_key, id_tail, payload) values (1, 1, x'00', x'00')");
     client.run(
-      "insert into delivery values (1, 1, 1, 1, 1, 1, 1, 1, null, 5, 6, null, null, 0, null, null, null, null, null, null)",
+      `insert into delivery (key, tenant_key, event_seq, webhook_key, state, run, attempts_in_run, attempts, last_attempt_at,
+         finished_at) values (1, 1, 1, 1, 1, 1, 1, 1, 5, 6)`,
     );
     return client;
   }

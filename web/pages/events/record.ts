@@ -78,6 +78,7 @@ export const attemptedOf = (news: News) => ({
   ...aboutOf(news),
   number: Number(news.number),
   startedAt: String(news.startedAt),
+  durationMs: numberOrNull(news.durationMs),
   error: textOrNull(news.error),
   errorCode: textOrNull(news.errorCode),
   statusCode: numberOrNull(news.statusCode),
@@ -101,9 +102,9 @@ export const finishedOf = (news: News) => ({
 /** The record after an attempt. Whether it ended the run is said by `delivery.finished`: it may have been of an earlier one. */
 export function afterAttempt(record: ListedRecord, attempt: Attempted): ListedRecord {
   if (attempt.number <= record.attempts) return record;
-  const { targetWebhook } = attempt;
+  const { targetWebhook, number: attempts, startedAt: lastAttemptAt, durationMs: lastDurationMs } = attempt;
   const { heldBack: _, ...sent } = record;
-  const counted = { ...sent, targetWebhook, attempts: attempt.number, lastAttemptAt: attempt.startedAt };
+  const counted = { ...sent, targetWebhook, attempts, lastAttemptAt, lastDurationMs };
   if (attempt.nextAttemptAt === null) return counted;
   return {
     ...counted,

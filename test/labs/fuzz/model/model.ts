@@ -40,7 +40,7 @@ export interface ModelRecord {
   attempts: number;
   label: string | null;
   /** Of one that was on its way as its replay was cancelled: what only the server can know, until its next run. */
-  learned?: Pick<SeenRecord, "errorCode" | "statusCode" | "lastAttemptAt">;
+  learned?: Pick<SeenRecord, "errorCode" | "statusCode" | "lastAttemptAt" | "lastDurationMs">;
 }
 
 /** A record as the server shows it. */
@@ -52,6 +52,7 @@ export interface SeenRecord {
   readonly errorCode: string | null;
   readonly statusCode: number | null;
   readonly lastAttemptAt: string | null;
+  readonly lastDurationMs: number | null;
 }
 
 export interface ModelReplay {
@@ -160,8 +161,13 @@ export function cancelHalfway(
   }
 }
 
-const pickLearned = ({ errorCode, statusCode, lastAttemptAt }: NonNullable<ModelRecord["learned"]>) => ({
-  ...{ errorCode, statusCode, lastAttemptAt },
+const pickLearned = ({
+  errorCode,
+  statusCode,
+  lastAttemptAt,
+  lastDurationMs,
+}: NonNullable<ModelRecord["learned"]>) => ({
+  ...{ errorCode, statusCode, lastAttemptAt, lastDurationMs },
 });
 
 /** Rules, section 10. */

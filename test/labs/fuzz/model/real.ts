@@ -54,6 +54,7 @@ export function createReal(server: TestApp, document: OpenApiDocument, receiverU
       originalPayload: JSON.parse(payload),
       attempts,
       lastAttemptAt: attempts === 0 ? null : expect.any(String),
+      lastDurationMs: attempts === 0 ? null : expect.any(Number),
       nextAttemptAt: null,
       errorCode: state === "DELIVERED" ? null : webhook === null ? "no_webhook" : "http_status",
       statusCode: state === "DELIVERED" || webhook === null ? null : expect.any(Number),

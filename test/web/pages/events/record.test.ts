@@ -24,6 +24,7 @@ const record: ListedRecord = {
   statusCode: null,
   attempts: 0,
   lastAttemptAt: null,
+  lastDurationMs: null,
   nextAttemptAt: "2026-03-01T11:59:00.000Z",
   eventType: null,
   replayGroupId: null,
@@ -35,6 +36,7 @@ const attempted = (news: Record<string, unknown>) =>
     eventId: "evt_1",
     targetWebhook: url,
     startedAt: "2026-03-01T11:59:30.000Z",
+    durationMs: 41,
     error: null,
     errorCode: null,
     statusCode: null,
@@ -62,6 +64,12 @@ describe("a row says", () => {
     ["Waiting · 2 tries · next now", { attempts: 2 }],
     ["Waiting · held back by an earlier one of its key", { heldBack: true }],
     ["Delivered · 1 try", { state: "DELIVERED", attempts: 1 }],
+    ["Delivered · 41 ms · 1 try", { state: "DELIVERED", attempts: 1, lastDurationMs: 41 }],
+    ["HTTP 503 · 1.2 s · 8 tries", { state: "FAILED", ...failure, attempts: 8, lastDurationMs: 1234 }],
+    [
+      "Webhook removed · 2 tries",
+      { state: "FAILED", errorReason: "…", errorCode: "webhook_removed", attempts: 2, lastDurationMs: 41 },
+    ],
     [
       "HTTP 503 from a version before the codes · 1 try",
       { state: "FAILED", errorReason: "HTTP 503 from a version before the codes", attempts: 1 },
@@ -92,6 +100,7 @@ describe("the stream changes a row", () => {
       ...failure,
       attempts: 1,
       lastAttemptAt: "2026-03-01T11:59:30.000Z",
+      lastDurationMs: 41,
       nextAttemptAt,
     });
   });

@@ -8,7 +8,15 @@ const held = "2026-03-01T11:59:00.000Z";
 const shop = { id: "wh_1", url: "https://shop.example/hook", name: "Shop" };
 const record = (targetWebhook: string): ListedRecord => ({
   ...{ eventId: "evt_1", tenantId: "t", state: "FAILED", ingestionTimestamp: held, targetWebhook, eventType: null },
-  ...{ errorReason: null, errorCode: null, statusCode: null, attempts: 1, lastAttemptAt: null, nextAttemptAt: null },
+  ...{
+    errorReason: null,
+    errorCode: null,
+    statusCode: null,
+    attempts: 1,
+    lastAttemptAt: null,
+    lastDurationMs: null,
+    nextAttemptAt: null,
+  },
   replayGroupId: null,
 });
 const records = [record(shop.url), record(shop.url)];

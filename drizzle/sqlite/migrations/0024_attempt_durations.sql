@@ -1,0 +1,1 @@
+ALTER TABLE `delivery` ADD `last_duration_ms` integer;
