@@ -298,6 +298,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       policyOf: (tenant) => allowInbox(network.policy, inboxAddresses.urlOf(tenant.id)),
       hub,
       tell,
+      maxBodyBytes: config.maxBodyBytes,
       sendTest: createTestDelivery({ signers, headerVault, sender, clock, pace }),
       isPaused: () => pauses.isPaused("deliveries"),
     }),

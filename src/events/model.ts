@@ -24,8 +24,8 @@ const payload = v.pipe(
   v.description("A JSON object, stored and delivered byte for byte as sent."),
 );
 
-/** For the document; the bytes themselves are judged by `sliceEvent` and `sliceBatch`. */
-export const IngestBody = jsonObject({
+/** What an event is, wherever one is given. For the document; the bytes themselves are judged by `sliceEvent`. */
+export const givenEvent = {
   payload,
   event_type: v.optional(
     v.pipe(
@@ -33,6 +33,11 @@ export const IngestBody = jsonObject({
       v.description("What the event is found by. By default the payload's own `event_type`, or else its `type`."),
     ),
   ),
+};
+
+/** As are those of a batch by `sliceBatch`. */
+export const IngestBody = jsonObject({
+  ...givenEvent,
   ordering_key: v.optional(
     v.pipe(
       v.nullable(v.pipe(v.string(), v.minLength(1), v.maxLength(maxOrderingKeyLength))),
@@ -217,7 +222,7 @@ export type StatsQuery = v.InferOutput<typeof statsQuery>;
 
 const time = v.string();
 
-const eventType = v.pipe(
+export const eventType = v.pipe(
   v.nullable(v.string()),
   v.description("The `event_type` that was submitted, or else the payload's own `event_type` or `type`."),
 );

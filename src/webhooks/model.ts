@@ -3,7 +3,8 @@ import { maxEventTypePatterns } from "../domain/event-types.ts";
 import type { DisabledReason } from "../domain/failing-webhook.ts";
 import { highestRateLimit, stateOf, type Webhook, type WebhookState } from "../domain/webhook.ts";
 import { masked, mostOwnHeaders, type OwnHeaders } from "../domain/webhook-headers.ts";
-import { errorCode } from "../events/attempt-model.ts";
+import { attemptBody, attemptExample, errorCode } from "../events/attempt-model.ts";
+import { eventType, givenEvent } from "../events/model.ts";
 import { jsonObject } from "../http/validation.ts";
 import { formatIsoOrNull } from "../lib/iso-time.ts";
 import type { WebhookHealth } from "../store/store.ts";
@@ -234,3 +235,21 @@ export const toWebhookHealth = ({ webhook, lastStatusCode, ...health }: WebhookH
   lastErrorCode: health.lastErrorCode,
   ...(lastStatusCode !== null && { lastStatusCode }),
 });
+
+/** For the document; the bytes themselves are judged by `sliceEvent`. */
+export const testBody = jsonObject(givenEvent);
+export const testBodyExample = { payload: { event_type: "order.created", order_id: 1042 } };
+
+export const testedBody = v.object({
+  ...attemptBody.entries,
+  eventType: v.optional(v.pipe(eventType, v.description("Only with a payload of one's own: the type of this event."))),
+  typeIsTaken: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        "Only with a payload of one's own: whether the `event_types` of the webhook take such an event. The test goes out all the same.",
+      ),
+    ),
+  ),
+});
+export const testedExample = { ...attemptExample, eventType: "order.created", typeIsTaken: true };

@@ -2,11 +2,13 @@ import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
+import { takes } from "../domain/event-types.ts";
 import { webhooksAllowed } from "../domain/limits.ts";
 import { deliveriesPaused, refusalOfWork } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Webhook } from "../domain/webhook.ts";
-import { attemptBody, attemptExample, toAttemptBody } from "../events/attempt-model.ts";
+import { toAttemptBody } from "../events/attempt-model.ts";
+import { sliceEvent } from "../events/payload.ts";
 import { type ErasedEndpoint, endpoint, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -33,8 +35,13 @@ export interface WebhookRouteDeps {
   log: Log;
   hub: AccountHub & WebhookHub;
   tell: TellAccount;
-  /** Sends one signed sample event. Whatever the receiver does, the outcome is an attempt. */
-  sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt>;
+  /** As of an event that is ingested. */
+  maxBodyBytes: number;
+  /**
+   * Sends one signed event. Whatever the receiver does, the outcome is an attempt.
+   * @param payload undefined: a sample
+   */
+  sendTest(tenant: Tenant, webhook: Webhook, payload: Uint8Array | undefined): Promise<Attempt>;
 }
 
 /** Rules, section 3. */
@@ -57,6 +64,7 @@ export function webhookRoutes({
   policyOf,
   hub,
   tell,
+  maxBodyBytes,
   sendTest,
   isPaused,
 }: WebhookRouteDeps): ErasedEndpoint[] {
@@ -179,10 +187,15 @@ export function webhookRoutes({
         method: "POST",
         path: "/v1/tenants/webhooks/:id/test",
         tag,
-        summary: "Send a signed sample event to one webhook",
-        description: `Returns the attempt once it has finished. At most ${tests.most} a minute.`,
+        summary: "Send a signed test event to one webhook",
+        description: `Without a body, a sample. A payload of your own is held to the rules of ingestion, and sent byte for byte. Returns the attempt once it has finished; nothing is stored or retried. At most ${tests.most} a minute.`,
         access: "session",
         params: m.webhookPath,
+        body: "bytes",
+        bodyDocument: m.testBody,
+        bodyExample: m.testBodyExample,
+        bodyOptional: true,
+        maxBodyBytes,
         async limit({ tenant }) {
           const turn = await limits.take([{ limit: tests, key: tenant.id }]);
           if (turn.ok) return;
@@ -195,9 +208,10 @@ export function webhookRoutes({
         responses: {
           200: {
             description: "The attempt, whether it succeeded or failed.",
-            schema: attemptBody,
-            example: attemptExample,
+            schema: m.testedBody,
+            example: m.testedExample,
           },
+          400: invalidRequest("payload is required.", "payload_required"),
           402: failure(
             "The account is suspended for an outstanding charge.",
             "account_suspended",
@@ -216,13 +230,17 @@ export function webhookRoutes({
           ),
         },
       },
-      async ({ tenant, params }) => {
+      async ({ tenant, params, body }) => {
+        const event = body.length === 0 ? null : sliceEvent(body);
         const refusal = refusalOfWork(tenant);
         if (refusal) throw refusal;
         if (isPaused()) throw deliveriesPaused();
         const webhook = (await store.webhooks(tenant.key)).find(({ id }) => id === params.id);
         if (!webhook) throw notFound(noSuchWebhook, "webhook_not_found");
-        return ok(toAttemptBody(await sendTest(tenant, webhook)));
+        const attempt = toAttemptBody(await sendTest(tenant, webhook, event?.payload));
+        if (!event) return ok(attempt);
+        const { type } = event;
+        return ok({ ...attempt, eventType: type, typeIsTaken: takes(webhook.eventTypes, type) });
       },
     ),
   ];

@@ -11,7 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import { encodeEventId, nextEventSeq, randomTail } from "../lib/id.ts";
 import type { PreviewedDelivery } from "../store/store.ts";
 
-/** What a test event says. It is signed and sent like any other, and stored nowhere. */
+/** What a test event says by default. It is signed and sent like any other, and stored nowhere. */
 const samplePayload = Buffer.from(
   '{"event_type":"postrider.test","message":"This is a test event. Its signature is real, its content is not."}',
 );
@@ -24,9 +24,13 @@ export interface TestDeliveryDeps {
   pace: Pick<AccountPace, "take">;
 }
 
-/** Sends one signed sample event to a webhook and says how that went; no retry, no record. */
+/** Sends one signed event to a webhook and says how that went; no retry, no record. */
 export function createTestDelivery({ signers, headerVault, sender, clock, pace }: TestDeliveryDeps) {
-  return async function sendTest(tenant: Tenant, webhook: Webhook): Promise<Attempt> {
+  return async function sendTest(
+    tenant: Tenant,
+    webhook: Webhook,
+    payload: Uint8Array = samplePayload,
+  ): Promise<Attempt> {
     const now = clock.now();
     const eventSeq = nextEventSeq(0, now);
     const delivery: DueDelivery = {
@@ -40,7 +44,7 @@ export function createTestDelivery({ signers, headerVault, sender, clock, pace }
       sealedHeaders: webhook.sealedHeaders,
       eventSeq,
       eventId: encodeEventId(eventSeq, randomTail()),
-      payload: samplePayload,
+      payload,
       trace: null,
       run: 1,
       attemptsInRun: 0,

@@ -248,7 +248,8 @@ let hook: Hook;
 let hookId: string;
 
 const attempt = { number: 1, startedAt: stringMatching(isoPattern), durationMs: any(Number), replayGroupId: null };
-const testOf = (account: TestAccount, id: string) => account.post(`/v1/tenants/webhooks/${id}/test`);
+const testOf = (account: TestAccount, id: string, body?: string) =>
+  account.post(`/v1/tenants/webhooks/${id}/test`, body);
 
 scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
   "sends one signed event and answers with the attempt": {
@@ -283,6 +284,50 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       expect((await ada.get("/v1/events")).body).toEqual({ events: [], total: 0, totalEvents: 0 });
     },
   },
+  "sends a payload of one's own as the very bytes that came": {
+    section: "rules 9",
+    async given({ ada }) {
+      await put(ada, [{ webhook_url: hook.url, event_types: ["order.*"] }]);
+    },
+    request: ({ ada }) => testOf(ada, hookId, '{"payload": {"n":1.0, "type":"order.paid","n":12345678901234567890}}'),
+    status: 200,
+    body: { statusCode: 201, eventType: "order.paid", typeIsTaken: true },
+    async then() {
+      const [, request] = await hook.whenReceived(2);
+      expect(request?.text).toEndWith(',"payload":{"n":1.0, "type":"order.paid","n":12345678901234567890}}');
+    },
+  },
+  "says when the webhook does not take such an event, and sends it all the same": {
+    section: "rules 9",
+    request: ({ ada }) => testOf(ada, hookId, '{"payload":{"type":"order.paid"},"event_type":"invoice.paid"}'),
+    status: 200,
+    body: { statusCode: 201, eventType: "invoice.paid", typeIsTaken: false },
+    async then({ ada }) {
+      await hook.whenReceived(3);
+      await put(ada, [
+        { webhook_url: hook.url, event_types: null },
+        { webhook_url: `http://127.0.0.1:${nobodysPort}/` },
+      ]);
+    },
+  },
+  ...Object.fromEntries(
+    (
+      [
+        ["no payload", "{}", "payload_required"],
+        ["a type that is ours", '{"payload":{},"event_type":"postrider.test"}', "event_type_reserved"],
+        ["what is no JSON", '{"payload":{"n":01}}', "invalid_json"],
+      ] as const
+    ).map(([name, body, code]) => [
+      `with ${name}, as ingestion refuses it`,
+      {
+        section: "rules 9",
+        request: ({ ada }: World) => testOf(ada, hookId, body),
+        status: 400,
+        body: { code },
+        then: () => expect(hook.received).toHaveLength(3),
+      },
+    ]),
+  ),
   "a failed attempt is an answer, too": {
     section: "rules 9",
     async given() {
@@ -301,7 +346,7 @@ scenarios<World>("POST /v1/tenants/webhooks/{id}/test", world, {
       responseHeaders: any(Array),
       address: "127.0.0.1",
     }),
-    then: () => expect(hook.received).toHaveLength(2),
+    then: () => expect(hook.received).toHaveLength(4),
   },
   "of a webhook that nobody serves": {
     section: "rules 9",

@@ -213,6 +213,7 @@ export async function createIncarnation(deps: IncarnationDeps) {
     hub,
     isPaused: () => false,
     tell: engine.tell,
+    maxBodyBytes: 0,
     sendTest: () => never(),
   });
 
