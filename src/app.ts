@@ -155,6 +155,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { hasRoom } = machine.disk;
   const operatorToken = createOperatorToken({ initial: secrets.operatorToken, home, log });
   const pauses = createPauses(config.paused, (what) => {
+    home.resumed(what);
     if (what === "deliveries") dispatcher.hold(false);
     else payments?.biller.start();
   });

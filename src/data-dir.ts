@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
+import type { Pausable } from "./domain/pauses.ts";
+import { heldFile, readHeld, writeHeld } from "./held-file.ts";
 import type { Home, Whereabouts } from "./home.ts";
 import { type Clock, sleep } from "./lib/clock.ts";
 import { isDiskFull } from "./lib/disk-full.ts";
@@ -16,13 +18,17 @@ import {
   syncFolder,
   writePrivate,
 } from "./private-files.ts";
-import { deriveSecret, type Secrets } from "./secrets.ts";
+import {
+  deriveSecret,
+  operatorTokenFile,
+  masterKeyFile as ownMasterKeyFile,
+  type Secrets,
+  sessionSecretFile,
+} from "./secrets.ts";
 import { databaseFile } from "./store/sqlite/open.ts";
 
-const ownMasterKeyFile = "master-key";
-const sessionSecretFile = "session-secret";
-export const operatorTokenFile = "operator-token";
-const lockFile = "lock.db";
+export { operatorTokenFile };
+export const lockFile = "lock.db";
 const serverFile = "server.json";
 const nodeFile = "node.json";
 const ownFiles: readonly string[] = [
@@ -32,6 +38,7 @@ const ownFiles: readonly string[] = [
   lockFile,
   serverFile,
   nodeFile,
+  heldFile,
 ];
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
@@ -41,6 +48,8 @@ export interface DataDir extends Home {
   readonly path: string;
   /** Those of the start; readable by this user only. */
   readonly secrets: Secrets;
+  /** What a restore has asked to hold back. */
+  readonly held: readonly Pausable[];
 }
 
 /** How long the next server waits for one that is ending: attempts in flight get 8 s. */
@@ -143,6 +152,7 @@ export function openDataDir(
     return {
       path,
       secrets,
+      held: readHeld(path),
       announce(server, warn) {
         try {
           writePrivate(path, serverFile, `${JSON.stringify(server)}\n`, false);
@@ -159,6 +169,11 @@ export function openDataDir(
           warn(`${join(path, nodeFile)} cannot be written: ${messageOf(error)}`);
         }
       },
+      resumed: (what) =>
+        writeHeld(
+          path,
+          readHeld(path).filter((held) => held !== what),
+        ),
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -231,7 +246,7 @@ const newOperatorToken = () => operatorTokenFrom(randomBytes(operatorTokenDigits
  * One server for a folder. An exclusive transaction on a database of its own is a lock of the operating system: it goes
  * with the process, also by `kill -9`.
  */
-function takeLock(path: string): Database {
+export function takeLock(path: string): Database {
   let lock: Database | null = null;
   try {
     lock = new Database(join(path, lockFile), { create: true });
@@ -284,7 +299,7 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
 }
 
 function linkPolicyOf(name: string): LinkPolicy {
-  if (name === serverFile || name === nodeFile) return "replaced";
+  if (name === serverFile || name === nodeFile || name === heldFile) return "replaced";
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 

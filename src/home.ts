@@ -1,3 +1,5 @@
+import type { Pausable } from "./domain/pauses.ts";
+
 /** Where the running server can be found, for commands on the same machine. */
 export interface Whereabouts {
   readonly pid: number;
@@ -19,6 +21,11 @@ export interface Home {
   lastNode(): string | null;
   /** Notes what this one is known as. When it cannot, the next one waits until a lease has run out. */
   noteNode(mark: string): void;
+  /**
+   * What a restore has asked to hold back goes on, at the next start too.
+   * @throws the system's error when that cannot be noted
+   */
+  resumed(what: Pausable): void;
   /** Lets the next server in. */
   release(): void;
 }

@@ -1,3 +1,4 @@
+import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
 import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
@@ -39,6 +40,13 @@ const io: Io = {
   askSecretly,
   input: () => (process.stdin.isTTY === true ? null : process.stdin),
   progress: progress.show,
+  standBack() {
+    try {
+      setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+    } catch {
+      // Where it is not allowed, the machine shares as it does.
+    }
+  },
   nextSignal: () =>
     new Promise<EndSignal>((resolve) => {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));

@@ -1,5 +1,11 @@
 import { createHmac } from "node:crypto";
 
+/** What they are called where they are kept: in a data directory, and in a backup of it. */
+export const masterKeyFile = "master-key";
+export const sessionSecretFile = "session-secret";
+export const operatorTokenFile = "operator-token";
+export const secretFiles: readonly string[] = [masterKeyFile, sessionSecretFile, operatorTokenFile];
+
 /** What the program knows and nobody else does, wherever it is kept. */
 export interface Secrets {
   /** Encrypts what must be shown again: API keys, signing keys and secrets. 32 bytes. */

@@ -28,6 +28,7 @@ function createNotedHome() {
     announce: ({ url, stopping = false }) =>
       void told.push(`${stopping ? "stopping" : "serving"} port ${new URL(url).port}`),
     lastNode: () => null,
+    resumed() {},
     noteNode() {},
     rotateOperatorToken: () => "the second token",
     release: () => void told.push("released"),

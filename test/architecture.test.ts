@@ -36,7 +36,18 @@ const typesAndImportsOf = (file: string) =>
 const everywhereBut = (...allowed: (string | RegExp)[]) =>
   files.filter((file) => !allowed.some((rule) => (typeof rule === "string" ? file === rule : rule.test(file))));
 
-const features = ["events", "replays", "stream", "webhooks", "accounts", "delivery", "maintenance", "billing", "inbox"];
+const features = [
+  "events",
+  "replays",
+  "stream",
+  "webhooks",
+  "accounts",
+  "delivery",
+  "maintenance",
+  "billing",
+  "inbox",
+  "backup",
+];
 
 describe("imports point one way", () => {
   test("there is something to check", () => {
@@ -74,7 +85,7 @@ describe("imports point one way", () => {
       expect(readFileSync(join(src, file), "utf8")).toContain("tx.changed(");
   });
 
-  test.each(everywhereBut(/^store\/(sqlite|move)\//, "store/open.ts", "data-dir.ts"))(
+  test.each(everywhereBut(/^store\/(sqlite|move|backup)\//, "store/open.ts", /^data-dir(-copy)?\.ts$/))(
     "%s does not know SQLite",
     (file) => {
       expect(importsOf(file)).not.toContain("bun:sqlite");
@@ -82,7 +93,7 @@ describe("imports point one way", () => {
     },
   );
 
-  test.each(everywhereBut("data-dir.ts", /^cli\//))("%s does not know who keeps the secrets", (file) => {
+  test.each(everywhereBut(/^data-dir(-copy)?\.ts$/, /^cli\//))("%s does not know who keeps the secrets", (file) => {
     expect(typesAndImportsOf(file)).not.toContain("data-dir.ts");
   });
 

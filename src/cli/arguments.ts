@@ -78,7 +78,7 @@ function findForm<Form extends CommandForm>(argv: readonly string[], forms: read
   if (first.startsWith("-")) return findForm(["serve"], forms);
   const groupOf = (word: string | null) => forms.filter(({ words }) => words[0] === word);
   const group = groupOf(first);
-  const form = group.find(({ words }) => words.length === 1 || words[1] === second);
+  const form = group.find(({ words }) => words[1] === second) ?? group.find(({ words }) => words.length === 1);
   if (form) return form;
   if (group[0] === undefined) {
     const near = groupOf(nearest(first, [...new Set(forms.map(({ words }) => words[0] ?? ""))]));

@@ -1,3 +1,6 @@
+import { backupCommand } from "./backup/backup.ts";
+import { restoreCommand } from "./backup/restore.ts";
+import { verifyCommand } from "./backup/verify.ts";
 import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
 import { createCompletionCommand } from "./completion/completion.ts";
@@ -33,6 +36,9 @@ export const commands: readonly Command[] = [
   tokenCommand,
   rotateTokenCommand,
   resumeCommand,
+  backupCommand,
+  verifyCommand,
+  restoreCommand,
   moveCommand,
   checkUrlCommand,
   crashCommand,

@@ -15,6 +15,8 @@ export interface Io {
   input(): AsyncIterable<Uint8Array> | null;
   /** Shows a line in place on standard error if a person watches it; an empty one takes it away. */
   progress(line: string): void;
+  /** From now on whatever else runs on this machine comes first. */
+  standBack(): void;
   /** The next signal that asks the program to end. From the first call on, signals no longer end it by themselves. */
   nextSignal(): Promise<EndSignal>;
   /** Told of every signal that asks for something else; from then on none of these ends the program. */

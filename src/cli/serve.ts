@@ -25,16 +25,16 @@ export const serveCommand: Command = {
 finish while it still answers requests, and exits with 0. A second signal ends it at once;
 nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
   async run({ flags }, io) {
-    const config = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
-    const greets = io.isTerminal && config.logFormat !== "json";
-    const log = createServerLog(config, greets, io);
+    const given = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
+    const greets = io.isTerminal && given.logFormat !== "json";
+    const log = createServerLog(given, greets, io);
     const steadyClock = createSteadyClock({
       source: systemClock,
       uptimeMs: () => uptime() * 1000,
       tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
     });
     // Servers that share a database go by one clock.
-    const databaseClock = config.databaseUrl === null ? null : createDatabaseClock(steadyClock);
+    const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
     const clock = databaseClock ?? steadyClock;
     // From here on a signal means a clean end, also when it comes during the start.
     const asked = io.nextSignal();
@@ -45,10 +45,11 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     });
     const ended = new AbortController();
     void asked.then(() => ended.abort());
-    const isFirstStart = !operatorTokenIsIn(config.dataDir);
-    const dataDir = await prepareData({ config, clock, log, io, isWatched: greets, signal: ended.signal });
+    const isFirstStart = !operatorTokenIsIn(given.dataDir);
+    const dataDir = await prepareData({ config: given, clock, log, io, isWatched: greets, signal: ended.signal });
     if (dataDir === null) return exitCode.ok;
-    const { secrets, path: storeFolder } = dataDir;
+    const { secrets, path: storeFolder, held } = dataDir;
+    const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };
     const onTime = databaseClock?.heard;
     const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir, ...(onTime && { onTime }) });
     const { url } = await app.start();

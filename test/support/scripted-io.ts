@@ -37,6 +37,7 @@ export function createScriptedIo({ env = {}, isTerminal = false, answers = [], i
     },
     input: () => input ?? null,
     progress: (line) => write(progress, line),
+    standBack() {},
     onSignal() {},
     nextSignal() {
       const earlier = signals.shift();

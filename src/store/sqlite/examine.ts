@@ -15,20 +15,27 @@ export function examineDatabase(dataDir: string): Examination {
   try {
     const pages = client.query<{ integrity_check: string }, []>("pragma integrity_check").all();
     const orphans = client.query<{ table: string; parent: string }, []>("pragma foreign_key_check").all();
-    const lost = client.query<{ fault: string }, []>(torn).all();
-    const counters = client.query<{ tenant: string }, []>(miscounted).all();
     return {
       faults: [
         ...pages.filter((row) => row.integrity_check !== "ok").map((row) => `database: ${row.integrity_check}`),
         ...orphans.map(({ table, parent }) => `database: a row of ${table} has no ${parent}`),
-        ...lost.map(({ fault }) => `database: ${fault}`),
-        ...counters.map(({ tenant }) => `database: the counters of ${tenant} are not those of its rows`),
+        ...findMiscounts(client).map((fault) => `database: ${fault}`),
       ],
       backend: `SQLite ${sqliteVersion(client)}`,
     };
   } finally {
     client.close();
   }
+}
+
+/** Where rows and what is kept beside them do not agree, in words. */
+export function findMiscounts(client: Database): string[] {
+  const lost = client.prepare<{ fault: string }, []>(torn).all();
+  const counters = client.prepare<{ tenant: string }, []>(miscounted).all();
+  return [
+    ...lost.map(({ fault }) => fault),
+    ...counters.map(({ tenant }) => `the counters of ${tenant} are not those of its rows`),
+  ];
 }
 
 /** What no foreign key says, because it would cost an index (`schema.ts`). */

@@ -1,0 +1,108 @@
+import { createReadStream, readdirSync, statSync } from "node:fs";
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { StartupError } from "../domain/errors.ts";
+import { isDiskFull } from "../lib/disk-full.ts";
+import { messageOf } from "../lib/error-message.ts";
+import { syncFolder } from "../private-files.ts";
+import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
+
+/** So much is written before the disk has to have it: a sync of gigabytes at once would hold up the server's own. */
+const syncEveryBytes = 16 * 2 ** 20;
+/** Those of a process that was killed. */
+const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
+const staleMs = 24 * 60 * 60_000;
+
+/** A folder of this machine, or a file in one: a path that ends with a slash or names a folder is one. */
+export function locateFolder(path: string): Location {
+  const isFolder = path.endsWith("/") || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder
+    ? { place: createFolder(resolve(path)), name: null }
+    : { place: createFolder(dirname(resolve(path))), name: basename(path) };
+}
+
+export function createFolder(folder: string): Place {
+  return {
+    name: folder,
+
+    async put(name, source) {
+      const path = join(folder, name);
+      const partial = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+        const bytes = await writeDurably(partial, source);
+        await removeStale(folder, partial);
+        await rename(partial, path);
+        syncFolder(folder);
+        return bytes;
+      } catch (error) {
+        // What says why matters more than that there was nothing to remove.
+        await rm(partial, { force: true }).catch(() => {});
+        if (error instanceof StartupError || !isOfSystem(error)) throw error;
+        const remedy = isDiskFull(error) ? "free up space on its disk" : "check its folder and permissions";
+        throw new StartupError(`The backup ${path} cannot be written (${messageOf(error)}). Try: ${remedy}.`);
+      }
+    },
+
+    async list() {
+      const found = listFolder(folder).flatMap((name): StoredBackup[] => {
+        const createdAt = timeInName(name);
+        const bytes = statSync(join(folder, name), { throwIfNoEntry: false })?.size;
+        return createdAt === null || bytes === undefined ? [] : [{ name, bytes, createdAt }];
+      });
+      return newestFirst(found);
+    },
+
+    read: (name) => readFile(join(folder, name)),
+    remove: (name) => rm(join(folder, name), { force: true }),
+  };
+}
+
+const isOfSystem = (error: unknown): boolean => error instanceof Error && "code" in error;
+
+function listFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    throw new StartupError(`The folder ${folder} cannot be read (${messageOf(error)}). Try: check its permissions.`);
+  }
+}
+
+async function* readFile(path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path, { highWaterMark: 2 ** 20 });
+  } catch (error) {
+    if (!isOfSystem(error)) throw error;
+    throw new StartupError(`${path} cannot be read (${messageOf(error)}). Try: check its name and permissions.`);
+  }
+}
+
+async function writeDurably(path: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+  const file = await open(path, "wx", 0o600);
+  let bytes = 0;
+  let unsynced = 0;
+  try {
+    for await (const chunk of source) {
+      await file.writeFile(chunk);
+      bytes += chunk.length;
+      unsynced += chunk.length;
+      if (unsynced < syncEveryBytes) continue;
+      unsynced = 0;
+      await file.datasync();
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return bytes;
+}
+
+/** Older by a day than the one that has just been written, by the disk's own time. */
+async function removeStale(folder: string, own: string): Promise<void> {
+  const writtenAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+  for (const name of readdirSync(folder).filter((name) => unfinished.test(name))) {
+    const path = join(folder, name);
+    if (writtenAt(own) - writtenAt(path) > staleMs) await rm(path, { force: true });
+  }
+}

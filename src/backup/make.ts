@@ -1,0 +1,43 @@
+import { type Clock, sleep } from "../lib/clock.ts";
+import { openSnapshot } from "../store/backup/snapshot.ts";
+import { type ArchiveOptions, createArchive } from "./archive.ts";
+import { compress } from "./compression.ts";
+import { encrypt } from "./encryption.ts";
+import type { Manifest } from "./manifest.ts";
+import type { Place } from "./place.ts";
+
+export interface MakeOptions extends Pick<ArchiveOptions, "secrets" | "hasMasterKey" | "now" | "onProgress"> {
+  dataDir: string;
+  place: Place;
+  name: string;
+  /** Who can read it; nobody in particular: it is not encrypted. */
+  recipients: readonly string[];
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** Of the time, so much is left to others. */
+const restShare = 0.25;
+
+/**
+ * Makes a backup of a data directory, also while a server runs on it.
+ * @throws StartupError with what to do; then nothing is left of it
+ */
+export async function makeBackup(options: MakeOptions): Promise<{ manifest: Manifest; bytes: number }> {
+  const { dataDir, place, name, recipients, clock, signal } = options;
+  const snapshot = openSnapshot(dataDir);
+  try {
+    const { manifest, chunks } = createArchive({ ...options, snapshot });
+    let restedAt = clock.monotonicMs();
+    const rest = async () => {
+      signal.throwIfAborted();
+      await sleep(clock, ((clock.monotonicMs() - restedAt) * restShare) / (1 - restShare));
+      restedAt = clock.monotonicMs();
+    };
+    const compressed = compress(chunks(), rest);
+    const bytes = await place.put(name, recipients.length === 0 ? compressed : encrypt(compressed, recipients));
+    return { manifest, bytes };
+  } finally {
+    snapshot.close();
+  }
+}

@@ -1,0 +1,42 @@
+/** Where backups are kept. */
+export interface Place {
+  /** For people. */
+  readonly name: string;
+  /**
+   * Keeps one, which has its name only when it is whole and durable. One of the same name is replaced.
+   * @returns its size
+   */
+  put(name: string, source: AsyncIterable<Uint8Array>): Promise<number>;
+  /** Those that were named by `backupName`, newest first. */
+  list(): Promise<StoredBackup[]>;
+  read(name: string): AsyncIterable<Uint8Array>;
+  remove(name: string): Promise<void>;
+}
+
+export interface StoredBackup {
+  readonly name: string;
+  readonly bytes: number;
+  readonly createdAt: number;
+}
+
+/** A place, and which one there is meant; null: none in particular. */
+export interface Location {
+  readonly place: Place;
+  readonly name: string | null;
+}
+
+/** `postrider-20261123T163008.123Z.tar.zst`, with `.age` when it is encrypted. They sort by time. */
+export const backupName = (now: number, isEncrypted: boolean): string =>
+  `postrider-${new Date(now).toISOString().replaceAll(/[-:]/g, "")}.tar.zst${isEncrypted ? ".age" : ""}`;
+
+const named = /^postrider-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3})Z\.tar\.zst(?:\.age)?$/;
+
+/** When a backup of that name was made; null when it is not one of ours. */
+export function timeInName(name: string): number | null {
+  const [, year, month, day, hour, minute, second] = named.exec(name) ?? [];
+  const at = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+  return Number.isNaN(at) ? null : at;
+}
+
+export const newestFirst = (backups: readonly StoredBackup[]): StoredBackup[] =>
+  [...backups].sort((a, b) => (a.name < b.name ? 1 : -1));

@@ -1,0 +1,165 @@
+import { createHash } from "node:crypto";
+import { closeSync, fdatasyncSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { StartupError } from "../domain/errors.ts";
+import { isDiskFull } from "../lib/disk-full.ts";
+import { messageOf } from "../lib/error-message.ts";
+import { masterKeyFile, secretFiles } from "../secrets.ts";
+import { type CopyCheck, checkCopy } from "../store/backup/check.ts";
+import { databaseEntry } from "./archive.ts";
+import { decompress } from "./compression.ts";
+import { decrypt, isEncrypted } from "./encryption.ts";
+import { type Manifest, manifestFile, parseManifest, sumsFile } from "./manifest.ts";
+import { readTar, type TarTaker } from "./tar.ts";
+
+/** All else that may be in one is small. */
+const mostSmallBytes = 2 ** 20;
+const syncEveryBytes = 16 * 2 ** 20;
+
+export interface UnpackOptions {
+  source: AsyncIterable<Uint8Array>;
+  /** For people. */
+  from: string;
+  /** Is made, and gets the files. */
+  folder: string;
+  /** Of age; for a backup that is encrypted. */
+  identities: readonly string[];
+  /** What opens the database when its key is kept elsewhere; null: not known here. */
+  masterKey: Uint8Array | null;
+  signal: AbortSignal;
+  onProgress?(progress: { done: number; total: number }): void;
+}
+
+export interface Unpacked extends CopyCheck {
+  readonly manifest: Manifest;
+  /** Names of the secrets that were in it. */
+  readonly secrets: readonly string[];
+  /** Whether the master key has opened the database. */
+  readonly hasOpened: boolean;
+}
+
+/**
+ * Restores a backup into a folder and checks it there: its checksums, its database, its books.
+ * @throws StartupError when it is no backup, cannot be read, is cut short, or does not hold what its checksums say
+ */
+export async function unpack(options: UnpackOptions): Promise<Unpacked> {
+  const { source, from, folder, identities, signal, onProgress } = options;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const files = createFiles(folder, (done, total) => onProgress?.({ done, total }));
+  try {
+    await readTar(interruptible(decompress(await opened(source, from, identities)), signal), files);
+    const { manifest, secrets } = files.finish();
+    const masterKey = secrets.includes(masterKeyFile) ? readMasterKey(folder) : options.masterKey;
+    return {
+      ...checkCopy(folder, { books: manifest.books, schema: manifest.schema, masterKey }),
+      manifest,
+      secrets,
+      hasOpened: masterKey !== null,
+    };
+  } catch (error) {
+    if (error instanceof StartupError || signal.aborted) throw error;
+    if (isDiskFull(error)) {
+      throw new StartupError(`${from} needs more room than there is in ${folder}. Try: another folder or disk.`);
+    }
+    throw new StartupError(`${from} is not a whole backup: ${messageOf(error)}. Try: another one.`);
+  } finally {
+    files.close();
+  }
+}
+
+async function opened(
+  source: AsyncIterable<Uint8Array>,
+  from: string,
+  identities: readonly string[],
+): Promise<AsyncIterable<Uint8Array>> {
+  const chunks = source[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  const start = first.done ? new Uint8Array() : first.value;
+  const whole = prepend(start, chunks);
+  if (!isEncrypted(start)) return whole;
+  if (identities.length > 0) return decrypt(whole, identities);
+  throw new StartupError(`${from} is encrypted. Try: --identity FILE, the age identity file of its recipient.`);
+}
+
+async function* prepend(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  try {
+    for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+async function* interruptible(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  for await (const chunk of source) {
+    signal.throwIfAborted();
+    yield chunk;
+  }
+}
+
+function readMasterKey(folder: string): Uint8Array {
+  const text = readFileSync(join(folder, masterKeyFile), "utf8").trim();
+  if (!/^[0-9a-f]{64}$/i.test(text)) throw new Error("its master key is damaged");
+  return Buffer.from(text, "hex");
+}
+
+/** Writes entries as files, and knows their checksums. */
+function createFiles(folder: string, onDatabase: (done: number, total: number) => void) {
+  const sums = new Map<string, string>();
+  let file: number | null = null;
+  let name = "";
+  let total = 0;
+  let done = 0;
+  let hash = createHash("sha256");
+
+  const taker: TarTaker = {
+    begin(entry, bytes) {
+      const isKnown = [manifestFile, databaseEntry, sumsFile, ...secretFiles].includes(entry);
+      if (!isKnown || sums.has(entry)) throw new Error(`"${entry}" does not belong in one`);
+      if (entry !== databaseEntry && bytes > mostSmallBytes) throw new Error(`${entry} is too large`);
+      name = entry;
+      total = bytes;
+      done = 0;
+      hash = createHash("sha256");
+      file = openSync(join(folder, entry), "wx", 0o600);
+    },
+    take(chunk) {
+      if (file === null) return;
+      hash.update(chunk);
+      for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
+      const before = done;
+      done += chunk.length;
+      if (Math.floor(before / syncEveryBytes) < Math.floor(done / syncEveryBytes)) fdatasyncSync(file);
+      if (name === databaseEntry) onDatabase(done, total);
+    },
+    end() {
+      if (file === null) return;
+      sums.set(name, hash.digest("hex"));
+      fsyncSync(file);
+      close();
+    },
+  };
+
+  function close(): void {
+    if (file !== null) closeSync(file);
+    file = null;
+  }
+
+  return {
+    ...taker,
+    close,
+    /** @throws Error when something is missing, or is not what it was */
+    finish(): { manifest: Manifest; secrets: string[] } {
+      for (const needed of [manifestFile, databaseEntry, sumsFile]) {
+        if (!sums.has(needed)) throw new Error(`${needed} is missing`);
+      }
+      const said = readFileSync(join(folder, sumsFile), "utf8");
+      const found = [...sums].filter(([entry]) => entry !== sumsFile).map(([entry, sum]) => `${sum}  ${entry}\n`);
+      if (said !== found.join("")) throw new Error("the checksums do not agree");
+      return {
+        manifest: parseManifest(readFileSync(join(folder, manifestFile), "utf8")),
+        secrets: secretFiles.filter((entry) => sums.has(entry)),
+      };
+    },
+  };
+}

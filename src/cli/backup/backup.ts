@@ -1,0 +1,110 @@
+import { newIdentity } from "../../backup/encryption.ts";
+import { locate } from "../../backup/locate.ts";
+import { makeBackup } from "../../backup/make.ts";
+import { backupName } from "../../backup/place.ts";
+import { verifyBackup } from "../../backup/verify.ts";
+import { loadConfig } from "../../config.ts";
+import { secretsIn } from "../../data-dir-copy.ts";
+import { StartupError } from "../../domain/errors.ts";
+import { systemClock as clock } from "../../lib/clock.ts";
+import { formatDuration } from "../../lib/duration.ts";
+import { UsageError } from "../arguments.ts";
+import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
+import { exitCode, signalExitCode } from "../io.ts";
+import { dirFlag, grouped, interruptible, megabytes, readMasterKeyElsewhere, temporaryFolder } from "./options.ts";
+import { faultsText } from "./verify.ts";
+
+export const backupCommand: Command = {
+  words: ["backup"],
+  operands: [],
+  restName: "TO",
+  flags: [
+    { name: "--verify", doc: "Read it back, restore it to a temporary folder and compare its books." },
+    dirFlag,
+    dataDirFlag,
+    jsonFlag,
+  ],
+  summary: "Back up the data directory, while the server runs or not",
+  details: `TO is a file or a folder (default: the current one). The backup is one archive
+(tar, zstd) with the database as it is at one moment, the secrets and a manifest. Whoever
+has it can read everything: keep it as you keep the data directory. A master key that
+POSTRIDER_MASTER_KEY_FILE names is not in it.`,
+  async run({ operands, flags }, io) {
+    const [to = "./", extra] = operands;
+    if (extra !== undefined) throw new UsageError(`One backup goes to one place. Try: postrider backup ${to}`);
+    const config = loadConfig(io.env, flags);
+    if (config.databaseUrl !== null) throw new StartupError(onPostgres);
+    const { dataDir, masterKeyFile } = config;
+    const now = clock.now();
+    const { place, name = null } = locate(to);
+    const file = name ?? backupName(now, false);
+    const hasMasterKey = masterKeyFile === null;
+    io.standBack();
+    const { signal, given } = interruptible(io);
+    const startedAt = clock.monotonicMs();
+    const own = await newIdentityFor([]);
+    try {
+      const { manifest, bytes } = await makeBackup({
+        dataDir,
+        place,
+        name: file,
+        secrets: secretsIn(dataDir, !hasMasterKey),
+        hasMasterKey,
+        recipients: own.recipients,
+        now,
+        clock,
+        signal,
+        onProgress: ({ done, total }) => io.progress(`Backing up: ${megabytes(done)} of ${megabytes(total)}`),
+      });
+      io.progress("");
+      const tookMs = Math.round(clock.monotonicMs() - startedAt);
+      const backup = `${place.name.replace(/\/$/, "")}/${file}`;
+      const { events, pending, accounts } = manifest.books;
+      const faults = flags.has("--verify")
+        ? (
+            await verifyBackup({
+              source: place.read(file),
+              from: backup,
+              parent: temporaryFolder(flags),
+              identities: own.identities,
+              masterKey: readMasterKeyElsewhere(config),
+              signal,
+              onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),
+            })
+          ).faults
+        : null;
+      io.progress("");
+      if (flags.has("--json")) {
+        const verified = faults === null ? null : faults.length === 0;
+        io.out(JSON.stringify({ backup, bytes, tookMs, verified, faults: faults ?? [], manifest }));
+      } else {
+        io.out(
+          `${backup}: ${megabytes(bytes)}, ${grouped(events)} events of ${grouped(accounts)} accounts, ` +
+            `${grouped(pending)} deliveries pending; it took ${formatDuration(tookMs)}.`,
+        );
+        if (!hasMasterKey) io.out(`The master key is not in it: keep ${masterKeyFile} apart from it, and safe.`);
+        if (faults !== null)
+          io.out(faults.length === 0 ? "It was read back and verified." : faultsText(backup, faults));
+      }
+      return faults === null || faults.length === 0 ? exitCode.ok : exitCode.failed;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      io.err("The backup was stopped, and nothing is left of it.");
+      return signalExitCode[given()];
+    } finally {
+      io.progress("");
+    }
+  },
+};
+
+/** Who can read it; of those that are encrypted this process too, which may have to verify it. */
+async function newIdentityFor(recipients: readonly string[]): Promise<{ recipients: string[]; identities: string[] }> {
+  const [first] = recipients;
+  if (first === undefined) return { recipients: [], identities: [] };
+  const own = await newIdentity(first);
+  return { recipients: [...recipients, own.recipient], identities: [own.identity] };
+}
+
+const onPostgres =
+  "The data is in PostgreSQL, which has backups of its own. Try: pg_dump --format=custom " +
+  '--file=postrider.dump "$POSTRIDER_DATABASE_URL", and keep the master-key of the data directory with it.';

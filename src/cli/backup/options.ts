@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { parseIdentities } from "../../backup/encryption.ts";
+import { locate } from "../../backup/locate.ts";
+import type { Location, Place } from "../../backup/place.ts";
+import type { Config } from "../../config.ts";
+import { StartupError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import type { Flag } from "../arguments.ts";
+import type { EndSignal, Io } from "../io.ts";
+
+export const identityFlag: Flag = {
+  name: "--identity",
+  value: "FILE",
+  doc: "age identity file, for a backup that is encrypted.",
+};
+
+export const dirFlag: Flag = {
+  name: "--dir",
+  value: "DIR",
+  doc: "Where to make the temporary folder (default: the system's temporary directory).",
+};
+
+export const temporaryFolder = (flags: ReadonlyMap<string, string>): string => flags.get(dirFlag.name) ?? tmpdir();
+
+export function readIdentities(flags: ReadonlyMap<string, string>): string[] {
+  const file = flags.get(identityFlag.name);
+  if (file === undefined) return [];
+  try {
+    return parseIdentities(readFileSync(file, "utf8"), file);
+  } catch (error) {
+    if (error instanceof StartupError) throw error;
+    throw new StartupError(`${file} cannot be read (${messageOf(error)}). Try: check its name and permissions.`);
+  }
+}
+
+/** The master key that is kept elsewhere; null: in the backup, if anywhere. */
+export function readMasterKeyElsewhere({ masterKeyFile }: Pick<Config, "masterKeyFile">): Uint8Array | null {
+  if (masterKeyFile === null) return null;
+  let text = "";
+  try {
+    text = readFileSync(masterKeyFile, "utf8").trim();
+  } catch {
+    // Said below.
+  }
+  if (/^[0-9a-f]{64}$/i.test(text)) return Buffer.from(text, "hex");
+  throw new StartupError(
+    `POSTRIDER_MASTER_KEY_FILE names a file without a master key: ${masterKeyFile}. Try: check the path and its permissions.`,
+  );
+}
+
+/** A backup that is there: the one that is named, or the newest of its place. @throws StartupError when there is none */
+export async function findBackup(from: string): Promise<{ place: Place; name: string; from: string }> {
+  const { place, name }: Location = locate(from);
+  if (name !== null) return { place, name, from };
+  const [newest] = await place.list();
+  if (newest === undefined) {
+    throw new StartupError(`There is no backup in ${place.name}. Try: the folder that postrider backup was given.`);
+  }
+  return { place, name: newest.name, from: `${place.name.replace(/\/$/, "")}/${newest.name}` };
+}
+
+/** Ends what runs at the first signal, which it then knows. */
+export function interruptible(io: Io): { signal: AbortSignal; given(): EndSignal } {
+  const ended = new AbortController();
+  let signal: EndSignal = "SIGTERM";
+  void io.nextSignal().then((which) => {
+    signal = which;
+    ended.abort();
+  });
+  return { signal: ended.signal, given: () => signal };
+}
+
+export const megabytes = (bytes: number): string =>
+  bytes < 10 * 2 ** 20 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
+
+export const grouped = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

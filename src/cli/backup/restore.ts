@@ -1,0 +1,95 @@
+import { databaseEntry } from "../../backup/archive.ts";
+import { unpack } from "../../backup/unpack.ts";
+import { loadConfig } from "../../config.ts";
+import { enterEmptyDir } from "../../data-dir-copy.ts";
+import { StartupError } from "../../domain/errors.ts";
+import { pausable } from "../../domain/pauses.ts";
+import { UsageError } from "../arguments.ts";
+import { type Command, dataDirFlag, jsonFlag } from "../command.ts";
+import { exitCode, signalExitCode } from "../io.ts";
+import {
+  findBackup,
+  grouped,
+  identityFlag,
+  interruptible,
+  megabytes,
+  readIdentities,
+  readMasterKeyElsewhere,
+} from "./options.ts";
+
+const ways = ["resume", "hold"] as const;
+
+export const restoreCommand: Command = {
+  words: ["restore"],
+  operands: ["FROM"],
+  flags: [
+    { ...dataDirFlag, doc: "Empty or new folder to restore to (POSTRIDER_DATA_DIR)." },
+    {
+      name: "--pending",
+      value: "WAY",
+      choices: ways,
+      doc: "What becomes of pending deliveries: resume (default) or hold.",
+    },
+    identityFlag,
+    jsonFlag,
+  ],
+  summary: "Restore a backup to an empty data directory",
+  details: `FROM is a file, or a folder whose newest backup is meant. The backup is verified
+before anything is put in place. Deliveries that were pending when it was made are made
+again, even if the old server made them since: at least once. With --pending hold the
+server starts paused, until postrider resume.`,
+  async run({ operands, flags }, io) {
+    const way = ways.find((known) => known === (flags.get("--pending") ?? ways[0]));
+    if (way === undefined) throw new UsageError(`--pending must be one of ${ways.join(", ")}. Try: --pending hold`);
+    const config = loadConfig(io.env, flags);
+    const { place, name, from } = await findBackup(operands[0] ?? "");
+    const identities = readIdentities(flags);
+    const masterKey = readMasterKeyElsewhere(config);
+    const { signal, given } = interruptible(io);
+    const folder = enterEmptyDir(config.dataDir);
+    try {
+      const { faults, manifest, secrets, isEarlier } = await unpack({
+        source: place.read(name),
+        from,
+        folder: folder.workshop,
+        identities,
+        masterKey,
+        signal,
+        onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
+      });
+      io.progress("");
+      if (faults.length > 0) {
+        throw new StartupError(
+          `${from} cannot be relied on: ${faults.join("; ")}. Try: an earlier backup; nothing was restored.`,
+        );
+      }
+      folder.finish([...secrets, databaseEntry], way === "hold" ? pausable : []);
+      const { pending, events, accounts } = manifest.books;
+      if (flags.has("--json")) {
+        io.out(JSON.stringify({ restored: true, backup: from, dataDir: folder.path, pending, way, manifest }));
+        return exitCode.ok;
+      }
+      io.out(
+        `${folder.path} is as the server was at ${manifest.createdAt}: ${grouped(events)} events of ${grouped(accounts)} accounts.`,
+      );
+      io.out(
+        way === "hold"
+          ? `${grouped(pending)} deliveries were pending. They and charges wait until postrider resume.`
+          : `${grouped(pending)} deliveries were pending and are made when the server starts, again if they have been made since.`,
+      );
+      if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
+      if (!manifest.hasMasterKey) {
+        io.out("The master key was kept elsewhere: the server needs POSTRIDER_MASTER_KEY_FILE with the same key.");
+      }
+      io.out(`Start it with: postrider serve --data-dir ${folder.path}`);
+      return exitCode.ok;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      io.err("The restore was stopped, and nothing is left of it.");
+      return signalExitCode[given()];
+    } finally {
+      io.progress("");
+      folder.release();
+    }
+  },
+};

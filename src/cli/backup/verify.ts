@@ -1,0 +1,74 @@
+import { verifyBackup } from "../../backup/verify.ts";
+import { loadConfig } from "../../config.ts";
+import { type Command, jsonFlag } from "../command.ts";
+import { exitCode, signalExitCode } from "../io.ts";
+import {
+  dirFlag,
+  findBackup,
+  grouped,
+  identityFlag,
+  interruptible,
+  megabytes,
+  readIdentities,
+  readMasterKeyElsewhere,
+  temporaryFolder,
+} from "./options.ts";
+
+export const verifyCommand: Command = {
+  words: ["backup", "verify"],
+  operands: ["FROM"],
+  flags: [identityFlag, dirFlag, jsonFlag],
+  summary: "Restore a backup to a temporary folder, and check it there",
+  details: `FROM is a file, or a folder whose newest backup is meant. Checked are its checksums,
+the database (pages, references, the counts of the manifest, the figures of each account
+against its rows), and that the master key opens it. Exit code 0: it can be restored.`,
+  async run({ operands, flags }, io) {
+    const config = loadConfig(io.env, new Map());
+    const { place, name, from } = await findBackup(operands[0] ?? "");
+    io.standBack();
+    const { signal, given } = interruptible(io);
+    try {
+      const { faults, manifest, hasOpened, isEarlier } = await verifyBackup({
+        source: place.read(name),
+        from,
+        parent: temporaryFolder(flags),
+        identities: readIdentities(flags),
+        masterKey: readMasterKeyElsewhere(config),
+        signal,
+        onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
+      });
+      io.progress("");
+      if (flags.has("--json")) {
+        io.out(
+          JSON.stringify({ backup: from, verified: faults.length === 0, faults, masterKeyOpens: hasOpened, manifest }),
+        );
+        return faults.length === 0 ? exitCode.ok : exitCode.failed;
+      }
+      if (faults.length > 0) {
+        io.out(faultsText(from, faults));
+        return exitCode.failed;
+      }
+      const { events, pending, accounts } = manifest.books;
+      io.out(
+        `${from} is whole: of ${manifest.createdAt}, with ${grouped(events)} events of ${grouped(accounts)} accounts, ` +
+          `${grouped(pending)} deliveries pending.`,
+      );
+      if (isEarlier) io.out(`It is of an earlier version (${manifest.version}): the first start upgrades it.`);
+      if (!hasOpened)
+        io.out("The master key is not in it, so it was not tried: set POSTRIDER_MASTER_KEY_FILE to try it.");
+      return exitCode.ok;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return signalExitCode[given()];
+    } finally {
+      io.progress("");
+    }
+  },
+};
+
+export const faultsText = (from: string, faults: readonly string[]): string =>
+  [
+    `${from} cannot be relied on:`,
+    ...faults.map((fault) => `  ${fault}`),
+    "Try: an earlier one, and make another soon.",
+  ].join("\n");

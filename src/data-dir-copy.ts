@@ -1,0 +1,112 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { lockFile, takeLock } from "./data-dir.ts";
+import { StartupError } from "./domain/errors.ts";
+import type { Pausable } from "./domain/pauses.ts";
+import { writeHeld } from "./held-file.ts";
+import { messageOf } from "./lib/error-message.ts";
+import { readPrivate, syncFolder } from "./private-files.ts";
+import { masterKeyFile, secretFiles } from "./secrets.ts";
+import { databaseFile } from "./store/sqlite/open.ts";
+
+/** What a backup takes from a data directory, and how a restore makes one. */
+
+/**
+ * The secrets that belong to the database of a folder.
+ * @param isKeyElsewhere the folder's own master key, if there is one, belongs to something else
+ * @throws StartupError when one cannot be read, or there is no master key
+ */
+export function secretsIn(folder: string, isKeyElsewhere: boolean): { name: string; contents: Uint8Array }[] {
+  const path = resolve(folder);
+  const wanted = secretFiles.filter((name) => !(isKeyElsewhere && name === masterKeyFile));
+  return wanted.flatMap((name) => {
+    const file = join(path, name);
+    if (!existsSync(file)) {
+      if (name !== masterKeyFile) return [];
+      throw new StartupError(
+        `There is no ${masterKeyFile} in ${path}, and no backup without it is of use. ` +
+          "Try: name the server's folder with --data-dir, or POSTRIDER_MASTER_KEY_FILE if the key is kept elsewhere.",
+      );
+    }
+    try {
+      return [{ name, contents: Buffer.from(readPrivate(file)) }];
+    } catch (error) {
+      throw new StartupError(
+        `${file} cannot be read (${messageOf(error)}). Try: run the command as the user that runs the server.`,
+      );
+    }
+  });
+}
+
+/** A data directory that is being made; its lock is held. */
+export interface NewDataDir {
+  readonly path: string;
+  /** In it, and empty. */
+  readonly workshop: string;
+  /** Puts in place what lies in the workshop, the database last: whatever happens, there is none without its secrets. */
+  finish(names: readonly string[], held: readonly Pausable[]): void;
+  /** Leaves everything as it was, unless it has been finished. */
+  release(): void;
+}
+
+const workshopFolder = "restoring";
+
+/** @throws StartupError when a server uses the folder, or something is in it */
+export function enterEmptyDir(folder: string): NewDataDir {
+  const path = resolve(folder);
+  let made: string | undefined;
+  try {
+    made = mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StartupError(`The folder ${path} cannot be created (${messageOf(error)}). Try: another --data-dir.`);
+  }
+  const hadLock = existsSync(join(path, lockFile));
+  const lock = takeLock(path);
+  const workshop = join(path, workshopFolder);
+  let isFinished = false;
+  function release(): void {
+    rmSync(workshop, { recursive: true, force: true });
+    lock.close();
+    if (isFinished) return;
+    if (!hadLock) rmSync(join(path, lockFile), { force: true });
+    if (made !== undefined) removeEmpty(path);
+  }
+  try {
+    // What is left of a restore that was killed is nobody's: this one has the lock.
+    const found = readdirSync(path).filter((name) => ![lockFile, workshopFolder, "lost+found"].includes(name));
+    if (found.length > 0) {
+      throw new StartupError(
+        `${path} is not empty (${found.slice(0, 3).join(", ")}${found.length > 3 ? ", …" : ""}), and nothing is overwritten. ` +
+          "Try: another --data-dir, or move away what is there.",
+      );
+    }
+    rmSync(workshop, { recursive: true, force: true });
+    mkdirSync(workshop, { mode: 0o700 });
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return {
+    path,
+    workshop,
+    release,
+    finish(names, held) {
+      writeHeld(path, held);
+      const inOrder = [...names.filter((name) => name !== databaseFile), databaseFile];
+      for (const name of inOrder) {
+        renameSync(join(workshop, name), join(path, name));
+        syncFolder(path);
+      }
+      isFinished = true;
+      syncFolder(dirname(path));
+    },
+  };
+}
+
+function removeEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // Somebody has put something there meanwhile.
+  }
+}

@@ -1,0 +1,24 @@
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Pausable, pausable } from "./domain/pauses.ts";
+import { readPrivate, writePrivate } from "./private-files.ts";
+
+/** In a data directory: what waits for `postrider resume`, whatever the settings say, because a restore has asked for it. */
+export const heldFile = "held.json";
+
+/** A file that cannot be read holds back everything: somebody has put it there. */
+export function readHeld(path: string): readonly Pausable[] {
+  if (!existsSync(join(path, heldFile))) return [];
+  try {
+    const held = JSON.parse(readPrivate(join(path, heldFile))) as string[];
+    return pausable.filter((what) => held.includes(what));
+  } catch {
+    return pausable;
+  }
+}
+
+/** @throws the system's error when it cannot be written */
+export function writeHeld(path: string, held: readonly Pausable[]): void {
+  if (held.length > 0) writePrivate(path, heldFile, `${JSON.stringify(held)}\n`, true);
+  else rmSync(join(path, heldFile), { force: true });
+}

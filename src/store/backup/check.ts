@@ -1,0 +1,73 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { StartupError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import { createVault } from "../../lib/vault.ts";
+import { isDamage } from "../sqlite/damage.ts";
+import { findMiscounts } from "../sqlite/examine.ts";
+import { createMasterKeyCheck } from "../sqlite/master-key.ts";
+import { migrations, standingOf } from "../sqlite/migrations.ts";
+import { databaseFile, keepTemporaryFilesIn } from "../sqlite/open.ts";
+import { type Books, compareBooks, readBooks } from "./books.ts";
+
+export interface CopyCheck {
+  /** What does not hold, in words; nothing when all does. */
+  readonly faults: readonly string[];
+  /** It is of an earlier program, whose figures only an upgrade brings to the form that can be compared with their rows. */
+  readonly isEarlier: boolean;
+}
+
+/** Of what is wrong in the same way many times. */
+const mostTold = 5;
+
+/**
+ * Whether a restored database is what its manifest says, and whole: its pages, its references, its books, the figures that
+ * are kept beside their rows, and that the master key opens it.
+ * @param masterKey null: not known here
+ * @throws StartupError when it is of a newer program
+ */
+export function checkCopy(
+  dataDir: string,
+  { books, schema, masterKey }: { books: Books; schema: number; masterKey: Uint8Array | null },
+): CopyCheck {
+  const client = new Database(join(dataDir, databaseFile), { readwrite: true, create: false, strict: true });
+  try {
+    keepTemporaryFilesIn(client, dataDir);
+    const { schema: found } = standingOf(client);
+    if (found > migrations.length) {
+      throw new StartupError(
+        `The backup was made by a newer version of Postrider (schema ${found}; this one has ${migrations.length}). ` +
+          "Try: that version.",
+      );
+    }
+    const pages = client.query<{ quick_check: string }, []>(`pragma quick_check(${mostTold})`).values().flat();
+    if (pages[0] !== "ok") return { faults: pages.map((fault) => `database: ${fault}`), isEarlier: false };
+    const orphans = client.query<{ table: string; parent: string }, []>("pragma foreign_key_check").all();
+    const isEarlier = found < migrations.length;
+    return {
+      faults: [
+        ...(found === schema ? [] : [`the schema is ${found}, and the manifest says ${schema}`]),
+        ...orphans.slice(0, mostTold).map(({ table, parent }) => `a row of ${table} has no ${parent}`),
+        ...compareBooks(books, readBooks(client)),
+        ...(isEarlier ? [] : findMiscounts(client).slice(0, mostTold)),
+        ...(masterKey === null ? [] : faultsOfKey(client, masterKey)),
+      ],
+      isEarlier,
+    };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { faults: [`database: ${messageOf(error)}`], isEarlier: false };
+  } finally {
+    client.close();
+  }
+}
+
+function faultsOfKey(client: Database, masterKey: Uint8Array): string[] {
+  try {
+    createMasterKeyCheck(client, createVault(masterKey)).verify();
+    return [];
+  } catch (error) {
+    if (!(error instanceof StartupError)) throw error;
+    return ["the master key does not open what is sealed in the database"];
+  }
+}

@@ -1,0 +1,258 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../src/cli/run.ts";
+import { openDataDir } from "../../src/data-dir.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { fill, masterKey, rowsOf } from "../support/filled-folder.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
+import { mountSmallDisk } from "../support/small-disk.ts";
+
+let folder: string;
+let dataDir: string;
+let backups: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "postrider-backup-"));
+  dataDir = join(folder, "data");
+  backups = join(folder, "backups");
+  mkdirSync(dataDir, { mode: 0o700 });
+  writeFileSync(join(dataDir, "master-key"), Buffer.from(masterKey).toString("hex"), { mode: 0o600 });
+  await fill(dataDir);
+  openDataDir(dataDir).release();
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function run(args: readonly string[], env: Record<string, string> = {}) {
+  const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: dataDir, ...env } });
+  const code = await runCommand(args, io);
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+/** Makes one there, and says where it is. */
+async function backUp(to = `${backups}/`, env: Record<string, string> = {}): Promise<string> {
+  const { out, err } = await run(["backup", to, "--json"], env);
+  if (out === "") throw new Error(err);
+  return JSON.parse(out).backup;
+}
+
+describe("postrider backup", () => {
+  test("makes an archive that can be restored to what was there", async () => {
+    const backup = await backUp();
+    expect(readdirSync(backups)).toEqual([expect.stringMatching(/^postrider-\d{8}T\d{6}\.\d{3}Z\.tar\.zst$/)]);
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+
+    const verified = await run(["backup", "verify", backup]);
+    expect(verified).toMatchObject({ code: 0, err: "" });
+    expect(verified.out).toContain("is whole");
+
+    const restored = join(folder, "restored");
+    const { code, out } = await run(["restore", backups, "--data-dir", restored]);
+    expect(out).toMatch(/\d+ deliveries were pending and are made when the server starts, again if/);
+    expect(code).toBe(0);
+    for (const name of ["master-key", "session-secret", "operator-token"]) {
+      expect(readFileSync(join(restored, name))).toEqual(readFileSync(join(dataDir, name)));
+    }
+    expect(readdirSync(restored).sort()).toEqual(
+      ["lock.db", "master-key", "operator-token", databaseFile, "session-secret"].sort(),
+    );
+    expect(rowsOf(restored)).toEqual(rowsOf(dataDir));
+    // Everything is as a server wants it, and nothing is held back.
+    const entered = openDataDir(restored, (warning) => expect(warning).toBe(""));
+    expect(entered.held).toEqual([]);
+    entered.release();
+  });
+
+  test("replaces a file that is named, and is verified at once when that is asked", async () => {
+    const file = join(folder, "named.tar.zst");
+    writeFileSync(file, "an earlier one");
+    // One is left of a process that was killed long ago, and another one is being written.
+    const stale = join(folder, ".postrider-x.unfinished-1");
+    writeFileSync(stale, "");
+    utimesSync(stale, 1, 1);
+    writeFileSync(join(folder, ".postrider-y.unfinished-1"), "");
+    const { code, out } = await run(["backup", file, "--verify"]);
+    expect(out).toMatch(/named\.tar\.zst: .* deliveries pending; it took .*\nIt was read back and verified\./);
+    expect(code).toBe(0);
+    expect(statSync(file).size).toBeGreaterThan(1_000);
+    expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([".postrider-y.unfinished-1"]);
+  });
+
+  test("says that a master key which is kept elsewhere is not in it", async () => {
+    const env = { POSTRIDER_MASTER_KEY_FILE: join(folder, "key-elsewhere") };
+    copyFileSync(join(dataDir, "master-key"), env.POSTRIDER_MASTER_KEY_FILE);
+    const file = join(folder, "keyless.tar.zst");
+    expect((await run(["backup", file], env)).out).toContain("The master key is not in it");
+    expect((await run(["backup", "verify", file])).out).toContain("was not tried");
+    expect((await run(["backup", "verify", file], env)).out).not.toContain("was not tried");
+    const restored = join(folder, "keyless");
+    expect((await run(["restore", file, "--data-dir", restored])).out).toContain("needs POSTRIDER_MASTER_KEY_FILE");
+    expect(existsSync(join(restored, "master-key"))).toBe(false);
+    writeFileSync(env.POSTRIDER_MASTER_KEY_FILE, "0".repeat(64));
+    expect(await run(["backup", "verify", file], env)).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("the master key does not open"),
+    });
+  });
+
+  test("leaves nothing on a disk that is full", async () => {
+    const disk = mountSmallDisk(1);
+    if (disk === null) return;
+    try {
+      disk.fill();
+      // Some of it fits.
+      truncateSync(join(disk.folder, "ballast"), 2 ** 20 - 2 * 4096);
+      const { code, err } = await run(["backup", `${disk.folder}/`]);
+      expect(code).toBe(1);
+      expect(err).toContain("Try: free up space");
+      expect(readdirSync(disk.folder)).toEqual(["ballast"]);
+    } finally {
+      disk.unmount();
+    }
+  });
+
+  test.each([
+    [["backup"], { POSTRIDER_DATABASE_URL: "postgres://a:secret@db/c" }, "Try: pg_dump"],
+    [["backup", "x", "y"], {}, "One backup goes to one place"],
+    [["backup", "/dev/null/there/"], {}, "cannot be written"],
+    [["backup", "x.tar.zst"], { POSTRIDER_DATA_DIR: "/nowhere" }, "name the server's folder"],
+    [["backup", "verify", "/nowhere.tar.zst"], {}, "cannot be read"],
+    [["backup", "verify", "/usr/bin/"], {}, "There is no backup in"],
+    [["restore", "/nowhere.tar.zst", "--pending", "drop"], {}, "--pending must be one of"],
+  ])("%j does not work with %j", async (args, env, said) => {
+    const { code, err } = await run(args, env);
+    expect(code).toBeGreaterThan(0);
+    expect(err).toContain(said);
+    expect(err).toContain("Try: ");
+    expect(err).not.toContain("secret@");
+  });
+});
+
+describe("postrider restore", () => {
+  test("begins paused when that is asked, until postrider resume", async () => {
+    const restored = join(folder, "held");
+    const { out } = await run(["restore", await backUp(), "--data-dir", restored, "--pending", "hold"]);
+    expect(out).toContain("wait until postrider resume");
+    const heldAtStart = () => {
+      const entered = openDataDir(restored);
+      try {
+        return entered.held;
+      } finally {
+        entered.release();
+      }
+    };
+    expect(heldAtStart()).toEqual(["deliveries", "charges"]);
+    const entered = openDataDir(restored);
+    entered.resumed("charges");
+    entered.release();
+    expect(heldAtStart()).toEqual(["deliveries"]);
+  });
+
+  test("refuses a folder with something in it, and one that a server uses, and leaves both alone", async () => {
+    const backup = await backUp();
+    const full = join(folder, "full");
+    mkdirSync(full);
+    writeFileSync(join(full, "precious"), "");
+    expect((await run(["restore", backup, "--data-dir", full])).err).toContain("is not empty (precious)");
+    expect(readdirSync(full)).toEqual(["precious"]);
+    const used = openDataDir(dataDir);
+    expect((await run(["restore", backup, "--data-dir", dataDir])).err).toContain("Another server is using");
+    used.release();
+    expect((await run(["restore", backup, "--data-dir", dataDir])).err).toContain("is not empty");
+  });
+
+  // What has been changed is changed in the database of an archive whose checksums are then made anew.
+  let whole: string;
+  const repacked = async (name: string, change: (inside: string) => void, sums = true): Promise<string> => {
+    whole ??= await backUp();
+    const inside = join(folder, `inside-${name}`);
+    mkdirSync(inside);
+    Bun.spawnSync(["tar", "--zstd", "-xf", whole, "-C", inside]);
+    change(inside);
+    const names = ["manifest.json", "master-key", "session-secret", "operator-token", databaseFile];
+    if (sums) writeFileSync(join(inside, "SHA256SUMS"), Bun.spawnSync(["sha256sum", ...names], { cwd: inside }).stdout);
+    const archive = join(folder, `${name}.tar.zst`);
+    Bun.spawnSync(["tar", "--zstd", "-cf", archive, "-C", inside, ...names, "SHA256SUMS"]);
+    return archive;
+  };
+  const inDatabase = (sql: string) => (inside: string) => {
+    const client = new Database(join(inside, databaseFile), { readwrite: true });
+    client.run("pragma journal_mode = delete");
+    client.run(sql);
+    client.close(true);
+  };
+
+  test.each([
+    ["nothing", () => {}, true, null],
+    ["a byte", inDatabase("update tenant set name = 'x'"), false, "the checksums do not agree"],
+    [
+      "a lost record",
+      inDatabase("delete from attempt where key in (select key from attempt limit 1)"),
+      true,
+      "table attempt has",
+    ],
+    ["a counter", inDatabase("update tenant_usage set delivered = delivered + 1"), true, "the counters of"],
+    [
+      "an orphan",
+      inDatabase("insert into api_key values (99, 'k', 999, x'00', x'00', 1, null, null)"),
+      true,
+      "has no tenant",
+    ],
+    [
+      "the key",
+      (inside: string) => writeFileSync(join(inside, "master-key"), "1".repeat(64)),
+      true,
+      "the master key does not open",
+    ],
+    ["a newer schema", inDatabase("pragma user_version = 4000"), true, "newer version"],
+  ])("finds %s that has changed", async (name, change, sums, fault) => {
+    const archive = await repacked(name.replaceAll(" ", "-"), change, sums);
+    const { code, out, err } = await run(["backup", "verify", archive]);
+    expect(code).toBe(fault === null ? 0 : 1);
+    if (fault !== null) expect(`${out}${err}`).toContain(fault);
+  });
+
+  test("puts nothing in place of a backup that cannot be relied on", async () => {
+    const archive = await repacked("relied", inDatabase("delete from attempt"));
+    const target = join(folder, "unrelied");
+    const { code, err } = await run(["restore", archive, "--data-dir", target]);
+    expect(code).toBe(1);
+    expect(err).toContain("table attempt has 0 rows");
+    expect(existsSync(target)).toBe(false);
+  });
+
+  test("finds a damaged page, and a name that does not belong there", async () => {
+    const damage = (inside: string) => {
+      const path = join(inside, databaseFile);
+      const bytes = readFileSync(path);
+      writeFileSync(path, bytes.fill(0x55, bytes.length - 4096 * 3));
+    };
+    expect((await run(["backup", "verify", await repacked("page", damage)])).out).toContain("database: ");
+    const archive = join(folder, "foreign.tar.zst");
+    writeFileSync(join(folder, "passwd"), "x");
+    Bun.spawnSync([
+      "tar",
+      "--zstd",
+      "-cf",
+      archive,
+      "-C",
+      join(folder, "inside-page"),
+      "--transform=s,^,../,",
+      "manifest.json",
+    ]);
+    expect((await run(["backup", "verify", archive])).err).toContain("does not belong in one");
+  });
+});
