@@ -23,6 +23,11 @@ export const dataDirFlag: Flag = {
   doc: "The server's data directory (POSTRIDER_DATA_DIR).",
 };
 
+export const noSnapshotFlag: Flag = {
+  name: "--no-snapshot",
+  doc: "Upgrade the database of an earlier version without keeping a snapshot to go back to.",
+};
+
 export const jsonFlag: Flag = { name: "--json", doc: "Print one JSON value, for programs." };
 
 function valueName(flag: string): string {

@@ -7,8 +7,9 @@ import { systemClock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { type MoveProgress, type MoveSummary, moveToPostgres, moveToSqlite } from "../store/move/move.ts";
 import { type Flag, UsageError } from "./arguments.ts";
-import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { type Command, dataDirFlag, jsonFlag, noSnapshotFlag } from "./command.ts";
 import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
+import { describeUpgrade } from "./prepare.ts";
 
 const toFlag: Flag = {
   name: "--to",
@@ -19,7 +20,7 @@ const toFlag: Flag = {
 export const moveCommand: Command = {
   words: ["move"],
   operands: [],
-  flags: [toFlag, dataDirFlag, jsonFlag],
+  flags: [toFlag, dataDirFlag, noSnapshotFlag, jsonFlag],
   summary: "Move all data to a PostgreSQL database, or back to a data directory",
   details: `Stop every server first. The place that is moved to must be empty; what is moved from
 stays as it is, but no server starts on it any more. A move that was interrupted goes
@@ -59,6 +60,9 @@ and DIR has the master-key (or POSTRIDER_MASTER_KEY_FILE names it).`,
         masterKey: dataDir.secrets.masterKey,
         clock: systemClock,
         signal: ended.signal,
+        takesSnapshot: !flags.has(noSnapshotFlag.name),
+        onUpgrade: (progress) => io.progress(describeUpgrade(progress)),
+        onSnapshot: ({ file }) => io.err(`The database as it was before its upgrade is in ${file}.`),
         onProgress: (progress) => io.progress(describeMove(progress)),
       });
       io.progress("");

@@ -3,7 +3,7 @@ import { type DataDir, enterDataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatDuration } from "../lib/duration.ts";
 import type { Log } from "../lib/log.ts";
-import { type UpgradeOptions, type UpgradeProgress, upgradeStore } from "../store/open.ts";
+import { type Snapshot, type UpgradeOptions, type UpgradeProgress, upgradeStore } from "../store/open.ts";
 import type { Io } from "./io.ts";
 
 export interface Preparation {
@@ -14,6 +14,8 @@ export interface Preparation {
   io: Pick<Io, "progress">;
   /** A person watches: the line of progress is enough. */
   isWatched: boolean;
+  /** False: an earlier database is upgraded without a way back. */
+  takesSnapshot: boolean;
   /** Ends it; the next start goes on. */
   signal: AbortSignal;
 }
@@ -27,7 +29,8 @@ const logEveryMs = 5_000;
  * @returns null when it was ended by the signal
  * @throws StartupError with what to do
  */
-export async function prepareData({ config, clock, log, io, isWatched, signal }: Preparation): Promise<DataDir | null> {
+export async function prepareData(preparation: Preparation): Promise<DataDir | null> {
+  const { config, clock, log, takesSnapshot, signal } = preparation;
   const onWaiting = ({ pid }: { pid: number }) => log.write("info", "server.waiting", { forProcess: pid });
   const said = new Set<string>();
   const warn = (message: string) => {
@@ -39,11 +42,11 @@ export async function prepareData({ config, clock, log, io, isWatched, signal }:
   const dataDir = await enterDataDir(config.dataDir, { place, clock, signal, warn, onWaiting });
   // What is shared is upgraded as it is opened: whoever comes first does so, and others may be using it.
   if (dataDir === null || place.isShared) return dataDir;
-  const report = createUpgradeReport({ clock, log, io, isWatched });
+  const report = createUpgradeReport(preparation);
   try {
     const { path, secrets } = dataDir;
     const { masterKey } = secrets;
-    if (await upgradeStore({ dataDir: path, clock, masterKey, signal, onProgress: report.onProgress })) {
+    if (await upgradeStore({ dataDir: path, clock, masterKey, takesSnapshot, signal, ...report.listeners })) {
       report.end("storage.upgraded");
       return dataDir;
     }
@@ -57,7 +60,7 @@ export async function prepareData({ config, clock, log, io, isWatched, signal }:
   return null;
 }
 
-function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "signal" | "config">) {
+function createUpgradeReport({ clock, log, io, isWatched }: Pick<Preparation, "clock" | "log" | "io" | "isWatched">) {
   const startedAt = clock.monotonicMs();
   let latest: UpgradeProgress | null = null;
   let cancelTimer = () => {};
@@ -75,7 +78,12 @@ function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "s
     io.progress(describeUpgrade(progress));
   };
   return {
-    onProgress,
+    listeners: {
+      onProgress,
+      onSnapshot: ({ file, bytes }: Snapshot) => log.write("info", "storage.snapshot", { file, bytes }),
+      onRemoved: (files: readonly string[]) =>
+        log.write("info", "storage.snapshots_removed", { files: files.join(", ") }),
+    },
     end(event: string | null): void {
       cancelTimer();
       if (latest === null) return;
@@ -88,8 +96,10 @@ function createUpgradeReport({ clock, log, io, isWatched }: Omit<Preparation, "s
 }
 
 /** `Upgrading the database from schema 5 to 6: events 1,200,000 of 2,000,000, about 40 s left`. */
-export function describeUpgrade({ fromSchema, toSchema, what, done, total, secondsLeft }: UpgradeProgress): string {
-  const count = done === null || total === null ? "" : ` ${grouped(done)} of ${grouped(total)}`;
+export function describeUpgrade(progress: UpgradeProgress): string {
+  const { fromSchema, toSchema, what, done, total, unit, secondsLeft } = progress;
+  const counted = unit === undefined ? "" : ` ${unit}`;
+  const count = done === null || total === null ? "" : ` ${grouped(done)} of ${grouped(total)}${counted}`;
   const left = secondsLeft === null ? "" : `, about ${formatDuration(secondsLeft * 1000)} left`;
   return `Upgrading the database from schema ${fromSchema} to ${toSchema}: ${what}${count}${left}`;
 }

@@ -7,7 +7,7 @@ import { systemClock } from "../lib/clock.ts";
 import { createDatabaseClock } from "../lib/database-clock.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
-import { type Command, settingFlags } from "./command.ts";
+import { type Command, noSnapshotFlag, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
 import { createStyle } from "./style.ts";
@@ -19,6 +19,7 @@ export const serveCommand: Command = {
   flags: [
     ...settingFlags,
     { name: "--paused", doc: "Hold back deliveries and charges until `postrider resume` (POSTRIDER_PAUSED)." },
+    noSnapshotFlag,
   ],
   summary: "Run the server (the default command)",
   details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it starts no more deliveries, lets those in flight
@@ -46,7 +47,17 @@ nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
     const ended = new AbortController();
     void asked.then(() => ended.abort());
     const isFirstStart = !operatorTokenIsIn(given.dataDir);
-    const dataDir = await prepareData({ config: given, clock, log, io, isWatched: greets, signal: ended.signal });
+    const takesSnapshot = !flags.has(noSnapshotFlag.name);
+    const { signal: ending } = ended;
+    const dataDir = await prepareData({
+      config: given,
+      clock,
+      log,
+      io,
+      isWatched: greets,
+      takesSnapshot,
+      signal: ending,
+    });
     if (dataDir === null) return exitCode.ok;
     const { secrets, path: storeFolder, held } = dataDir;
     const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };

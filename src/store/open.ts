@@ -2,6 +2,7 @@ import type { OpenedStore } from "./opened.ts";
 import type { BorrowedDatabase, BorrowOptions } from "./postgres/borrowed.ts";
 import type { PostgresOptions } from "./postgres/store.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
+import type { Snapshot } from "./sqlite/pre-migration.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
 import { type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
@@ -20,7 +21,7 @@ export async function openStore(options: StoreOptions): Promise<OpenedStore> {
   return openPostgresStore(options);
 }
 
-export type { UpgradeOptions, UpgradeProgress };
+export type { Snapshot, UpgradeOptions, UpgradeProgress };
 
 /**
  * Brings an earlier store to this program's form beforehand, watched and in little memory; `openStore` would do it too, but

@@ -29,7 +29,11 @@ describe("the tables of a move", () => {
   test("are all that SQLite has, but for its own", async () => {
     const dataDir = newFolder();
     await openSqliteStore({ dataDir, clock: systemClock }).store.close();
-    expect(tablesIn(dataDir).filter((name) => !tableNames.includes(name as never))).toEqual(["lane", "vault_check"]);
+    expect(tablesIn(dataDir).filter((name) => !tableNames.includes(name as never))).toEqual([
+      "lane",
+      "vault_check",
+      "written_by",
+    ]);
   });
 });
 

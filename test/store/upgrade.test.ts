@@ -1,10 +1,11 @@
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StartupError } from "../../src/domain/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { examineDatabase } from "../../src/store/sqlite/examine.ts";
 import type { MigrationProgress } from "../../src/store/sqlite/migration-steps.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { databaseFile, openDatabase } from "../../src/store/sqlite/open.ts";
@@ -50,6 +51,25 @@ const columnsOf = {
 const rowsOf = (dataDir: string) =>
   Object.entries(columnsOf).map(([table, columns]) => look(dataDir, `select ${columns} from ${table} order by 1`));
 
+/** Every row of every table, with its number. */
+function allOf(dataDir: string): Record<string, unknown[]> {
+  const tables = look<{ name: string }>(dataDir, "select name from sqlite_schema where type = 'table' order by 1");
+  return Object.fromEntries(
+    tables.map(({ name }) => [name, look(dataDir, `select ${hasRowNumbers(name) ? "rowid, " : ""}* from ${name}`)]),
+  );
+}
+
+const hasRowNumbers = (table: string) => table !== "sqlite_sequence";
+
+const snapshotName = (from: number) => `${databaseFile}.pre-migration-v${from}-to-v${migrations.length}.bak`;
+
+/** As the commands do that an earlier program names. */
+function goBack(dataDir: string, snapshot: string): void {
+  renameSync(join(dataDir, databaseFile), join(dataDir, `${databaseFile}.newer`));
+  for (const log of ["wal", "shm"]) rmSync(join(dataDir, `${databaseFile}-${log}`), { force: true });
+  renameSync(join(dataDir, snapshot), join(dataDir, databaseFile));
+}
+
 function freshSchema() {
   const folder = emptyFolder();
   openDatabase({ dataDir: folder }).close();
@@ -78,11 +98,13 @@ const withDatabase = <T>(dataDir: string, run: (client: Database) => T): T => {
 
 describe("an upgrade", () => {
   test.each(migrations.slice(1).map(({ name }, at) => [at + 1, name] as const))(
-    "from schema %i makes the very schema of a new database, and keeps every row",
+    "from schema %i makes the very schema of a new database, keeps every row, and can be gone back from",
     async (schema) => {
       const folder = emptyFolder();
-      makeEarlierDatabase(folder, { schema, events: 300 });
+      makeEarlierDatabase(folder, { schema, events: 100 });
       const before = rowsOf(folder);
+      const all = allOf(folder);
+      const earlier = schemaOf(folder);
       expect(await upgradeDatabase({ dataDir: folder, clock: systemClock, onProgress() {} })).toBe(true);
       expect(rowsOf(folder)).toEqual(before);
       openDatabase({ dataDir: folder }).close();
@@ -90,6 +112,18 @@ describe("an upgrade", () => {
       expect(look(folder, "pragma integrity_check")).toEqual([{ integrity_check: "ok" }]);
       expect(look(folder, "pragma foreign_key_check")).toEqual([]);
       expect(look(folder, "pragma user_version")).toEqual([{ user_version: migrations.length }]);
+      expect(examineDatabase(folder).faults).toEqual([]);
+
+      goBack(folder, snapshotName(schema));
+      expect(schemaOf(folder)).toEqual(earlier);
+      expect(allOf(folder)).toEqual(all);
+      withDatabase(folder, (client) => {
+        expect(migrate(client, migrations.slice(0, schema))).toBe(true);
+        client.run("pragma journal_mode = wal");
+        client.run("update tenant set name = 'later'");
+      });
+      expect(look(folder, "pragma user_version")).toEqual([{ user_version: schema }]);
+      expect(look(folder, "pragma auto_vacuum")).toEqual([{ auto_vacuum: 2 }]);
     },
   );
 
@@ -113,6 +147,7 @@ describe("an upgrade", () => {
         upgradeUntil(client, () => false);
       });
       expect(rowsOf(folder)).toEqual(before);
+      openDatabase({ dataDir: folder }).close();
       expect(schemaOf(folder)).toEqual(fresh);
     }
   }, 120_000);
@@ -152,6 +187,7 @@ describe("an upgrade", () => {
       migrate(client);
     });
     expect(rowsOf(folder)).toEqual(before);
+    openDatabase({ dataDir: folder }).close();
     expect(schemaOf(folder)).toEqual(freshSchema());
   });
 
@@ -191,7 +227,7 @@ describe.skipIf(smallDisk === null)("an upgrade without room", () => {
     const error = await refused.catch((error: unknown) => error);
     expect(error).toBeInstanceOf(StartupError);
     expect(String(error)).toMatch(
-      /needs \d+ MiB of free disk, and there are \d+ MiB; nothing was changed\. Try: make room/,
+      /needs 20 MiB of free disk, 7 MiB of it for a snapshot to go back to, and there are 10 MiB; nothing was changed\. Try: make room on its disk, or run the earlier version/,
     );
     expect(readFileSync(join(disk.folder, databaseFile)).equals(before)).toBe(true);
   });
@@ -220,8 +256,18 @@ describe("a server on a large database of an earlier program", () => {
   });
 
   test("is ended by SIGTERM in order and by a kill without loss, and goes on with the upgrade at the next start", async () => {
+    const taken = join(folder, snapshotName(5));
+    const copying = startServerProcess(folder);
+    expect((await copying.logged("storage.upgrading")).message).toContain(`to ${migrations.length}: snapshot`);
+    copying.kill("SIGKILL");
+    await copying.exited;
+    expect(readdirSync(folder)).not.toContain(snapshotName(5));
+    expect(look(folder, "pragma user_version")).toEqual([{ user_version: 5 }]);
+
     const stopped = startServerProcess(folder);
-    await stopped.logged("storage.upgrading");
+    expect(await stopped.logged("storage.snapshot")).toMatchObject({ file: taken, bytes: statSync(taken).size });
+    expect(readdirSync(folder).filter((name) => name.endsWith(".part"))).toEqual([]);
+    const { ino } = statSync(taken);
     const askedAt = performance.now();
     stopped.kill("SIGTERM");
     await stopped.logged("storage.upgrade_stopped");
@@ -242,5 +288,10 @@ describe("a server on a large database of an earlier program", () => {
       expect([table, look(folder, `select count(*) as n from ${table}`)]).toEqual([table, [{ n: events }]]);
     }
     expect(schemaOf(folder)).toEqual(freshSchema());
+    // It is of before the first step, whatever came in between.
+    expect(statSync(taken).ino).toBe(ino);
+    goBack(folder, snapshotName(5));
+    expect(look(folder, "pragma user_version")).toEqual([{ user_version: 5 }]);
+    expect(look(folder, "select count(*) as n from event")).toEqual([{ n: events }]);
   }, 120_000);
 });

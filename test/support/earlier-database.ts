@@ -35,10 +35,30 @@ export function makeEarlierDatabase(dataDir: string, { schema, events, payloadBy
     addEvents(client, first, last, payloadBytes);
   }
   client.run("insert or ignore into lane select 1, 1, coalesce(max(seq), 0) from event");
+  addBooks(client, schema);
   client.run("pragma wal_checkpoint(truncate)");
   client.close();
   // Without it no server starts on a database; nothing is sealed in this one.
   writeFileSync(join(dataDir, "master-key"), `${randomBytes(32).toString("hex")}\n`, { mode: 0o600 });
+}
+
+/** Counters as a server keeps them, and what payments leave behind; nothing that a server would go on with. */
+function addBooks(client: Database, schema: number): void {
+  client.run(`insert into tenant_usage (tenant_key, month, events_in_month, events, pending, delivered, failed)
+    select tenant_key, 0, count(*), count(*), sum(state = 0), sum(state = 1), sum(state = 2) from delivery group by 1`);
+  client.run("insert into login_address values (1, '192.0.2.1', 5)");
+  client.run("insert into stat (tenant_key, minute, accepted, delivered, failed, attempts) values (1, 7, 3, 2, 1, 4)");
+  if (schema < 2) return;
+  client.run(`insert into billing_account (key, id, tenant_key, state, credit_kobo, due_at)
+    values (1, 'bil_1', 1, 'active', 12, null), (2, 'bil_2', null, 'closed', 0, null)`);
+  client.run(`insert into saved_card (account_key, processor, sealed, brand, last4, exp_month, exp_year, created_at)
+    values (1, 'sandbox', x'0102', 'visa', '4081', '12', '2030', 5)`);
+  client.run("insert into plan_period (account_key, tier, started_at, ended_at) values (1, 'pro', 5, null)");
+  client.run(`insert into invoice (key, id, account_key, kind, state, lines, total_kobo, credit_used_kobo, amount_kobo, created_at)
+    values (9, 'inv_1', 1, 'upgrade', 'paid', '[]', 5, 0, 5, 7)`);
+  client.run("insert into invoice_day (account_key, day, invoice_key, tier) values (1, 20000, 9, 'pro')");
+  client.run(`insert into charge (account_key, reference, processor, kind, state, amount_kobo, invoice_key, created_at)
+    values (1, 'ref', 'sandbox', 'upgrade', 'succeeded', 5, 9, 1)`);
 }
 
 function addEvents(client: Database, first: number, last: number, payloadBytes: number): void {

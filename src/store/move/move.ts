@@ -15,6 +15,8 @@ import { createPool, type Pool } from "../postgres/pool.ts";
 import { checkServer, type StartCheckOptions } from "../postgres/start-check.ts";
 import { begunByEarlier } from "../sqlite/move-mark.ts";
 import { databaseFile, openDatabase } from "../sqlite/open.ts";
+import type { Snapshot } from "../sqlite/pre-migration.ts";
+import { type UpgradeProgress, upgradeDatabase } from "../sqlite/upgrade.ts";
 import { copyStore, type MoveProgress, type MoveSummary } from "./copy.ts";
 import { createPostgresSource, createPostgresTarget, refuseLivingNodes, writtenByAnother } from "./postgres-side.ts";
 import { createSqliteSource, createSqliteTarget } from "./sqlite-side.ts";
@@ -30,6 +32,10 @@ export interface MoveOptions {
   masterKey: Uint8Array;
   clock: Clock;
   signal?: AbortSignal;
+  /** False: the source, if it is of an earlier program, is upgraded without a way back. @default true */
+  takesSnapshot?: boolean;
+  onUpgrade?(progress: UpgradeProgress): void;
+  onSnapshot?(snapshot: Snapshot): void;
   onProgress?(progress: MoveProgress): void;
   durability?: StartCheckOptions["durability"];
 }
@@ -62,6 +68,7 @@ export const moveToPostgres = (options: MoveOptions): Promise<MoveSummary | null
       await refuseEarlierCopy(pool, place);
       await masterKeyOf(masterKey).verify(pool);
       // First, as it knows whether the key is the right one.
+      if (!(await upgradeSource(options))) return null;
       const client = openDatabase({ dataDir, vault: createVault(masterKey), forMove: true });
       try {
         await migrate({ url, clock });
@@ -113,6 +120,11 @@ export const moveToSqlite = (options: MoveOptions): Promise<MoveSummary | null> 
       await Promise.all([streams.close(), pool.close()]);
     }
   });
+
+/** @returns false when it was stopped */
+function upgradeSource({ onUpgrade, ...options }: MoveOptions): Promise<boolean> {
+  return upgradeDatabase({ ...options, forMove: true, onProgress: (progress) => onUpgrade?.(progress) });
+}
 
 const newMove = () => newId("move");
 const masterKeyOf = (masterKey: Uint8Array) => createMasterKeyCheck(createVault(masterKey));

@@ -38,6 +38,8 @@ export interface MigrationProgress {
   /** Rows carried over, and of how many; null for what has no such count. */
   readonly done: number | null;
   readonly total: number | null;
+  /** Of what is counted, where they are no rows. */
+  readonly unit?: string;
   /** Null while there is no telling. */
   readonly secondsLeft: number | null;
 }

@@ -27,6 +27,7 @@ import attemptDurations from "../../../drizzle/sqlite/migrations/0024_attempt_du
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
+import { newerDatabase } from "./written-by.ts";
 
 export interface Migration {
   readonly name: string;
@@ -89,6 +90,10 @@ export function standingOf(client: Database): Standing {
   return { schema: Math.floor(version / halfway) - 1, statements: version % halfway };
 }
 
+/** It has something in it, and an upgrade will bring it to today's schema, or has begun to. */
+export const isEarlier = ({ schema, statements }: Standing): boolean =>
+  schema < migrations.length && schema + statements > 0;
+
 /**
  * Brings the schema to that of this program, forward only: each migration in a transaction of its own, or in steps where
  * much has to be carried over.
@@ -108,10 +113,7 @@ export function migrate(
   const { schema, statements } = standingOf(client);
   const known = statements > 0 ? schema + 1 : schema;
   if (known > list.length) {
-    throw new StartupError(
-      `The database was written by a newer Postrider (schema ${known}, this program knows ${list.length}). ` +
-        "Try: run that version or a later one, or point POSTRIDER_DATA_DIR at a backup made before the upgrade.",
-    );
+    throw newerDatabase(client, { found: known, known: list.length });
   }
   if (schema === list.length) return true;
   client.run("pragma foreign_keys = off");

@@ -9,10 +9,11 @@ import type { StorageSizes } from "../opened.ts";
 import { isDamage } from "./damage.ts";
 import { createMasterKeyCheck } from "./master-key.ts";
 import type { MigrationWatch } from "./migration-steps.ts";
-import { migrate, migrations, standingOf } from "./migrations.ts";
+import { isEarlier, migrate, migrations, type Standing, standingOf } from "./migrations.ts";
 import { begunByEarlier, heedMoveMark, readMoveMark } from "./move-mark.ts";
 import { applyPragma, type Pragma, waitForLocks } from "./pragma.ts";
 import { findDamage } from "./start-check.ts";
+import { noteProgram } from "./written-by.ts";
 
 /** Before 3.51.3 two connections that checkpoint and commit at once could lose commits ("WAL-reset" defect). */
 const oldestSafeSqlite = "3.51.3";
@@ -53,6 +54,8 @@ export interface OpenOptions {
   vault?: Vault;
   /** Watches an upgrade, which then takes little memory. It may leave the database half way. */
   watch?: MigrationWatch;
+  /** Called before an upgrade begins or goes on, when all else was found in order. */
+  beforeUpgrade?(client: Database, standing: Standing): void;
   /** Whoever moves it may open it whatever the mark of a move says. */
   forMove?: boolean;
 }
@@ -70,7 +73,15 @@ export function databaseSizes(dataDir: string): StorageSizes {
  * @throws StartupError when the file is damaged, belongs to a newer program or to another master key, the folder cannot be written, or
  * SQLite is too old.
  */
-export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMove = false }: OpenOptions): Database {
+export function openDatabase({
+  dataDir,
+  warn,
+  maxPageCount,
+  vault,
+  watch,
+  beforeUpgrade,
+  forMove = false,
+}: OpenOptions): Database {
   const path = join(dataDir, databaseFile);
   let client: Database;
   try {
@@ -101,8 +112,12 @@ export function openDatabase({ dataDir, warn, maxPageCount, vault, watch, forMov
     const masterKey = vault && createMasterKeyCheck(client, vault);
     masterKey?.verify();
     if (watch) keepTemporaryFilesIn(client, dataDir);
-    const isOfToday = migrate(client, migrations, watch);
-    if (isOfToday) masterKey?.remember();
+    const standing = standingOf(client);
+    if (isEarlier(standing)) beforeUpgrade?.(client, standing);
+    if (migrate(client, migrations, watch)) {
+      masterKey?.remember();
+      noteProgram(client);
+    }
   } catch (error) {
     client.close();
     if (isDamage(error)) throw damaged(path, messageOf(error));

@@ -1,12 +1,15 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statfsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { unfinished } from "./copy-database.ts";
 import type { MigrationProgress } from "./migration-steps.ts";
-import { migrations, standingOf } from "./migrations.ts";
+import { isEarlier, migrations, standingOf } from "./migrations.ts";
 import { databaseFile } from "./open.ts";
 import { waitForLocks } from "./pragma.ts";
+import { planSnapshot, removeUnfinished, type Snapshot, type SnapshotPlan, snapshotsOf } from "./pre-migration.ts";
+import { realPath } from "./written-by.ts";
 
 export interface UpgradeProgress extends MigrationProgress {
   readonly fromSchema: number;
@@ -18,7 +21,15 @@ export interface UpgradeOptions {
   clock: Clock;
   /** Has to open what is sealed in the database, before anything is changed. */
   masterKey?: Uint8Array;
+  /** False: it is upgraded without a way back. @default true */
+  takesSnapshot?: boolean;
+  /** Whoever moves it may upgrade it whatever the mark of a move says. */
+  forMove?: boolean;
   onProgress(progress: UpgradeProgress): void;
+  /** The database as it was is in a file of its own. */
+  onSnapshot?(snapshot: Snapshot): void;
+  /** Snapshots of earlier upgrades were deleted, as this one has its own. */
+  onRemoved?(files: readonly string[]): void;
   /** Ends the upgrade between two steps; the next start goes on with it. */
   signal?: AbortSignal;
 }
@@ -26,13 +37,17 @@ export interface UpgradeOptions {
 export interface UpgradeRequest {
   dataDir: string;
   masterKey: Uint8Array | undefined;
+  takesSnapshot: boolean;
+  forMove: boolean;
   /** One number, which is not 0 when the upgrade is to end. */
   stop: SharedArrayBuffer;
 }
 
 export type UpgradeMessage =
+  | { kind: "copying"; plan: SnapshotPlan }
+  | { kind: "copied"; snapshot: Snapshot }
   | { kind: "progress"; progress: MigrationProgress }
-  | { kind: "ended"; finished: boolean }
+  | { kind: "ended"; finished: boolean; removed: readonly string[] }
   | { kind: "failed"; message: string };
 
 /**
@@ -40,6 +55,11 @@ export type UpgradeMessage =
  * of that, as by a crash: what was not committed never was.
  */
 const stopPatienceMs = 1_000;
+
+/** How often a copy that is being written is looked at. */
+const lookEveryMs = 500;
+/** Before that, an estimate would only jump. */
+const leastMeasuredMs = 1_000;
 
 /** The log: of one step, which for large events is much, and never more than there is to write. */
 const logBytes = 64 * 2 ** 20;
@@ -56,13 +76,19 @@ const roomPerDatabaseByte = 0.25;
  * @throws StartupError with what to do, when there is too little room, or it fails
  */
 export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean> {
-  const { dataDir, clock, masterKey, onProgress, signal } = options;
-  const fromSchema = earlierSchema(dataDir);
-  if (fromSchema === null) return true;
-  checkRoom(dataDir);
+  const { dataDir, clock, masterKey, takesSnapshot = true, forMove = false, signal } = options;
+  const path = realPath(join(dataDir, databaseFile));
+  const earlier = findEarlier(path);
+  if (earlier === null) return true;
+  const { fromSchema, plan } = earlier;
+  const onProgress = (progress: MigrationProgress) =>
+    options.onProgress({ ...progress, fromSchema, toSchema: migrations.length });
+  removeUnfinished(path);
+  checkRoom(path, takesSnapshot ? plan : null);
   const stop = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const worker = new Worker(new URL("./upgrade-worker.ts", import.meta.url), { env: {} });
   let cancelPatience = () => {};
+  let cancelLook = () => {};
   let end = () => {};
   try {
     return await new Promise<boolean>((resolve, reject) => {
@@ -74,30 +100,36 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
       else signal?.addEventListener("abort", end, { once: true });
       worker.onerror = (event) => reject(new Error(`The upgrade stopped: ${event.message}`));
       worker.onmessage = ({ data }: MessageEvent<UpgradeMessage>) => {
-        if (data.kind === "progress") onProgress({ ...data.progress, fromSchema, toSchema: migrations.length });
-        else if (data.kind === "ended") resolve(data.finished);
-        else reject(new StartupError(data.message));
+        if (data.kind !== "progress") cancelLook();
+        if (data.kind === "progress") onProgress(data.progress);
+        else if (data.kind === "copying") cancelLook = followCopy(data.plan, clock, onProgress);
+        else if (data.kind === "copied") options.onSnapshot?.(data.snapshot);
+        else if (data.kind === "failed") reject(new StartupError(data.message));
+        else {
+          if (data.removed.length > 0) options.onRemoved?.(data.removed);
+          resolve(data.finished);
+        }
       };
-      worker.postMessage({ dataDir, masterKey, stop } satisfies UpgradeRequest);
+      worker.postMessage({ dataDir, masterKey, stop, takesSnapshot, forMove } satisfies UpgradeRequest);
     });
   } finally {
     signal?.removeEventListener("abort", end);
     cancelPatience();
+    cancelLook();
     worker.terminate();
   }
 }
 
 /** Null when there is nothing to upgrade, or nothing that can be read. */
-function earlierSchema(dataDir: string): number | null {
-  const path = join(dataDir, databaseFile);
+function findEarlier(path: string): { fromSchema: number; plan: SnapshotPlan | null } | null {
   if (!existsSync(path)) return null;
   let client: Database | null = null;
   try {
     client = new Database(path, { readwrite: true, create: false, strict: true });
     waitForLocks(client);
-    const { schema, statements } = standingOf(client);
-    const isEarlier = schema < migrations.length && schema + statements > 0;
-    return isEarlier ? schema : null;
+    const standing = standingOf(client);
+    if (!isEarlier(standing)) return null;
+    return { fromSchema: standing.schema, plan: planSnapshot(client, standing, migrations.length) };
   } catch {
     return null;
   } finally {
@@ -105,17 +137,46 @@ function earlierSchema(dataDir: string): number | null {
   }
 }
 
-function checkRoom(dataDir: string): void {
-  const path = join(dataDir, databaseFile);
+/** The thread that copies says nothing until it is done; what it has written tells. */
+function followCopy(
+  { file, bytes }: SnapshotPlan,
+  clock: Clock,
+  onProgress: (progress: MigrationProgress) => void,
+): () => void {
+  const startedAt = clock.monotonicMs();
+  let cancel = () => {};
+  function look(): void {
+    const done = Math.min(statSync(unfinished(file), { throwIfNoEntry: false })?.size ?? 0, bytes);
+    const tookMs = clock.monotonicMs() - startedAt;
+    const secondsLeft =
+      tookMs < leastMeasuredMs || done === 0 ? null : Math.ceil(((bytes - done) * tookMs) / done / 1000);
+    onProgress({ what: "snapshot", unit: "MiB", done: inMebibytes(done), total: inMebibytes(bytes), secondsLeft });
+    cancel = clock.after(lookEveryMs, look);
+  }
+  look();
+  return () => cancel();
+}
+
+function checkRoom(path: string, snapshot: SnapshotPlan | null): void {
   const { size } = statSync(path);
-  const needed = Math.ceil(leastRoomBytes + Math.min(size, logBytes) + size * roomPerDatabaseByte);
-  const { bavail, bsize } = statfsSync(dataDir);
+  const ofUpgrade = Math.ceil(leastRoomBytes + Math.min(size, logBytes) + size * roomPerDatabaseByte);
+  const ofSnapshot = snapshot?.bytes ?? 0;
+  const { bavail, bsize } = statfsSync(dirname(path));
   const free = bavail * bsize;
-  if (free >= needed) return;
+  if (free >= ofUpgrade + ofSnapshot) return;
+  const purpose = snapshot ? `, ${mebibytes(ofSnapshot)} of it for a snapshot to go back to` : "";
+  const older = snapshotsOf(path).map((file) => `delete ${file}`);
+  const remedies = [
+    ...older,
+    "make room on its disk",
+    ...(snapshot && free >= ofUpgrade ? ["make a copy of your own and start with --no-snapshot"] : []),
+    "run the earlier version",
+  ];
   throw new StartupError(
-    `The upgrade of ${path} needs ${mebibytes(needed)} of free disk, and there are ${mebibytes(free)}; nothing was changed. ` +
-      "Try: make room on its disk, or run the earlier version.",
+    `The upgrade of ${path} needs ${mebibytes(ofUpgrade + ofSnapshot)} of free disk${purpose}, ` +
+      `and there are ${mebibytes(free)}; nothing was changed. Try: ${remedies.join(", or ")}.`,
   );
 }
 
-const mebibytes = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+const inMebibytes = (bytes: number) => Math.ceil(bytes / 2 ** 20);
+const mebibytes = (bytes: number) => `${inMebibytes(bytes)} MiB`;

@@ -43,7 +43,9 @@ describe("opening", () => {
     const client = openDatabase({ dataDir });
     client.run(`pragma user_version = ${migrations.length + 1}`);
     client.close();
-    expect(() => openDatabase({ dataDir })).toThrow(/newer Postrider.*Try: run that version or a later one/);
+    expect(() => openDatabase({ dataDir })).toThrow(
+      /newer Postrider.*Try: run .* or a later one; or point POSTRIDER_DATA_DIR at a backup/,
+    );
   });
 
   test("a folder that is not there is refused with what to do", () => {

@@ -1,0 +1,91 @@
+import type { Database } from "bun:sqlite";
+import { readdirSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { StartupError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/error-message.ts";
+import { copyDatabase } from "./copy-database.ts";
+import type { Standing } from "./migrations.ts";
+import { noteUpgrade, readWrittenBy, realPath } from "./written-by.ts";
+
+/**
+ * The way back from an upgrade: a copy of the database as it was, beside it.
+ *
+ *   copy to …bak.part ─▶ on disk, renamed …bak ─▶ noted in the database ─▶ first step … last step ─▶ older copies deleted
+ *
+ * Killed before the note, nothing was changed, and the next start copies again. From the note on, what is left of the
+ * upgrade needs no other copy: it would be of something halfway.
+ */
+export interface Snapshot {
+  readonly file: string;
+  readonly bytes: number;
+}
+
+/** What an upgrade will do first. */
+export interface SnapshotPlan {
+  readonly file: string;
+  /** As much as the copy will have at most. */
+  readonly bytes: number;
+}
+
+const nameOf = (path: string, from: number, to: number) => `${basename(path)}.pre-migration-v${from}-to-v${to}.bak`;
+
+/** Null when the upgrade has begun already. */
+export function planSnapshot(client: Database, standing: Standing, toSchema: number): SnapshotPlan | null {
+  if (standing.statements > 0 || readWrittenBy(client)?.upgrading === 1) return null;
+  const path = realPath(client.filename);
+  const numberOf = (pragma: string) => Number(client.query<[number], []>(`pragma ${pragma}`).values()[0]?.[0] ?? 0);
+  const bytes = (numberOf("page_count") - numberOf("freelist_count")) * numberOf("page_size");
+  return { file: join(dirname(path), nameOf(path, standing.schema, toSchema)), bytes };
+}
+
+/**
+ * Before the first step of an upgrade.
+ * @param isWanted false: it is upgraded without a way back
+ * @returns the copy that it made
+ * @throws StartupError when that is not possible; nothing was changed
+ */
+export function beginUpgrade(
+  client: Database,
+  standing: Standing,
+  { plan, isWanted }: { plan: SnapshotPlan | null; isWanted: boolean },
+): Snapshot | null {
+  if (plan === null) return null;
+  if (!isWanted) {
+    noteUpgrade(client, { fromSchema: standing.schema, snapshot: null });
+    return null;
+  }
+  try {
+    copyDatabase(client.filename, plan.file);
+  } catch (error) {
+    throw new StartupError(
+      `The snapshot of ${client.filename}, which the upgrade would go back to, cannot be written (${messageOf(error)}); ` +
+        "nothing was changed. Try: make room on its disk, run the earlier version, or make a copy yourself and start with --no-snapshot.",
+    );
+  }
+  noteUpgrade(client, { fromSchema: standing.schema, snapshot: basename(plan.file) });
+  return { file: plan.file, bytes: statSync(plan.file).size };
+}
+
+/** After the last step: where the copy of this upgrade is the way back, those of earlier ones have had their time. */
+export function removeOlderSnapshots(client: Database): string[] {
+  const snapshot = readWrittenBy(client)?.snapshot ?? null;
+  if (snapshot === null) return [];
+  const older = snapshotsOf(client.filename).filter((file) => basename(file) !== snapshot);
+  for (const file of older) rmSync(file, { force: true });
+  return older;
+}
+
+/** What an upgrade left that was killed while it copied. */
+export function removeUnfinished(databasePath: string): void {
+  for (const file of filesLike(databasePath, /\.bak\.part$/)) rmSync(file, { force: true });
+}
+
+export const snapshotsOf = (databasePath: string): string[] => filesLike(databasePath, /\.bak$/);
+
+function filesLike(databasePath: string, ending: RegExp): string[] {
+  const path = realPath(databasePath);
+  const ours = `${basename(path)}.pre-migration-v`;
+  return readdirSync(dirname(path))
+    .filter((name) => name.startsWith(ours) && ending.test(name))
+    .map((name) => join(dirname(path), name));
+}
