@@ -1,6 +1,8 @@
 import { spell, spellFlag } from "../src/cli/arguments.ts";
 import type { Command } from "../src/cli/command.ts";
-import { clientSettings, type Setting, settings } from "../src/settings.ts";
+import { namesOf } from "../src/given-settings.ts";
+import type { Setting } from "../src/setting-forms.ts";
+import { clientSettings, settings } from "../src/settings.ts";
 import { version } from "../src/version.ts";
 
 /**
@@ -53,9 +55,10 @@ function commandLines(command: Command): string[] {
   ];
 }
 
-function settingLines({ env, flag, default: byDefault, doc, example }: Omit<Setting<unknown>, "parse">): string[] {
+function settingLines(setting: Omit<Setting<unknown>, "parse">): string[] {
+  const { default: byDefault, doc, example } = setting;
   const value = byDefault === "" ? `Empty by default; for example ${example}.` : `Default: ${byDefault}.`;
-  return [".TP", `.B ${text(flag === undefined ? env : `${env}, ${flag}`)}`, text(doc), text(value)];
+  return [".TP", `.B ${text(namesOf(setting).join(", "))}`, text(doc), text(value)];
 }
 
 /** As it reads: no word is taken for a request or an escape, and dashes stay what can be typed. */

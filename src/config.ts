@@ -3,9 +3,10 @@ import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
+import { type Environment, type Given, give, variablesOf } from "./given-settings.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
 import { nearest } from "./lib/nearest.ts";
-import { clientSettings, metricsToken, type Setting, settings } from "./settings.ts";
+import { clientSettings, settings } from "./settings.ts";
 
 /** Everything that can be set, read once. The names of the environment are in `settings.ts`, and nowhere else. */
 export interface Config {
@@ -81,10 +82,7 @@ export interface ClientConfig {
   readonly apiKey: string | null;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 type Raw = Omit<Config, "localMode" | "foreignVariables" | "tls" | "extraCa" | "payments"> & {
-  metricsTokenFile: string | null;
   tlsCert: string | null;
   tlsKey: string | null;
   extraCaFile: string | null;
@@ -93,19 +91,39 @@ type Raw = Omit<Config, "localMode" | "foreignVariables" | "tls" | "extraCa" | "
   paystackUrl: string;
 };
 
-type SettingName = keyof typeof settings;
+/** What is set, by the names of `settings`, and where. */
+export type GivenSettings = Readonly<Record<keyof typeof settings, Given>>;
 
 /**
- * Reads the configuration: defaults, then the environment, then flags.
+ * Reads what is set: defaults, then the environment and the files that it names, then flags.
+ * @param warn told of a file with a secret that others can read
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
-export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>): Config {
-  const { own, foreignVariables } = withoutForeign(env);
+export function readSettings(
+  env: Environment,
+  flags: ReadonlyMap<string, string>,
+  warn: (message: string) => void = () => {},
+): GivenSettings {
+  const { own } = withoutForeign(env);
   refuseUnknown(own);
-  const raw = Object.fromEntries(
-    Object.entries(settings).map(([name, definition]) => [name, read(definition, own, flags)]),
-  ) as Record<SettingName, unknown> as unknown as Raw;
-  const { tlsCert, tlsKey, extraCaFile, metricsTokenFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, definition]) => [name, give(definition, own, flags, warn)]),
+  ) as Record<keyof typeof settings, Given>;
+}
+
+/** As `readSettings`, and judges what is set together. @throws StartupError with one line that says what to do */
+export function loadConfig(
+  env: Environment,
+  flags: ReadonlyMap<string, string>,
+  warn?: (message: string) => void,
+): Config {
+  return toConfig(readSettings(env, flags, warn), env);
+}
+
+/** @throws StartupError for what does not go together, or a file that cannot be read */
+export function toConfig(given: GivenSettings, env: Environment): Config {
+  const raw = Object.fromEntries(Object.entries(given).map(([name, { value }]) => [name, value])) as unknown as Raw;
+  const { tlsCert, tlsKey, extraCaFile, payments, paystackSecretKeys, paystackUrl, ...plain } = raw;
   if ((tlsCert === null) !== (tlsKey === null)) {
     throw new StartupError("POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY must be set together. Try: set both, or neither.");
   }
@@ -140,10 +158,9 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
             keyFile: tlsKey,
           },
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
-    metricsToken: metricsTokenOf(plain.metricsToken, metricsTokenFile),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
-    foreignVariables,
+    foreignVariables: withoutForeign(env).foreignVariables,
   });
 }
 
@@ -151,11 +168,15 @@ export function loadConfig(env: Environment, flags: ReadonlyMap<string, string>)
  * Reads the settings of a client: defaults, then the environment, then flags.
  * @throws StartupError with one line that names the setting and shows a valid value.
  */
-export function loadClientConfig(env: Environment, flags: ReadonlyMap<string, string>): ClientConfig {
+export function loadClientConfig(
+  env: Environment,
+  flags: ReadonlyMap<string, string>,
+  warn: (message: string) => void = () => {},
+): ClientConfig {
   const { own } = withoutForeign(env);
   refuseUnknown(own);
   return Object.fromEntries(
-    Object.entries(clientSettings).map(([name, definition]) => [name, read(definition, own, flags)]),
+    Object.entries(clientSettings).map(([name, definition]) => [name, give(definition, own, flags, warn).value]),
   ) as Record<keyof typeof clientSettings, unknown> as ClientConfig;
 }
 
@@ -180,35 +201,6 @@ function paymentsOf(
   return { kind };
 }
 
-function metricsTokenOf(given: string | null, file: string | null): string | null {
-  if (file === null) return given;
-  const name = "POSTRIDER_METRICS_TOKEN_FILE";
-  if (given !== null) {
-    throw new StartupError(`POSTRIDER_METRICS_TOKEN and ${name} are both set. Try: remove one of the two.`);
-  }
-  const found = metricsToken(readSetting(name, file).trim());
-  if (found !== null) return found.value;
-  throw new StartupError(
-    `${name} names a file that does not contain a valid token: ${file}. Try: at least 24 characters without spaces, such as the output of openssl rand -hex 24.`,
-  );
-}
-
-function read(definition: Setting<unknown>, env: Environment, flags: ReadonlyMap<string, string>): unknown {
-  const flag = definition.flag === undefined ? undefined : flags.get(definition.flag);
-  const given = flag ?? env[definition.env] ?? definition.default;
-  const value = definition.parse(given);
-  if (value === null) {
-    const name = flag === undefined ? definition.env : definition.flag;
-    const shown = definition.isSecret ? "" : `: "${given}"`;
-    throw new StartupError(`${name} is not valid${shown}. Try: ${definition.env}=${definition.example}`);
-  }
-  return isOptional(value) ? value.value : value;
-}
-
-/** Settings that may be absent wrap their value, so that null can mean "not valid". */
-const isOptional = (value: unknown): value is { value: unknown } =>
-  typeof value === "object" && value !== null && "value" in value;
-
 /** A container platform describes its services in variables: of one called "postrider" they look like settings. */
 function withoutForeign(env: Environment): { own: Environment; foreignVariables: string[] } {
   const foreignVariables = Object.keys(env).filter((name) => isForeignVariable(name, env[name] ?? ""));
@@ -223,7 +215,7 @@ const prefix = "POSTRIDER_";
 
 /** A shell may have set what the server reads and what its clients read: neither is a slip of the hand in the other. */
 function refuseUnknown(env: Environment): void {
-  const known = [...Object.values(settings), ...Object.values(clientSettings)].map(({ env: name }) => name);
+  const known = [...Object.values(settings), ...Object.values(clientSettings)].flatMap(variablesOf);
   for (const name of Object.keys(env)) {
     if (!name.startsWith(prefix) || known.includes(name)) continue;
     // Without the prefix, which would make them all alike.

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
@@ -14,6 +14,7 @@ import {
   closeFile,
   closeFolder,
   type LinkPolicy,
+  readGiven,
   readPrivate,
   syncFolder,
   writePrivate,
@@ -314,7 +315,7 @@ function readSecrets(path: string, warn: (message: string) => void, place: Secre
     );
   }
   if (!isShared) checkDatabaseFiles(path, masterKeyFile, isStored, warn);
-  const masterKey = masterKeyFile === null ? ownMasterKey(path) : givenMasterKey(masterKeyFile);
+  const masterKey = masterKeyFile === null ? ownMasterKey(path) : givenMasterKey(masterKeyFile, warn);
   const derived = (purpose: string) => deriveSecret(masterKey, purpose).toString("hex");
   const readOrMake = (name: string, generate: () => string, lossMeans: string) => {
     if (isStored && !isShared && !existsSync(join(path, name)))
@@ -375,19 +376,12 @@ function ownMasterKey(path: string): Buffer {
 }
 
 /** Elsewhere, where others put it: never made. */
-function givenMasterKey(file: string): Buffer {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8").trim();
-  } catch (error) {
-    throw new StartupError(
-      `POSTRIDER_MASTER_KEY_FILE names a file that cannot be read: ${file} (${messageOf(error)}). Try: check the path and its permissions; a new key is the output of openssl rand -hex 32.`,
-    );
-  }
+export function givenMasterKey(path: string, warn: (message: string) => void): Buffer {
+  const name = "POSTRIDER_MASTER_KEY_FILE";
   return (
-    parseMasterKey(text) ??
+    parseMasterKey(readGiven({ name, path, isSecret: true, warn }).trim()) ??
     refuse(
-      `POSTRIDER_MASTER_KEY_FILE names a file that does not contain 64 hexadecimal digits: ${file}. Try: the master-key of the server that the database is from; a new key is the output of openssl rand -hex 32.`,
+      `${name} names a file that does not contain 64 hexadecimal digits: ${path}. Try: the master-key of the server that the database is from; a new key is the output of openssl rand -hex 32.`,
     )
   );
 }

@@ -1,7 +1,9 @@
 import {
+  accessSync,
   chmodSync,
   closeSync,
   constants,
+  fstatSync,
   fsyncSync,
   lstatSync,
   openSync,
@@ -71,6 +73,77 @@ export function checkPrivate(path: string, warn: (message: string) => void): voi
     `${path} is accessible to other users (mode ${octal(found.mode)}). ` +
       "Try: chmod 0600 it, and postrider operator rotate-token where others may have read it.",
   );
+}
+
+export interface GivenFile {
+  /** The setting that names it. */
+  name: string;
+  path: string;
+  /** What is in it is nobody else's to read. */
+  isSecret: boolean;
+  warn(message: string): void;
+}
+
+/**
+ * Reads a file that somebody else has put there for a setting, by links as well: container platforms hand over secrets by
+ * them. It is left as it is, so one that others can change, or of ours that they can read, is refused. Where we could not
+ * change that (a file of root, or one on a file system for reading alone), others who can read it are worth a warning.
+ *
+ * @throws StartupError with what to do
+ */
+export function readGiven({ name, path, isSecret, warn }: GivenFile): string {
+  try {
+    const file = openSync(path, O_RDONLY);
+    try {
+      const found = fstatSync(file);
+      if (hasOwners && found.isFile()) judgeGiven(`${name} names a file that`, path, found, isSecret, warn);
+      return readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (error instanceof StartupError) throw error;
+    throw new StartupError(
+      `${name} names a file that cannot be read: ${path} (${messageOf(error)}). Try: check the path and its permissions.`,
+    );
+  }
+}
+
+function judgeGiven(
+  subject: string,
+  path: string,
+  found: Stats,
+  isSecret: boolean,
+  warn: (message: string) => void,
+): void {
+  const { uid, mode } = found;
+  const isRoots = uid === 0 && process.getuid?.() !== 0;
+  if (!isRoots) judgeOwner(path, found, warn, "run the program as that user, or take ownership with chown");
+  const where = `${path} (mode ${octal(mode)})`;
+  if ((mode & (isRoots ? changedByAll : changedByOthers)) !== 0 && !isReadOnly(path)) {
+    throw new StartupError(`${subject} other users can change: ${where}. Try: chmod 0600 it.`);
+  }
+  if (!isSecret || (mode & (isRoots ? readByAll : forOthers)) === 0) return;
+  const words = `${subject} is accessible to other users: ${where}`;
+  if (uid === process.getuid?.() && !isReadOnly(path)) {
+    throw new StartupError(`${words}. Try: chmod 0600 it, and replace the secret where others may have read it.`);
+  }
+  warn(`${words}. Try: mode 0400 where it is mounted.`);
+}
+
+const changedByOthers = 0o022;
+/** Root may share a file with a group: that of the server. */
+const changedByAll = 0o002;
+const readByAll = 0o004;
+
+/** Of its file system, whatever the mode says. */
+function isReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EROFS";
+  }
 }
 
 const notFollowed = (path: string) =>

@@ -1,112 +1,27 @@
 import { pausable } from "./domain/pauses.ts";
-import { tiersAscending } from "./domain/plans.ts";
 import type { Tier } from "./domain/tenant.ts";
-import { isLoopbackHost, parseCidr } from "./lib/cidr.ts";
+import { isLoopbackHost } from "./lib/cidr.ts";
 import { parseDuration } from "./lib/duration.ts";
-
-export interface Setting<T> {
-  env: string;
-  /** Command-line form, for what is set often. */
-  flag?: string;
-  /** As it would be written in the environment; also the default. */
-  default: string;
-  doc: string;
-  /** A valid value, shown when a given one is not. */
-  example: string;
-  /** A given value is never shown. */
-  isSecret?: true;
-  /** Null: not valid. */
-  parse(text: string): T | null;
-}
-
-const oneOf =
-  <const T extends string>(...values: T[]) =>
-  (text: string): T | null =>
-    values.find((value) => value === text) ?? null;
-
-const listOf =
-  <T>(parse: (text: string) => T | null) =>
-  (text: string): T[] | null => {
-    const items = text === "" ? [] : text.split(",").map((item) => parse(item.trim()));
-    return items.some((item) => item === null) ? null : (items as T[]);
-  };
-
-const cidrText = (text: string) => (parseCidr(text) ? text : null);
-/** Without the forms that say one range and mean another: `10/8` would be 0.0.0.0/8, and `::ffff:10.0.0.0/104` no IPv4 address. */
-const plainCidrText = (text: string) =>
-  /^(?!::ffff:).*:|^(?:\d+\.){3}\d+(?:\/|$)/i.test(text) ? cidrText(text) : null;
-const optionalText = (text: string): { value: string | null } => ({ value: text === "" ? null : text });
-
-/** As long as 16 random bytes take in base64url, and two for luck: it stands in the way of everybody on the network. */
-const shortestMetricsToken = 24;
-
-/** What a header can carry (RFC 6750, section 2.1, and a little more). */
-export const metricsToken = (text: string): { value: string | null } | null =>
-  text.length >= shortestMetricsToken && text.length <= 512 && /^[\x21-\x7e]+$/.test(text) ? { value: text } : null;
-
-function wholeNumber(text: string, min: number, max: number): number | null {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  return value >= min && value <= max ? value : null;
-}
-
-const byteUnits: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
-
-function byteSize(text: string): number | null {
-  const [, digits, unit] = /^(\d{1,12})\s?(KiB|MiB|GiB|)$/.exec(text) ?? [];
-  return digits === undefined ? null : Number(digits) * (byteUnits[unit ?? ""] ?? 1);
-}
-
-function httpUrl(text: string): string | null {
-  if (!URL.canParse(text)) return null;
-  const url = new URL(text);
-  const isPlain = url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
-  return (url.protocol === "http:" || url.protocol === "https:") && isPlain ? url.origin : null;
-}
-
-/** One host, by name or as a folder with its socket (`?path=`), and a database. */
-function isDatabaseUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, pathname, hostname } = new URL(text);
-  return /^postgres(ql)?:$/.test(protocol) && hostname !== "" && !hostname.includes(",") && /^\/[^/]+$/.test(pathname);
-}
-
-const defaultTimeZone = "Africa/Lagos";
-
-function timeZone(text: string): string | null {
-  // It needs no check, and the system's data of zones takes 5 ms of a start to load.
-  if (text === defaultTimeZone) return text;
-  try {
-    return new Intl.DateTimeFormat("en-US", { timeZone: text }).resolvedOptions().timeZone;
-  } catch {
-    return null;
-  }
-}
-
-/** `15000` or `15000.50`; money is counted in whole kobo. */
-function nairaInKobo(text: string): number | null {
-  const [, naira, kobo = ""] = /^(\d{1,9})(?:\.(\d{1,2}))?$/.exec(text) ?? [];
-  return naira === undefined ? null : Number(naira) * 100 + Number(kobo.padEnd(2, "0"));
-}
-
-const defaultDeliveryRates = "free=100,pro=1000,business=2500,enterprise=none";
-const highestRate = 100_000;
-
-/** `free=100,pro=none`: each plan at most once; null: no limit. */
-function ratesOf(text: string): Record<string, number | null> | null {
-  const rates: Record<string, number | null> = {};
-  for (const entry of text.split(",")) {
-    const [tier = "", given = "", ...rest] = entry.trim().split("=");
-    const rate = given === "none" ? null : wholeNumber(given, 1, highestRate);
-    const isNew = tiersAscending.some((known) => known === tier) && !Object.hasOwn(rates, tier);
-    if (rest.length > 0 || !isNew || (rate === null && given !== "none")) return null;
-    rates[tier] = rate;
-  }
-  return rates;
-}
-
-const largestBody = 4 * 2 ** 20;
-
-const setting = <T>(s: Setting<T>) => s;
+import {
+  byteSize,
+  cidrText,
+  defaultDeliveryRates,
+  defaultTimeZone,
+  httpUrl,
+  isDatabaseUrl,
+  largestBody,
+  listOf,
+  metricsToken,
+  nairaInKobo,
+  oneOf,
+  optionalText,
+  plainCidrText,
+  ratesOf,
+  setting,
+  timeZone,
+  wholeNumber,
+  withoutPassword,
+} from "./setting-forms.ts";
 
 /** Every setting, in the order in which help and documents list them. */
 export const settings = {
@@ -157,6 +72,7 @@ export const settings = {
     default: "",
     doc: "Base of every URL that the server gives out; `http://localhost:<port>` when empty. A host that is not loopback switches to public mode.",
     example: "https://relay.example.com",
+    isUrl: true,
     parse: (text): { value: string | null } | null => {
       if (text === "") return { value: null };
       const value = httpUrl(text);
@@ -177,6 +93,7 @@ export const settings = {
     doc: "`postgres://user:password@host:port/database` (PostgreSQL 15 to 18) keeps everything there, where up to 32 servers share it; SQLite in the data directory when empty.",
     example: "postgres://postrider:secret@db.internal:5432/postrider?sslmode=verify-full",
     isSecret: true,
+    masked: withoutPassword,
     parse: (text): { value: string | null } | null => {
       if (text === "") return { value: null };
       return isDatabaseUrl(text) ? { value: text } : null;
@@ -235,13 +152,6 @@ export const settings = {
     example: "mt_0123456789abcdef01234567",
     isSecret: true,
     parse: (text) => (text === "" ? { value: null } : metricsToken(text)),
-  }),
-  metricsTokenFile: setting({
-    env: "POSTRIDER_METRICS_TOKEN_FILE",
-    default: "",
-    doc: "File that contains the metrics token, as an alternative to POSTRIDER_METRICS_TOKEN.",
-    example: "/run/secrets/postrider-metrics",
-    parse: optionalText,
   }),
   retryScheduleMs: setting({
     env: "POSTRIDER_RETRY_SCHEDULE",
@@ -348,6 +258,7 @@ export const settings = {
     default: "https://api.paystack.co",
     doc: "Base URL of the Paystack API; https, except on loopback.",
     example: "https://api.paystack.co",
+    isUrl: true,
     parse: (text) => {
       const url = httpUrl(text);
       return url?.startsWith("https:") || (url && isLoopbackHost(new URL(url).hostname)) ? url : null;
@@ -403,6 +314,7 @@ export const clientSettings = {
     default: "http://localhost:8080",
     doc: "Address of the server.",
     example: "https://relay.example.com",
+    isUrl: true,
     parse: httpUrl,
   }),
   login: setting({

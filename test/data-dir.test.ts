@@ -79,7 +79,7 @@ describe("the secrets of servers that share a database", () => {
   };
   const keyFile = (text: string) => {
     const path = join(newFolder(), "key");
-    writeFileSync(path, text);
+    writeFileSync(path, text, { mode: 0o600 });
     return path;
   };
   const key = "0123456789abcdef".repeat(4);

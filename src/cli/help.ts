@@ -1,5 +1,7 @@
+import { namesOf } from "../given-settings.ts";
 import { nearest } from "../lib/nearest.ts";
-import { clientSettings, type Setting, settings } from "../settings.ts";
+import type { Setting } from "../setting-forms.ts";
+import { clientSettings, settings } from "../settings.ts";
 import { version } from "../version.ts";
 import { spell, spellFlag, UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
@@ -32,6 +34,7 @@ function overview(commands: readonly Command[], style: Style): string {
     "",
     style.bold("Settings"),
     "  Each is an environment variable; the common ones are also flags of `postrider serve`.",
+    "  Where …_FILE stands, that variable can name a file with the value instead.",
     ...Object.values(settings).flatMap((setting) => ["", ...settingLines(setting, style)]),
     "",
     style.bold("Settings of listen, send, events and replay"),
@@ -42,11 +45,9 @@ function overview(commands: readonly Command[], style: Style): string {
 
 const usage = (command: Command) => [spell(command), ...(command.restName ? [`[${command.restName}]`] : [])].join(" ");
 
-function settingLines(
-  { env, flag, default: byDefault, doc, example }: Omit<Setting<unknown>, "parse">,
-  style: Style,
-): string[] {
-  const names = flag === undefined ? env : `${env}, ${flag}`;
+function settingLines(setting: Omit<Setting<unknown>, "parse">, style: Style): string[] {
+  const { default: byDefault, doc, example } = setting;
+  const names = namesOf(setting).join(", ");
   const value = byDefault === "" ? `empty by default; for example ${example}` : `default ${byDefault}`;
   return [`  ${style.bold(names)}  ${style.faint(`(${value})`)}`, ...wrap(doc, 92).map((line) => `      ${line}`)];
 }

@@ -26,9 +26,12 @@ export const serveCommand: Command = {
 finish while it still answers requests, and exits with 0. A second signal ends it at once;
 nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
   async run({ flags }, io) {
-    const given = { ...loadConfig(io.env, flags), ...(flags.has("--paused") && { paused: pausable }) };
+    const warnings: string[] = [];
+    const warn = (message: string) => void warnings.push(message);
+    const given = { ...loadConfig(io.env, flags, warn), ...(flags.has("--paused") && { paused: pausable }) };
     const greets = io.isTerminal && given.logFormat !== "json";
     const log = createServerLog(given, greets, io);
+    for (const message of warnings) log.write("warn", "config.warning", { message });
     const steadyClock = createSteadyClock({
       source: systemClock,
       uptimeMs: () => uptime() * 1000,

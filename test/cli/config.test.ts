@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadClientConfig, loadConfig } from "../../src/config.ts";
 import { StartupError } from "../../src/domain/errors.ts";
+import { fileVariable } from "../../src/given-settings.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 
 const load = (env: Record<string, string> = {}, flags: Record<string, string> = {}) =>
@@ -144,42 +145,85 @@ describe("variables of a container platform", () => {
   });
 });
 
-describe("the metrics token", () => {
+describe("a setting from a file", () => {
   const token = "scrape-4d1f9a7c2b60e85317aa";
-  const fileWith = (content: string) => {
+  const variable = "POSTRIDER_METRICS_TOKEN_FILE";
+  const fileWith = (content: string, mode = 0o600) => {
     const file = join(mkdtempSync(join(tmpdir(), "postrider-token-")), "token");
-    writeFileSync(file, content);
+    writeFileSync(file, content, { mode });
+    chmodSync(file, mode);
     return file;
   };
 
-  test("comes from the environment, or from a file", () => {
+  test("is what is written there, without the end of the line", () => {
+    for (const content of [token, `${token}\n`, `${token}\r\n`]) {
+      expect(load({ [variable]: fileWith(content) }).metricsToken).toBe(token);
+    }
     expect(load({ POSTRIDER_METRICS_TOKEN: token }).metricsToken).toBe(token);
-    expect(load({ POSTRIDER_METRICS_TOKEN_FILE: fileWith(`${token}\n`) }).metricsToken).toBe(token);
   });
 
-  test("both stop the start", () => {
-    expect(refusalOf({ POSTRIDER_METRICS_TOKEN: token, POSTRIDER_METRICS_TOKEN_FILE: fileWith(token) })).toBe(
+  test.each([...Object.values(settings), ...Object.values(clientSettings)].map((each) => [each.env, each] as const))(
+    "%s may be in one if it is a secret or an address, and else not",
+    (env, setting) => {
+      const isAddress = /^\w+:\/\//.test(setting.example);
+      expect(fileVariable(setting)).toBe(isAddress || setting.isSecret ? `${env}_FILE` : null);
+      const given = { [`${env}_FILE`]: fileWith(setting.example) };
+      if (fileVariable(setting)) expect(() => load(given)).not.toThrow();
+      else expect(refusalOf(given)).toStartWith(`${env}_FILE is not a setting. Try: `);
+    },
+  );
+
+  test("is overridden by the flag, and cannot be beside the variable", () => {
+    const file = fileWith("https://file.example");
+    expect(load({ POSTRIDER_PUBLIC_URL_FILE: file }).publicUrl).toBe("https://file.example");
+    const flag = { "--public-url": "https://flag.example" };
+    expect(load({ POSTRIDER_PUBLIC_URL_FILE: file }, flag).publicUrl).toBe("https://flag.example");
+    expect(refusalOf({ POSTRIDER_METRICS_TOKEN: token, [variable]: fileWith(token) })).toBe(
       "POSTRIDER_METRICS_TOKEN and POSTRIDER_METRICS_TOKEN_FILE are both set. Try: remove one of the two.",
     );
+    expect(load({ POSTRIDER_METRICS_TOKEN: "", [variable]: fileWith(token) }).metricsToken).toBe(token);
   });
 
   test.each([["short"], [token.slice(0, 23)], ["with a space 0123456789abcdef"], ["ünïcode-0123456789abcdef"]])(
-    "%p is none, and is not shown",
+    "%p is no metrics token, and is not shown",
     (text) => {
-      for (const refusal of [
-        refusalOf({ POSTRIDER_METRICS_TOKEN: text }),
-        refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith(text) }),
-      ]) {
-        expect(refusal).toStartWith("POSTRIDER_METRICS_TOKEN");
-        expect(refusal).toContain("Try: ");
+      for (const refusal of [refusalOf({ POSTRIDER_METRICS_TOKEN: text }), refusalOf({ [variable]: fileWith(text) })]) {
+        expect(refusal).toMatch(/^POSTRIDER_METRICS_TOKEN.* valid.* Try: /);
         expect(refusal).not.toContain(text);
       }
     },
   );
 
-  test("an empty file and a missing one stop the start", () => {
-    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: fileWith("\n") })).toContain("does not contain a valid token");
-    expect(refusalOf({ POSTRIDER_METRICS_TOKEN_FILE: "/nowhere" })).toContain("cannot be read");
+  test("that is empty or missing stops the start and is named", () => {
+    const file = fileWith("\n");
+    expect(refusalOf({ [variable]: file })).toBe(
+      `${variable} names a file that is empty: ${file}. Try: write the value of POSTRIDER_METRICS_TOKEN into it.`,
+    );
+    expect(refusalOf({ [variable]: "/nowhere" })).toStartWith(
+      `${variable} names a file that cannot be read: /nowhere (`,
+    );
+    expect(load({ [variable]: "" }).metricsToken).toBeNull();
+  });
+
+  test("that others can read or change stops the start", () => {
+    expect(refusalOf({ [variable]: fileWith(token, 0o640) })).toMatch(
+      /accessible to other users.*0640.*Try: chmod 0600/,
+    );
+    expect(refusalOf({ [variable]: fileWith(token, 0o622) })).toMatch(/other users can change.*Try: chmod 0600/);
+    const url = "https://relay.example.com";
+    expect(load({ POSTRIDER_PUBLIC_URL_FILE: fileWith(url, 0o644) }).publicUrl).toBe(url);
+    expect(refusalOf({ POSTRIDER_PUBLIC_URL_FILE: fileWith(url, 0o666) })).toMatch(/other users can change/);
+  });
+
+  test("that is a link is followed", () => {
+    const file = fileWith(token);
+    symlinkSync(file, `${file}.link`);
+    expect(load({ [variable]: `${file}.link` }).metricsToken).toBe(token);
+  });
+
+  test("is one of a client's, too", () => {
+    const env = { POSTRIDER_PASSWORD_FILE: fileWith("Corr3ct#Horse\n") };
+    expect(loadClientConfig(env, new Map())).toMatchObject({ password: "Corr3ct#Horse" });
   });
 });
 

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commands } from "../../src/cli/commands.ts";
 import { failureCodes } from "../../src/domain/failure.ts";
+import { namesOf, variablesOf } from "../../src/given-settings.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 import { receiverPrograms } from "../support/receiver-programs.ts";
 import { anchorOf, documentAt, documents, example, headingsOf, marked, prose, root, sectionOf } from "./documents.ts";
@@ -16,9 +17,10 @@ describe("the documents", () => {
     ["settings", settings],
     ["client settings", clientSettings],
   ])("list all %s, as settings.ts describes them", (name, described) => {
-    const rows = Object.values(described).map(({ env, default: value, doc, ...rest }) => {
-      const flag = "flag" in rest && rest.flag !== undefined ? `, \`${rest.flag}\`` : "";
-      return `| \`${env}\`${flag} | ${value === "" ? "" : `\`${value}\``} | ${doc} |`;
+    const rows = Object.values(described).map((setting) => {
+      const { default: value, doc } = setting;
+      const names = namesOf(setting).map((each) => `\`${each}\``);
+      return `| ${names.join(", ")} | ${value === "" ? "" : `\`${value}\``} | ${doc} |`;
     });
     expect(marked(name)).toBe(["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n"));
   });
@@ -109,8 +111,8 @@ describe.each(everyDocument)("%s", (path) => {
   });
 
   test("names settings that there are", () => {
-    const known: readonly string[] = [...Object.values(settings), ...Object.values(clientSettings)].map(
-      ({ env }) => env,
+    const known: readonly string[] = [...Object.values(settings), ...Object.values(clientSettings)].flatMap(
+      variablesOf,
     );
     // What a container platform sets for a service of our name, and what `npm test` takes.
     const foreign = ["POSTRIDER_SERVICE_HOST", "POSTRIDER_TEST_DATABASE_URL"];

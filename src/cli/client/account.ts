@@ -45,7 +45,7 @@ export async function withAccount(
   { io, clock, flags }: AccountDeps,
   work: (account: Account) => Promise<number>,
 ): Promise<number> {
-  const config = loadClientConfig(io.env, flags);
+  const config = loadClientConfig(io.env, flags, io.err);
   const credentials = await readCredentials(config, io);
   warnOfPlainHttp(config.url, io);
   const { signal } = abortOnSignal(io);

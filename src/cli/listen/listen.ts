@@ -34,7 +34,7 @@ ${signInDetails}`,
     async run({ flags }, io) {
       const options = readListenOptions(flags, clock.now());
       try {
-        return await listen(options, loadClientConfig(io.env, flags), io, clock);
+        return await listen(options, loadClientConfig(io.env, flags, io.err), io, clock);
       } catch (error) {
         // Before there was anything to listen to.
         if (error instanceof Interrupted) return signalExitCode[error.by];

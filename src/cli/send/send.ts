@@ -38,7 +38,7 @@ Sends with POSTRIDER_API_KEY, or with the key of the account that it signs in to
 ${signInDetails}`,
     async run({ operands, flags }, io) {
       const options = readSendOptions(operands, flags, io);
-      const config = loadClientConfig(io.env, flags);
+      const config = loadClientConfig(io.env, flags, io.err);
       return send(options, flags.has("--login") ? { ...config, apiKey: null } : config, io, clock);
     },
   };
