@@ -304,7 +304,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       isPaused: () => pauses.isPaused("deliveries"),
     }),
     ...inboxRoutes({ store, addresses: inboxAddresses, hub }),
-    ...ingestRoutes({ ingest, maxBodyBytes: config.maxBodyBytes }),
+    ...ingestRoutes({ ingest, announceRefused: engine.announceRefused, maxBodyBytes: config.maxBodyBytes }),
     ...replayRoutes({ store, limits, clock, hub, deliveries, replayer, bulkReplaysPerDay: config.bulkReplaysPerDay }),
     ...failureRoutes({ store, clock }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),

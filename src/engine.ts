@@ -12,7 +12,7 @@ import { createRetryPolicy } from "./delivery/retry.ts";
 import type { Sender } from "./delivery/sender.ts";
 import type { Signers } from "./delivery/signers.ts";
 import type { DueDelivery } from "./domain/delivery.ts";
-import type { AnnounceAccepted } from "./events/ingest.ts";
+import type { AnnounceAccepted, AnnounceRefused } from "./events/ingest.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
@@ -38,6 +38,7 @@ export interface Engine {
   /** Told of what changes in the store. */
   readonly failingWebhooks: Pick<FailingWebhooks, "stands" | "forget" | "forgetTenant" | "forgetAll">;
   announceAccepted: AnnounceAccepted;
+  announceRefused: AnnounceRefused;
   /** Begins to deliver what is pending, then the work in the background. */
   start(): Promise<void>;
   /**
@@ -186,6 +187,7 @@ export function createEngine(deps: EngineDeps): Engine {
     failingWebhooks,
     tell,
     announceAccepted: announcer.accepted,
+    announceRefused: announcer.refused,
 
     deliveries: {
       ...dispatcher,

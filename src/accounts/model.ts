@@ -74,6 +74,19 @@ export const createdTenantExample = {
 
 // ---------------------------------------------------------------- account
 
+const refusedCount = (why: string) => v.pipe(v.number(), v.integer(), v.description(why));
+
+export const refusedThisMonth = v.pipe(
+  v.object({
+    quota: refusedCount("The month's quota was used up (429)."),
+    inactive: refusedCount("The account was suspended, or its card not verified (402 or 403)."),
+    invalid: refusedCount("The request broke a rule or was too large (400, 413, 415 or 422)."),
+  }),
+  v.description(
+    "Events that were not accepted in this calendar month, UTC. A request that could not be read counts as one, a repeated one again, and a 503 not at all. A crash may lose the last second.",
+  ),
+);
+
 export const accountInfo = v.object({
   tenant_id: v.string(),
   tenant_name: v.string(),
@@ -99,6 +112,7 @@ export const accountInfo = v.object({
   events_this_month: v.pipe(v.number(), v.integer(), v.description("Events accepted in this calendar month, UTC.")),
   status: tenantStatus,
   created_at: v.string(),
+  refused_this_month: refusedThisMonth,
 });
 
 export const accountInfoExample = {
@@ -113,6 +127,7 @@ export const accountInfoExample = {
   events_this_month: 137,
   status: "active",
   created_at: "2026-03-01T12:34:56.789Z",
+  refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 
 export const publicStatus = v.object({ status: v.picklist(["active", "pending_verification", "suspended"]) });

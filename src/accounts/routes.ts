@@ -1,6 +1,7 @@
 import { paymentNote } from "../billing/model.ts";
 import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
+import { utcMonth } from "../domain/tenant-state.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -10,7 +11,7 @@ import type { Accounts } from "./accounts.ts";
 import * as m from "./model.ts";
 
 export interface AccountRouteDeps {
-  store: Pick<Store, "usage">;
+  store: Pick<Store, "usage" | "refusedEvents">;
   clock: Clock;
   accounts: Accounts;
   /** Somebody asks for the status, and may be waiting for a verification. */
@@ -82,7 +83,11 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         },
       },
       async ({ tenant }) => {
-        const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
+        const now = clock.now();
+        const [{ eventsThisMonth }, refused] = await Promise.all([
+          store.usage(tenant.key, now),
+          store.refusedEvents(tenant.key, utcMonth(now)),
+        ]);
         return ok({
           tenant_id: tenant.id,
           tenant_name: tenant.name,
@@ -96,6 +101,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           events_this_month: eventsThisMonth,
           status: statusOf(tenant),
           created_at: formatIso(tenant.createdAt),
+          refused_this_month: refused,
         });
       },
     ),

@@ -1,3 +1,5 @@
+import type { DomainError } from "../domain/errors.ts";
+import { refusalReasonOf } from "../domain/refused-events.ts";
 import type { ReplayRef } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Metrics } from "../http/metrics.ts";
@@ -36,10 +38,16 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
       }
     },
 
+    /** @param events of the request; one, if it could not be read */
+    refused(tenantKey: number, error: DomainError, events: number): void {
+      const reason = refusalReasonOf(error);
+      if (reason !== null) stats.refused(tenantKey, reason, events);
+    },
+
     attempted(settlement: Settlement, kind: "settled" | "superseded"): void {
       const { delivery, attempt, next } = settlement;
       const answered = attempt.statusCode !== null;
-      stats.attempted(delivery.tenantKey, { next: next.kind, answered, durationMs: attempt.durationMs });
+      stats.attempted(delivery, { next: next.kind, answered, durationMs: attempt.durationMs });
       metrics.attempted(next.kind, attempt.durationMs, answered);
       if (next.kind === "delivered" && delivery.run === 1) {
         metrics.delivered(attempt.startedAt + attempt.durationMs - ingestedAtMs(delivery.eventSeq));

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { invalidField } from "../domain/errors.ts";
+import { DomainError, invalidField } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { readTrace } from "../domain/trace-context.ts";
-import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import { accepted, type Caller, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
 import type { AcceptRequest, NewEvent } from "../store/store.ts";
-import type { AcceptConditions } from "./ingest.ts";
+import type { AcceptConditions, AnnounceRefused } from "./ingest.ts";
 import * as model from "./model.ts";
 import { sliceBatch, sliceEvent } from "./payload.ts";
 
@@ -16,10 +16,28 @@ const idempotencyKeyPattern = /^[\x20-\x7e]{1,255}$/;
 
 export interface IngestRouteDeps {
   ingest(tenant: Tenant, events: readonly NewEvent[], conditions: AcceptConditions): Promise<readonly string[]>;
+  announceRefused: AnnounceRefused;
   maxBodyBytes: number;
 }
 
-export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedEndpoint[] {
+export function ingestRoutes({ ingest, announceRefused, maxBodyBytes }: IngestRouteDeps): ErasedEndpoint[] {
+  async function take(
+    { tenant, apiKeyId, body, raw }: { tenant: Tenant; apiKeyId: string; body: Uint8Array; raw: Request },
+    path: string,
+    slice: (body: Uint8Array) => readonly NewEvent[],
+  ): Promise<readonly string[]> {
+    let events = 1;
+    try {
+      const sliced = slice(body);
+      events = sliced.length;
+      return await ingest(tenant, sliced, conditionsOf(apiKeyId, raw, path, body));
+    } catch (error) {
+      if (error instanceof DomainError) announceRefused(tenant.key, error, events);
+      throw error;
+    }
+  }
+  const onUnread = ({ tenant }: Caller<"api_key">, error: DomainError) => announceRefused(tenant.key, error, 1);
+
   return [
     endpoint(
       {
@@ -34,11 +52,11 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         bodyDocument: model.IngestBody,
         bodyExample: model.ingestBodyExample,
         maxBodyBytes,
+        onUnread,
         responses: model.ingestResponses,
       },
-      async ({ tenant, apiKeyId, body, raw }) => {
-        const event = sliceEvent(body);
-        const [eventId] = await ingest(tenant, [event], conditionsOf(apiKeyId, raw, "/v1/ingest", body));
+      async (request) => {
+        const [eventId] = await take(request, "/v1/ingest", (body) => [sliceEvent(body)]);
         return accepted({ status: "accepted", eventId });
       },
     ),
@@ -53,11 +71,11 @@ export function ingestRoutes({ ingest, maxBodyBytes }: IngestRouteDeps): ErasedE
         bodyDocument: model.BatchBody,
         bodyExample: model.batchBodyExample,
         maxBodyBytes: maxBatchBytes,
+        onUnread,
         responses: model.batchResponses,
       },
-      async ({ tenant, apiKeyId, body, raw }) => {
-        const events = sliceBatch(body);
-        const eventIds = await ingest(tenant, events, conditionsOf(apiKeyId, raw, "/v1/ingest/batch", body));
+      async (request) => {
+        const eventIds = await take(request, "/v1/ingest/batch", sliceBatch);
         return accepted({ status: "accepted", eventIds });
       },
     ),

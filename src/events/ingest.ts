@@ -1,10 +1,14 @@
 import type { Dispatcher } from "../delivery/queue/dispatcher.ts";
+import type { DomainError } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { createKeyedLock } from "../lib/keyed-lock.ts";
 import type { AcceptedEvents, AcceptRequest, NewEvent, Store } from "../store/store.ts";
 
 /** Told of accepted events once they are on disk. */
 export type AnnounceAccepted = (tenant: Tenant, accepted: AcceptedEvents) => void;
+
+/** Told of events that were not accepted, and why. @param events one, if the request could not be read */
+export type AnnounceRefused = (tenantKey: number, error: DomainError, events: number) => void;
 
 /** What has to hold beside the account's own standing. */
 export type AcceptConditions = Pick<AcceptRequest, "apiKeyId" | "trace" | "idempotency" | "isAbandoned">;

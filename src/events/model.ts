@@ -135,11 +135,13 @@ export const failureCodeNames = Object.keys(failureCodes) as FailureCode[];
 export const isInOrder = (from: number | undefined, to: number | undefined) =>
   from === undefined || to === undefined || from <= to;
 
+const webhookFilter = v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."));
+
 export const listQuery = v.pipe(
   v.object({
     page: v.optional(pageNumber, "0"),
     size: v.optional(pageSize, "20"),
-    webhook: v.optional(v.pipe(text(2048), v.description("Id or URL of a webhook, including removed ones."))),
+    webhook: v.optional(webhookFilter),
     type: v.optional(v.pipe(text(maxEventTypeLength), v.description("Type of the event, exactly."))),
     q: v.optional(
       v.pipe(
@@ -209,6 +211,7 @@ export const statsQuery = v.pipe(
     from: v.optional(isoTime("start")),
     to: v.optional(isoTime("end")),
     bucket: v.optional(bucketDuration, "1m"),
+    webhook: v.optional(webhookFilter),
   }),
   v.forward(
     v.check(({ from, to }) => isInOrder(from, to), "must not be after to"),
@@ -373,7 +376,7 @@ export const deliveryExample = {
 const statCount = v.pipe(v.number(), v.integer());
 
 const statSums = {
-  accepted: statCount,
+  accepted: v.optional(v.pipe(statCount, v.description("Events; absent with `webhook`."))),
   delivered: statCount,
   failed: statCount,
   attempts: statCount,
@@ -387,15 +390,17 @@ export const statsBody = v.object({
     v.object(statSums),
     v.description("All buckets together; percentiles cover all their attempts and are not averages."),
   ),
-  waiting: v.pipe(
-    v.object({
-      records: v.pipe(statCount, v.description("Records that are PENDING now.")),
-      oldestIngestionTimestamp: v.pipe(
-        v.nullable(time),
-        v.description("Ingestion time of the oldest of their events, replayed ones included; null if there is none."),
-      ),
-    }),
-    v.description("At this moment, whatever the range."),
+  waiting: v.optional(
+    v.pipe(
+      v.object({
+        records: v.pipe(statCount, v.description("Records that are PENDING now.")),
+        oldestIngestionTimestamp: v.pipe(
+          v.nullable(time),
+          v.description("Ingestion time of the oldest of their events, replayed ones included; null if there is none."),
+        ),
+      }),
+      v.description("At this moment, whatever the range; absent with `webhook`."),
+    ),
   ),
 });
 

@@ -8,6 +8,7 @@ import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
 import { keptAttempts } from "../store/deliveries.ts";
+import type { StatSums } from "../store/stats.ts";
 import type { PreviewedDelivery, Store } from "../store/store.ts";
 import { attemptExample, toAttemptBody } from "./attempt-model.ts";
 import * as m from "./model.ts";
@@ -173,7 +174,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         path: "/v1/stats",
         tag,
         summary: "Count events, deliveries and attempts in time buckets",
-        description: `By default, the last hour by the minute. What is pending now is always included. At most ${maxBuckets} buckets.`,
+        description: `By default, the last hour by the minute. At most ${maxBuckets} buckets. With \`webhook\`, the deliveries to it alone.`,
         access: "session",
         query: m.statsQuery,
         responses: {
@@ -186,7 +187,15 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
         },
       },
       async ({ tenant, query }) => {
-        const range = statRange(query, clock.now());
+        const { webhook, ...given } = query;
+        const range = statRange(given, clock.now());
+        if (webhook !== undefined) {
+          const { buckets, total } = await store.stats(tenant.key, { ...range, webhookId: webhook });
+          return ok({
+            buckets: buckets.map(({ at, ...sums }) => ({ at: formatIso(at), ...withoutAccepted(sums) })),
+            total: withoutAccepted(total),
+          });
+        }
         const [{ buckets, total }, waiting] = await Promise.all([
           store.stats(tenant.key, range),
           store.waiting(tenant.key),
@@ -201,7 +210,9 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
   ];
 }
 
-function statRange({ bucket, ...given }: m.StatsQuery, now: number) {
+const withoutAccepted = ({ accepted: _, ...sums }: StatSums) => sums;
+
+function statRange({ bucket, ...given }: Omit<m.StatsQuery, "webhook">, now: number) {
   const defaultSpan = (defaultBuckets - 1) * bucket;
   const to = given.to ?? Math.max(now, given.from ?? now);
   const from = given.from ?? to - defaultSpan;

@@ -1,4 +1,5 @@
 import type * as v from "valibot";
+import type { DomainError } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Chunks } from "./answers.ts";
 import type { SessionClaims } from "./session.ts";
@@ -61,6 +62,8 @@ export interface EndpointDescription<
   fromSecretPage?: boolean;
   /** Refuses a caller by rate before the body is read; throws a `rate_limited` DomainError. */
   limit?: (caller: Caller<Access_>) => Promise<void>;
+  /** Told of a request that was refused before it came to the handler, once it is known whose it is. */
+  onUnread?: (caller: Caller<Access_>, error: DomainError) => void;
   responses: Readonly<Record<number, ResponseDescription>>;
 }
 

@@ -3,7 +3,7 @@ import type { Log } from "../lib/log.ts";
 import { type Answers, chunksOfText, smallAnswerBytes } from "./answers.ts";
 import type { Identity } from "./auth.ts";
 import { checkContentType, parseForm, parseJson, readBody } from "./body.ts";
-import { type Access, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
+import { type Access, type Caller, type ErasedEndpoint, type Reply, smallBodyBytes } from "./endpoint.ts";
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { clientRequestId, createRequestIds } from "./request-id.ts";
 import type { Place, Room } from "./room.ts";
@@ -99,19 +99,15 @@ export function createResponder(deps: ResponderDeps) {
     trace.address = address;
     const { tenant, session, apiKeyId } = await authenticate(endpoint.access, request, address);
     trace.tenantId = tenant?.id ?? null;
-    if (endpoint.limit) {
-      await endpoint.limit({ address, tenant, session, apiKeyId } as Parameters<typeof endpoint.limit>[0]);
-    }
+    const caller = { address, tenant, session, apiKeyId } as Caller;
+    if (endpoint.limit) await endpoint.limit(caller);
     const place = bodyRoom.enter(tenant?.id);
     try {
-      const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place);
+      const body = endpoint.body === undefined ? undefined : await takeBody(endpoint, request, place, caller);
       if (endpoint.method !== "GET") await refuseBrokenOff(request);
       const query = endpoint.query && check(endpoint.query, queryOf(request.url), "query");
       const checked = {
-        address,
-        tenant,
-        session,
-        apiKeyId,
+        ...caller,
         params: endpoint.params && check(endpoint.params, params, "path"),
         query,
         body,
@@ -137,7 +133,16 @@ export function createResponder(deps: ResponderDeps) {
     return { ...reply, text: answers.begin(owner, large), headers: { ...jsonType, ...reply.headers } };
   }
 
-  async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place): Promise<unknown> {
+  async function takeBody(endpoint: ErasedEndpoint, request: Request, place: Place, caller: Caller): Promise<unknown> {
+    try {
+      return await readWanted(endpoint, request, place);
+    } catch (error) {
+      if (error instanceof DomainError) endpoint.onUnread?.(caller, error);
+      throw error;
+    }
+  }
+
+  async function readWanted(endpoint: ErasedEndpoint, request: Request, place: Place): Promise<unknown> {
     const bytes = await readBody(request, endpoint.maxBodyBytes ?? smallBodyBytes, place);
     checkContentType(request.headers, endpoint.body === "form" ? "form" : "json");
     if (endpoint.body === "bytes" || endpoint.body === undefined) return bytes;

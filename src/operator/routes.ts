@@ -6,6 +6,7 @@ import type { SigningKeys } from "../accounts/signing-keys.ts";
 import { invalidField } from "../domain/errors.ts";
 import { orderedQuotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
+import { utcMonth } from "../domain/tenant-state.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { anyTier } from "../http/fields.ts";
@@ -18,7 +19,7 @@ import { fromLimits, setLimitsBody, setLimitsExample, shownLimits, toLimits } fr
 import { operatorUserHeader } from "./user-header.ts";
 
 export interface OperatorRouteDeps {
-  store: Pick<Store, "listTenants" | "usage" | "webhooks">;
+  store: Pick<Store, "listTenants" | "usage" | "refusedEvents" | "webhooks">;
   clock: Clock;
   accounts: Accounts;
   log: Log;
@@ -81,11 +82,13 @@ const detail = v.object({
     shownLimits,
     v.description("What the operator has set for this account. null: what its plan includes."),
   ),
+  refused_this_month: m.refusedThisMonth,
 });
 
 const exampleDetail = {
   ...exampleRecord,
   ...{ max_events_per_month: 250_000, max_webhooks: 10, events_this_month: 137, webhooks: 1, limits: setLimitsExample },
+  refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 
 const changed = { description: "The updated account.", schema: record, example: exampleRecord };
@@ -102,7 +105,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
   }
 
   async function toDetail(tenant: Tenant) {
-    const { eventsThisMonth } = await store.usage(tenant.key, clock.now());
+    const now = clock.now();
+    const { eventsThisMonth } = await store.usage(tenant.key, now);
     return {
       ...toRecord(tenant),
       max_events_per_month: orderedQuotaOf(tenant),
@@ -110,6 +114,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
       events_this_month: eventsThisMonth,
       webhooks: (await store.webhooks(tenant.key)).length,
       limits: toLimits(tenant),
+      refused_this_month: await store.refusedEvents(tenant.key, utcMonth(now)),
     };
   }
 

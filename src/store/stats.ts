@@ -1,8 +1,13 @@
+import type { RefusalReason, RefusedEvents } from "../domain/refused-events.ts";
+
 /** The verbs of the charts. They count what happened; the records themselves are `EventVerbs`. */
 
 export interface StatDelta {
   readonly tenantKey: number;
+  /** Absent: of all the account's together. */
+  readonly webhookKey?: number;
   readonly minute: number;
+  /** 0 of a webhook: an event is accepted once, for however many. */
   readonly accepted: number;
   readonly delivered: number;
   readonly failed: number;
@@ -39,9 +44,27 @@ export interface Waiting {
   readonly oldestIngestedAt: number | null;
 }
 
+export interface StatRange {
+  readonly from: number;
+  readonly to: number;
+  readonly bucketMs: number;
+  /** Id or URL of a webhook, also of a removed one: what became of its deliveries. */
+  readonly webhookId?: string;
+}
+
+export interface RefusalDelta {
+  readonly tenantKey: number;
+  /** As `utcMonth` has it. */
+  readonly month: number;
+  readonly reason: RefusalReason;
+  readonly events: number;
+}
+
 export interface StatVerbs {
   addStats(deltas: readonly StatDelta[]): Promise<void>;
-  stats(tenantKey: number, range: { from: number; to: number; bucketMs: number }): Promise<Stats>;
+  stats(tenantKey: number, range: StatRange): Promise<Stats>;
+  addRefused(deltas: readonly RefusalDelta[]): Promise<void>;
+  refusedEvents(tenantKey: number, month: number): Promise<RefusedEvents>;
   /** Costs the same however much waits. */
   waiting(tenantKey: number): Promise<Waiting>;
 }

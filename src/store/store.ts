@@ -240,8 +240,11 @@ export interface AcceptedEvents {
   readonly deliveries: readonly DueDelivery[];
   /** The webhooks with deliveries that are nobody's and can be claimed; empty when `repeated`. */
   readonly unowned: readonly WebhookRef[];
-  /** Records that have failed as they were accepted, for want of a webhook or as it is disabled; 0 when `repeated`. */
-  readonly failed: number;
+  /**
+   * Of each record that has failed as it was accepted, the key of its webhook, which is disabled; null: there is none. Empty
+   * when `repeated`.
+   */
+  readonly failed: readonly (number | null)[];
 }
 
 /**

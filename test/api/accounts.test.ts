@@ -275,6 +275,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
           events_this_month: 0,
           status: "active",
           created_at: stringMatching(isoPattern),
+          refused_this_month: { quota: 0, inactive: 0, invalid: 0 },
         }),
         never: ({ ada }) => [ada.password, ada.apiKey, "argon2", "whsec_"],
       } satisfies Scenario<World>,

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noThenProperty: rows of a scenario table have one
 import { beforeAll, describe, expect } from "bun:test";
-import { batchOf, createTravelClock, eventIdPattern, ingestRaw, rawRequest } from "../support/api-server.ts";
+import { batchOf, createTravelClock, eventIdPattern, ingestRaw, rawRequest, until } from "../support/api-server.ts";
 import type { TestAccount, TestApp } from "../support/test-app.ts";
 import { type Scenario, scenarios, useServer } from "./scenario.ts";
 
@@ -309,6 +309,13 @@ describe("the month's quota", () => {
       body: exceeded,
       headers: { "retry-after": /^\d+$/ },
       never: ({ tenant }) => [tenant.id],
+      async then({ full }) {
+        // With the two of the batch. They are written once a second.
+        clock.travel(1000);
+        const me = () => full.get("/v1/tenants/me");
+        const { body } = await until(me, ({ body }) => body.refused_this_month.quota >= 3);
+        expect(body.refused_this_month).toEqual({ quota: 3, inactive: 0, invalid: 0 });
+      },
     },
     "the stored answer comes before the quota": {
       section: "rules 3",
@@ -331,6 +338,7 @@ describe("the month's quota", () => {
         });
         const me = await app.request("GET", "/v1/tenants/me", { token: login.body.token });
         expect(me.body.events_this_month).toBe(1);
+        expect(me.body.refused_this_month.quota).toBe(0);
       },
     },
   });

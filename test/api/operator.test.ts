@@ -140,6 +140,7 @@ operatorScenarios("GET /operator/tenants", {
 const detail = {
   ...{ max_events_per_month: 10_000, max_webhooks: 1, events_this_month: 0, webhooks: 0 },
   limits: { events_per_month: null, webhooks: null },
+  refused_this_month: expect.any(Object),
 };
 const limited = { max_events_per_month: 2, max_webhooks: 5, limits: { events_per_month: 2, webhooks: 5 } };
 /** To be refused, when that is not for what is in it. */

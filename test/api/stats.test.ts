@@ -185,11 +185,72 @@ scenarios("GET /v1/stats", () => world, {
     refused("bucket=soon"),
     refused("from=yesterday"),
     refused("from=2026-01-02&to=2026-01-01"),
+    refused("webhook="),
     refused("from=2020-01-01&to=2026-01-01&bucket=1m", "too_many_buckets"),
   ]),
+  ...Object.fromEntries(
+    (["id", "url"] as const).map((named): [string, Scenario<World>] => [
+      `by the ${named} of a webhook the deliveries to it alone`,
+      {
+        section: "rules 7",
+        async request({ tenant }) {
+          const [webhook] = (await tenant.get("/v1/tenants/webhooks")).body;
+          return tenant.get(`/v1/stats?bucket=1h&webhook=${encodeURIComponent(webhook[named])}`);
+        },
+        status: 200,
+        async then({ tenant }, { body }) {
+          const all = (await tenant.get("/v1/stats?bucket=1h")).body;
+          const ofWebhook = ({ accepted: _, ...sums }: Bucket) => sums;
+          expect(body).toEqual({ buckets: all.buckets.map(ofWebhook), total: ofWebhook(all.total) });
+          expect(body.total).toMatchObject({ delivered: 2, failed: 1, attempts: 4 });
+        },
+      },
+    ]),
+  ),
+  "a webhook that the account has not": {
+    section: "rules 7",
+    request: ({ other }) => other.get("/v1/stats?bucket=1h&webhook=wh_nobodys"),
+    status: 200,
+    body: { total: { delivered: 0, failed: 0, attempts: 0, p50Ms: null, p95Ms: null } },
+  },
   "an API key": {
     section: "spec: Authentication",
     request: ({ server: { request }, tenant }) => request("GET", "/v1/stats", { token: tenant.apiKey }),
     status: 401,
+  },
+});
+
+scenarios("GET /v1/tenants/me", () => world, {
+  "counts events that were refused, by reason": {
+    section: "rules 6",
+    async given({ server: { request, operatorToken }, other }) {
+      const send = (body: unknown, headers = {}) =>
+        request("POST", "/v1/ingest", { token: other.apiKey, body, headers });
+      const { status } = await request("POST", "/v1/ingest", { token: "svc_sk_none", body: { payload: {} } });
+      const statuses = [
+        status,
+        (await send('{"payload":')).status,
+        (await send(`{"payload":{"a":"${"x".repeat(300_000)}"}}`)).status,
+        (await send({ payload: {} }, { "Content-Type": "text/plain" })).status,
+        (await send({ payload: {} }, { "Idempotency-Key": "\u00e9" })).status,
+      ];
+      expect(statuses).toEqual([401, 400, 413, 415, 400]);
+      await request("POST", `/operator/tenants/${other.id}/suspend`, { token: operatorToken });
+      expect((await other.ingest({})).status).toBe(403);
+      const two = { events: [{ payload: {} }, { payload: {} }] };
+      expect((await request("POST", "/v1/ingest/batch", { token: other.apiKey, body: two })).status).toBe(403);
+      clock.travel(1000);
+    },
+    request: ({ other }) =>
+      until(
+        () => other.get("/v1/tenants/me"),
+        ({ body }) => body.refused_this_month.inactive > 0,
+      ),
+    status: 200,
+    body: { refused_this_month: { quota: 0, inactive: 3, invalid: 4 } },
+    async then({ server: { request, operatorToken }, other }, { body }) {
+      const seen = await request("GET", `/operator/tenants/${other.id}`, { token: operatorToken });
+      expect(seen.body.refused_this_month).toEqual(body.refused_this_month);
+    },
   },
 });

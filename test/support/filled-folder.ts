@@ -77,19 +77,17 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   await store.rememberLogin(tenant.key, "192.0.2.1", clock.now());
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_1", answeredStatus: null }), 100);
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_2", body: new Uint8Array() }), 100);
-  await store.addStats([
-    {
-      tenantKey: tenant.key,
-      minute: 5,
-      accepted: 1,
-      delivered: 2,
-      failed: 3,
-      attempts: 4,
-      latency: new Map([
-        [1, 3],
-        [9, 2],
-      ]),
-    },
+  const counts = { minute: 5, accepted: 1, delivered: 2, failed: 3, attempts: 4 };
+  const latency = new Map([
+    [1, 3],
+    [9, 2],
+  ]);
+  const minute = { tenantKey: tenant.key, ...counts, latency };
+  await store.addStats([minute, { ...minute, webhookKey: 1 }, { ...minute, webhookKey: 2, latency: new Map() }]);
+  const refused = { tenantKey: tenant.key, month: 202611, events: 7 };
+  await store.addRefused([
+    { ...refused, reason: "quota" },
+    { ...refused, reason: "invalid" },
   ]);
   await store.deleteTenant(gone.key, clock.now());
   await store.eraseDeleted(1);

@@ -1,5 +1,5 @@
 /** What a chart shows, before it is drawn. */
-export type Tone = "delivered" | "failed" | "accent" | "soft";
+export type Tone = "delivered" | "failed" | "waiting" | "accent" | "soft";
 /** `none`: counts something else than what is drawn, so it stands beside it as a figure and in the table. */
 export type Shape = "bar" | "line" | "dashes" | "none";
 

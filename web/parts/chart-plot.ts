@@ -155,6 +155,7 @@ function readLook() {
   const colours: Record<Tone, string> = {
     delivered: token("--delivered-mass"),
     failed: token("--failed"),
+    waiting: token("--waiting-mass"),
     accent: token("--accent"),
     soft: token("--soft"),
   };

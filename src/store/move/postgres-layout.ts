@@ -40,6 +40,8 @@ export function partsOf(table: Table): Part[] {
         },
       ];
     case "stat":
+    case "webhook_stat":
+    case "refused_events":
     case "failure_count":
       return [{ into: table.name, columns: [slot, ...same(names)] }];
     case "delivery": {
@@ -90,6 +92,13 @@ export function viewOf({ name, columns }: Table): string {
       return `select tenant_key, minute, sum(accepted)::int as accepted, sum(delivered)::int as delivered,
           sum(failed)::int as failed, sum(attempts)::int as attempts, string_agg(latency, chr(10)) as latency
         from stat group by tenant_key, minute`;
+    case "webhook_stat":
+      return `select tenant_key, webhook_key, minute, sum(delivered)::int as delivered, sum(failed)::int as failed,
+          sum(attempts)::int as attempts, string_agg(latency, chr(10)) as latency
+        from webhook_stat group by tenant_key, webhook_key, minute`;
+    case "refused_events":
+      return `select tenant_key, month, reason, sum(events)::bigint as events
+        from refused_events group by tenant_key, month, reason`;
     // Without what the janitor would remove.
     case "failure_count":
       return failureCountView;

@@ -8,7 +8,7 @@ import { checksumText } from "./checksum.ts";
 import { literal, orderOf, type Part, partsOf, rowOf, selected, typeOf, viewOf } from "./postgres-layout.ts";
 import { CopyWriter, readCopy } from "./row-bytes.ts";
 import { notEmpty, usedMeanwhile } from "./sqlite-side.ts";
-import { mergeLatencies } from "./stat-rows.ts";
+import { hasLatencies, mergeLatencies } from "./stat-rows.ts";
 import {
   type Batch,
   batchBytes,
@@ -273,7 +273,7 @@ async function find(pool: Pool, table: Table, rows: readonly Row[]): Promise<rea
     keyPlaces(table).map((place) => arrayText(rows.map((row) => row[place] as number | string))),
   );
   const there = found.map((one) => rowOf(table, one));
-  return table.name === "stat" ? mergeLatencies(table, there) : there;
+  return hasLatencies(table) ? mergeLatencies(table, there) : there;
 }
 
 /** One statement for all that is left of a table: its rows have no index in this order, so they are sorted once. */
@@ -288,7 +288,7 @@ async function* batches(streams: Pool, table: Table, position: string | null): A
       order by ${order.join(", ")}) to stdout (format binary)`,
   );
   const toBatch = (rows: readonly Row[]): Batch => ({
-    rows: table.name === "stat" ? mergeLatencies(table, rows) : rows,
+    rows: hasLatencies(table) ? mergeLatencies(table, rows) : rows,
     position: JSON.stringify(places.map((place) => rows.at(-1)?.[place])),
   });
   let rows: Row[] = [];

@@ -1,6 +1,8 @@
 import { addStored, type Histogram, writeHistogram } from "../latency.ts";
 import type { Row, Table } from "./tables.ts";
 
+export const hasLatencies = ({ name }: Table): boolean => name === "stat" || name === "webhook_stat";
+
 /** Several nodes count the same minute; here they are one. Their histograms come as lines. */
 export function mergeLatencies({ columns }: Table, rows: readonly Row[]): Row[] {
   const place = columns.findIndex(({ name }) => name === "latency");

@@ -319,7 +319,7 @@ function valuesOf(planned: readonly Planned[], kept: KeptTenants, mark: MarkValu
         codes.push(failure?.code ?? null);
       }
       groups.push(...one.groups);
-      skippedOfTenant += one.ended.length - one.accepted.failed;
+      skippedOfTenant += one.ended.length - one.accepted.failed.length;
       if (one.idempotency) {
         keys.push(one.idempotency.key);
         fingerprints.push(one.idempotency.fingerprint);

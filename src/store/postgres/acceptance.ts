@@ -310,8 +310,8 @@ async function writeUsage(
         lane.granted,
         isOwn ? events.length : 0,
         isOwn ? pending.length : 0,
-        isOwn ? accepted.failed : 0,
-        isOwn ? ended.length - accepted.failed : 0,
+        isOwn ? accepted.failed.length : 0,
+        isOwn ? ended.length - accepted.failed.length : 0,
       ],
     );
   }

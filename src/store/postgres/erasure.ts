@@ -7,6 +7,8 @@ import type { WriteTransaction } from "./writes.ts";
 /** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
   "stat",
+  "webhook_stat",
+  "refused_events",
   "failure_count",
   "failure_group",
   "idempotency",

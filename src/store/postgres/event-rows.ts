@@ -132,7 +132,7 @@ export function planEvents(
   const unowned = [...takers].flatMap(([key, { paused, room, records }]) =>
     records > room && !paused ? [refOf(key)] : [],
   );
-  const failed = ended.filter(({ state }) => state === "FAILED").length;
+  const failed = ended.filter(({ state }) => state === "FAILED").map(({ webhookKey }) => webhookKey);
   const ingestedAt = ingestedAtMs(events[0]?.seq ?? 0);
   const accepted = { eventIds, repeated: false, ingestedAt, deliveries, unowned, failed };
   return { tenantKey: tenant.key, events, pending, ended, groups: [...described.values()], accepted };
@@ -159,6 +159,6 @@ export function repeatedAnswer(eventIds: readonly string[]): AcceptedEvents {
     ingestedAt: id ? ingestedAtMs(id.seq) : 0,
     deliveries: [],
     unowned: [],
-    failed: 0,
+    failed: [],
   };
 }

@@ -14,6 +14,7 @@ import ordered from "../../../drizzle/postgres/migrations/0012_ordered.sql" with
 import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_replays.sql" with { type: "text" };
 import ownLimits from "../../../drizzle/postgres/migrations/0014_own_limits.sql" with { type: "text" };
 import attemptDurations from "../../../drizzle/postgres/migrations/0015_attempt_durations.sql" with { type: "text" };
+import webhookStats from "../../../drizzle/postgres/migrations/0016_webhook_stats.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -43,6 +44,7 @@ export const migrations: readonly Migration[] = [
   { name: "0013_lists_of_replays", sql: listsOfReplays },
   { name: "0014_own_limits", sql: ownLimits },
   { name: "0015_attempt_durations", sql: attemptDurations },
+  { name: "0016_webhook_stats", sql: webhookStats },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

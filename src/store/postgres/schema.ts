@@ -332,3 +332,34 @@ export const stat = pgTable(
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.minute, t.slot] })],
 );
+
+/** As `stat`, of one webhook, also of a removed one. */
+export const webhookStat = pgTable(
+  "webhook_stat",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    webhookKey: whole("webhook_key").notNull(),
+    minute: integer("minute").notNull(),
+    slot: smallint("slot").notNull(),
+    delivered: integer("delivered").notNull(),
+    failed: integer("failed").notNull(),
+    attempts: integer("attempts").notNull(),
+    latency: text("latency").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.webhookKey, t.minute, t.slot] })],
+);
+
+/** Events of a tenant that were not accepted, by month and reason; of every slot its own row, as in `stat`. */
+export const refusedEvents = pgTable(
+  "refused_events",
+  {
+    tenantKey: whole("tenant_key").notNull(),
+    /** As `utcMonth` has it. */
+    month: integer("month").notNull(),
+    /** As `RefusalReason` has it. */
+    reason: text("reason").notNull(),
+    slot: smallint("slot").notNull(),
+    events: whole("events").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.month, t.reason, t.slot] })],
+);

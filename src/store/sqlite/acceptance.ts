@@ -88,7 +88,7 @@ export function acceptanceVerbs(
     };
     const eventIds: string[] = [];
     const deliveries: DueDelivery[] = [];
-    let failed = 0;
+    const failed: (number | null)[] = [];
     let firstSeq: number | null = null;
     for (const [i, { payload, type, orderingKey = null }] of events.entries()) {
       const records = recordsOfEach[i] ?? [];
@@ -127,7 +127,7 @@ export function acceptanceVerbs(
           const moves = movesOf(null, { state: "FAILED", failureKey });
           failures.count(tx, { tenantKey: tenant.key, eventSeq }, moves, finishedAt);
           if (webhook) use.recordAdded(held, webhook);
-          failed += 1;
+          failed.push(webhook?.key ?? null);
           continue;
         }
         const { webhook, nextAttemptAt } = record;
@@ -201,7 +201,7 @@ export function acceptanceVerbs(
         if (acceptance.kind === "repeated") {
           const { eventIds } = acceptance;
           const ingestedAt = ingestedAtOf(eventIds);
-          return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: 0 };
+          return { eventIds, repeated: true, ingestedAt, deliveries: [], unowned: [], failed: [] };
         }
         const accepted = store(tx, held, request, acceptance.records);
         // From now on, also while the outcome of the commit is in doubt: who claims may see the rows already.

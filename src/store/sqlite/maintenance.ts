@@ -14,6 +14,8 @@ const pageBytes = 4096;
 /** Rows that belong to a tenant besides its events, children before parents. */
 const tenantTables = [
   "stat",
+  "webhook_stat",
+  "refused_events",
   "failure_count",
   "failure_group",
   "idempotency",

@@ -146,6 +146,25 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
       return sumMinutes(rows, bucketMinutes);
     },
 
+    /** As `stats`, of webhooks: nothing is accepted for one. */
+    webhookStats({
+      tenantKey,
+      webhookKeys,
+      from,
+      to,
+      bucketMinutes,
+    }: MinuteRange & { tenantKey: number; webhookKeys: readonly number[] }) {
+      const { minute, delivered, failed, attempts, latency } = t.webhookStat;
+      const rows = webhookKeys.flatMap((key) => {
+        const ofWebhook = and(eq(t.webhookStat.tenantKey, tenantKey), eq(t.webhookStat.webhookKey, key));
+        const inRange = and(ofWebhook, gte(minute, from), lte(minute, to));
+        return db.values<MinuteRow>(
+          sql`select ${minute}, 0, ${delivered}, ${failed}, ${attempts}, ${latency} from ${t.webhookStat} where ${inRange}`,
+        );
+      });
+      return sumMinutes(rows, bucketMinutes);
+    },
+
     webhookHealth: (query: HealthQuery) => webhookHealth(db, query),
 
     /** Keys of the webhooks of a tenant, also removed ones, that have this id or this URL. */

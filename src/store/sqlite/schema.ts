@@ -483,3 +483,36 @@ export const stat = sqliteTable(
   },
   (t) => [primaryKey({ columns: [t.tenantKey, t.minute] })],
 );
+
+/** As `stat`, of one webhook. No foreign key, for the reason that is said at `delivery`: what a removed one did stays. */
+export const webhookStat = sqliteTable(
+  "webhook_stat",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    webhookKey: integer("webhook_key").notNull(),
+    minute: integer("minute").notNull(),
+    delivered: integer("delivered").notNull(),
+    failed: integer("failed").notNull(),
+    attempts: integer("attempts").notNull(),
+    latency: text("latency").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.webhookKey, t.minute] })],
+);
+
+/** Events of a tenant that were not accepted, by month and reason. */
+export const refusedEvents = sqliteTable(
+  "refused_events",
+  {
+    tenantKey: integer("tenant_key")
+      .notNull()
+      .references(() => tenant.key),
+    /** As `utcMonth` has it. */
+    month: integer("month").notNull(),
+    /** As `RefusalReason` has it. */
+    reason: text("reason").notNull(),
+    events: integer("events").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.tenantKey, t.month, t.reason] })],
+);

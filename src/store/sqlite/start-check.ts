@@ -48,6 +48,7 @@ const histories: ReadonlySet<string> = new Set([
   "delivery",
   "attempt",
   "stat",
+  "webhook_stat",
   "idempotency",
   "inbox_delivery",
 ]);

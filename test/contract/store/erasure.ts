@@ -45,17 +45,10 @@ export function erasureContract(backend: StoreBackend): void {
         await world.store.rememberLogin(tenant.key, "192.0.2.1", 1);
         await world.store.setInboxAnswer(tenant.key, { status: 503, delayMs: 0, silent: false });
         for (let i = 0; i < 3; i++) await world.store.keepInboxDelivery(tenant.key, newInboxDelivery(), 100);
-        await world.store.addStats([
-          {
-            tenantKey: tenant.key,
-            minute: 1,
-            accepted: 1,
-            delivered: 0,
-            failed: 0,
-            attempts: 0,
-            latency: new Map([[3, 1]]),
-          },
-        ]);
+        const counts = { accepted: 1, delivered: 0, failed: 0, attempts: 0, latency: new Map([[3, 1]]) };
+        const minute = { tenantKey: tenant.key, minute: 1, ...counts };
+        await world.store.addStats([minute, { ...minute, webhookKey: 1 }]);
+        await world.store.addRefused([{ tenantKey: tenant.key, month: 202611, reason: "quota", events: 1 }]);
         const [delivery] = await world.claim(tenant);
         if (!delivery) throw new Error("something is due");
         return { tenant, delivery };

@@ -95,6 +95,84 @@ export function statsContract(backend: StoreBackend): void {
       });
     });
 
+    describe("what became of a webhook's deliveries", () => {
+      const range = { from: 0, to: 9 * minuteMs, bucketMs: 10 * minuteMs };
+
+      test("is found by its id and by its URL, beside what happened in all", async () => {
+        const { key: tenantKey } = await world.tenant({ urls: [a, b] });
+        const [first, second] = await world.store.webhooks(tenantKey);
+        const webhookKey = first?.key ?? 0;
+        const latency = new Map([[latencyBucket(100), 2]]);
+        await world.store.addStats([
+          { ...delta, tenantKey, minute: 1, accepted: 3, delivered: 3, failed: 2, attempts: 9 },
+          { ...delta, tenantKey, webhookKey, minute: 1, delivered: 1, attempts: 3, latency },
+          { ...delta, tenantKey, webhookKey: second?.key ?? 0, minute: 1, delivered: 2, failed: 1, attempts: 5 },
+        ]);
+        await world.store.addStats([
+          { ...delta, tenantKey, webhookKey, minute: 1, failed: 1, attempts: 1, latency },
+          { ...delta, tenantKey, webhookKey, minute: 2, delivered: 4, attempts: 4 },
+        ]);
+        const ofFirst = { delivered: 5, failed: 1, attempts: 8 };
+        const byUrl = await world.store.stats(tenantKey, { ...range, webhookId: a });
+        expect(byUrl.total).toMatchObject({ accepted: 0, ...ofFirst });
+        expect(latencyBucket(byUrl.total.p95Ms ?? 0)).toBe(latencyBucket(100));
+        expect(await world.store.stats(tenantKey, { ...range, webhookId: first?.id ?? "" })).toEqual(byUrl);
+        const minutes = { ...range, bucketMs: minuteMs, webhookId: a };
+        const { buckets } = await world.store.stats(tenantKey, minutes);
+        expect(buckets.slice(0, 3).map(({ delivered, failed }) => [delivered, failed])).toEqual([
+          [0, 0],
+          [1, 1],
+          [4, 0],
+        ]);
+        const ofSecond = await world.store.stats(tenantKey, { ...range, webhookId: b });
+        expect(ofSecond.total).toEqual({ ...none, delivered: 2, failed: 1, attempts: 5 });
+        expect((await world.store.stats(tenantKey, range)).total).toMatchObject({ accepted: 3, attempts: 9 });
+      });
+
+      test("stays when it is removed, and is nobody else's", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const stranger = await world.tenant({ urls: [a] });
+        const [webhook] = await world.store.webhooks(tenant.key);
+        await world.event(tenant, "delivered", "delivered");
+        const webhookKey = webhook?.key ?? 0;
+        await world.store.addStats([{ ...delta, tenantKey: tenant.key, webhookKey, minute: 1, delivered: 1 }]);
+        await world.setUrls(tenant, b);
+        const deliveredOf = async (tenantKey: number, webhookId: string) =>
+          (await world.store.stats(tenantKey, { ...range, webhookId })).total.delivered;
+        expect(await deliveredOf(tenant.key, a)).toBe(1);
+        expect(await deliveredOf(tenant.key, b)).toBe(0);
+        expect(await deliveredOf(stranger.key, a)).toBe(0);
+        expect(await deliveredOf(stranger.key, webhook?.id ?? "")).toBe(0);
+      });
+    });
+
+    describe("refused events", () => {
+      test("are added up by month and reason", async () => {
+        const [tenant, stranger] = [await world.tenant(), await world.tenant()];
+        const refused = { tenantKey: tenant.key, month: 202611, reason: "quota", events: 1 } as const;
+        await world.store.addRefused([refused, { ...refused, reason: "invalid", events: 5 }]);
+        await world.store.addRefused([
+          { ...refused, events: 30 },
+          { ...refused, month: 202610, events: 700 },
+          { ...refused, tenantKey: stranger.key, reason: "inactive", events: 2 },
+        ]);
+        const nothing = { quota: 0, inactive: 0, invalid: 0 };
+        expect(await world.store.refusedEvents(tenant.key, 202611)).toEqual({ ...nothing, quota: 31, invalid: 5 });
+        expect(await world.store.refusedEvents(tenant.key, 202612)).toEqual(nothing);
+        expect(await world.store.refusedEvents(stranger.key, 202611)).toEqual({ ...nothing, inactive: 2 });
+      });
+
+      test("of a deleted tenant are passed over", async () => {
+        const [gone, tenant] = [await world.tenant(), await world.tenant()];
+        await world.store.deleteTenant(gone.key, 1);
+        while (await world.store.eraseDeleted(100));
+        const refused = { month: 202611, reason: "quota", events: 1 } as const;
+        await world.store.addRefused([gone, tenant].map(({ key }) => ({ ...refused, tenantKey: key })));
+        expect(await world.store.refusedEvents(gone.key, 202611)).toMatchObject({ quota: 0 });
+        expect(await world.store.refusedEvents(tenant.key, 202611)).toMatchObject({ quota: 1 });
+      });
+    });
+
     describe("what waits", () => {
       /** The records in order of ingestion, a second apart: how the deliveries to `a` and `b` ended, null where they did not. */
       async function ingest(...events: (readonly [Outcome | null, Outcome | null])[]) {

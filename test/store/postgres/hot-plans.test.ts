@@ -4,6 +4,7 @@ import { acceptKeyedText, acceptText, metText } from "../../../src/store/postgre
 import { lockCancelledText, returnText, toReturnText } from "../../../src/store/postgres/cancelled-runs.ts";
 import { unownText } from "../../../src/store/postgres/holdings.ts";
 import { headsText, letGoText, releaseNextText } from "../../../src/store/postgres/lines.ts";
+import { accountMinutes, addText, addToKnownText, webhookMinutes } from "../../../src/store/postgres/minute-rows.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
 import {
@@ -17,7 +18,7 @@ import {
 import { failText } from "../../../src/store/postgres/removed-webhooks.ts";
 import { overtakeText } from "../../../src/store/postgres/requeued-events.ts";
 import { settleText } from "../../../src/store/postgres/settle-lane.ts";
-import { addText, addToKnownText } from "../../../src/store/postgres/stats.ts";
+import { addRefusedText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 interface PlanNode {
@@ -67,7 +68,8 @@ describeWithPostgres("the plan of a statement that is hot, or has a list of keys
     const scanned = nodes.flatMap((node) => (node["Node Type"] === "Seq Scan" ? (node["Relation Name"] ?? "") : []));
     const joins = nodes.map((node) => node["Node Type"]).filter((type) => /Hash Join|Merge Join/.test(type));
     // An account has a few webhooks, and either index of them will do.
-    const tableOf = (name: string) => name.replace(/^(event|attempt|delivery)_.*(_pkey|_idx)$|^(webhook)_.*/, "$1$3");
+    const tableOf = (name: string) =>
+      name.replace(/^(event|attempt|delivery)_.*(_pkey|_idx)$|^(webhook)_(?!stat_).*/, "$1$3");
     return { indexes: [...new Set(indexes.map(tableOf))].sort(), walked, scanned, joins };
   }
 
@@ -108,8 +110,15 @@ describeWithPostgres("the plan of a statement that is hot, or has a list of keys
     ["look for what waits for a cancelled replay", toReturnText, ["pending_to_return"]],
     ["lock what waits for a cancelled replay", lockCancelledText, ["pending_by_tenant"]],
     ["return what waits for a cancelled replay", returnText, ["pending_by_tenant"]],
-    ["add to statistics", addText, ["tenant_pkey"]],
-    ["add to known statistics", addToKnownText, ["stat_tenant_key_minute_slot_pk"]],
+    ["add to statistics", addText(accountMinutes), ["tenant_pkey"]],
+    ["add to known statistics", addToKnownText(accountMinutes), ["stat_tenant_key_minute_slot_pk"]],
+    ["add to statistics of webhooks", addText(webhookMinutes), ["tenant_pkey"]],
+    [
+      "add to known statistics of webhooks",
+      addToKnownText(webhookMinutes),
+      ["webhook_stat_tenant_key_webhook_key_minute_slot_pk"],
+    ],
+    ["count refused events", addRefusedText, ["tenant_pkey"]],
   ];
   test.each(plans)("%s finds its rows by keys", async (what, text, indexes) => {
     // From the first one of all on, one for each webhook.

@@ -73,8 +73,10 @@ describe("the schema is that of SQLite, but for", () => {
       "failure_count.slot",
       "lane.incarnation",
       "lane.slot",
+      "refused_events.slot",
       "stat.slot",
       "tenant.version",
+      "webhook_stat.slot",
     ]);
   });
 });

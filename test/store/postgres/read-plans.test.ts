@@ -12,7 +12,7 @@ import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
 import { foundText } from "../../../src/store/postgres/search-slice.ts";
-import { minutesText, waitingText } from "../../../src/store/postgres/stats.ts";
+import { minutesText, refusedText, waitingText, webhookMinutesText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 const seq = firstSeqAt(Date.UTC(2026, 10, 22));
@@ -164,6 +164,8 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     ["what a delivery would be", previewText, [1, seq], ["event_2026_11_pkey", "pending_by_tenant", byTenant]],
     ["what waits", waitingText, [1], ["Index Only Scan Backward using pending_by_tenant"]],
     ["a chart", minutesText, [1, 0, 9], ["stat_tenant_key_minute_slot_pk"]],
+    ["a webhook's chart", webhookMinutesText, [1, 0, 9, "{7}"], ["webhook_stat_tenant_key_webhook_key_minute_slot_pk"]],
+    ["refused events", refusedText, [1, 202611], ["refused_events_tenant_key_month_reason_slot_pk"]],
     ["groups of failures", countedText, [1, 0, 9, null], ["failure_group_tenant", "failure_count_tenant"]],
     [
       "where their records lie",
@@ -192,5 +194,8 @@ async function fill(pool: Pool): Promise<void> {
   await pool.write(`insert into attempt (event_seq, tenant_key, key, webhook_key, number, started_at, duration_ms)
     select ${seqs}, i % 4, i, i % 3, 1, 0, 0 from ${n}`);
   await pool.write(`insert into stat select i % 4, i / 4, 0, 1, 1, 1, 1, '[]' from ${n}`);
-  for (const table of ["event", "pending", "delivery", "attempt", "stat"]) await pool.write(`vacuum analyze ${table}`);
+  await pool.write(`insert into webhook_stat select i % 4, i % 12, i / 12, 0, 1, 1, 1, '[]' from ${n}`);
+  await pool.write(`insert into refused_events select i / 4, 202600 + i % 4, 'quota', 0, 1 from ${n}`);
+  for (const table of ["event", "pending", "delivery", "attempt", "stat", "webhook_stat", "refused_events"])
+    await pool.write(`vacuum analyze ${table}`);
 }

@@ -258,6 +258,16 @@ describe("query plans", () => {
     expect(plan).toBe("SEARCH stat USING INDEX sqlite_autoindex_stat_1 (tenant_key=? AND minute>? AND minute<?)");
   });
 
+  test("a webhook's chart reads the minutes of each of its keys and no others", () => {
+    const plans = plansOf((client) => {
+      const range = { tenantKey: 1, webhookKeys: [2, 3], from: 1, to: 2, bucketMinutes: 1 };
+      createQueries(drizzle({ client })).webhookStats(range);
+    });
+    const search =
+      "SEARCH webhook_stat USING INDEX sqlite_autoindex_webhook_stat_1 (tenant_key=? AND webhook_key=? AND minute>? AND minute<?)";
+    expect(plans).toEqual([search, search]);
+  });
+
   test("the health of webhooks is walked in the covering index, and its attempts are found by their event", () => {
     const client = openWithOneRecord();
     // A statement is only sent when the one before it has found something.

@@ -75,6 +75,19 @@ describe("the chart of outcomes", () => {
     );
   });
 
+  test("of one webhook shows what will be retried, and speaks of no events", () => {
+    const counts = { accepted: undefined, attempts: 9, delivered: 3, failed: 2 };
+    // It was disabled: what fails then has no attempt.
+    const disabled = { accepted: undefined, attempts: 1, failed: 5 };
+    const { series, summary } = outcomeChart(statsOf([counts, disabled], { ...counts, attempts: 12 }), hour);
+    expect(series.map(({ name, shape, values, whole }) => ({ name, shape, values, whole }))).toEqual([
+      { name: "Delivered", shape: "bar", values: [3, 0], whole: "3" },
+      { name: "Failed", shape: "bar", values: [2, 5], whole: "2" },
+      { name: "To be retried", shape: "bar", values: [4, 0], whole: "7" },
+    ]);
+    expect(summary).toStartWith("In the last hour, 3 deliveries succeeded and 2 failed.");
+  });
+
   test("of an hour in which nothing happened has no most", () => {
     expect(outcomeChart(statsOf([{}, {}], {}), hour).summary).toBe(
       "In the last hour, 0 events were accepted, 0 deliveries succeeded and 0 failed.",

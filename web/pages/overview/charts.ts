@@ -7,7 +7,10 @@ import type { Range } from "./range.ts";
 
 const dayMs = 86_400_000;
 
-/** What arrived and what became of deliveries. An event is accepted once and delivered to each webhook, or again. */
+/**
+ * What arrived and what became of deliveries. An event is accepted once and delivered to each webhook, or again; of one
+ * webhook there is instead what it was sent in vain and will be sent again.
+ */
 export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData {
   const at = buckets.map((bucket) => Date.parse(bucket.at));
   const delivered = buckets.map((bucket) => bucket.delivered);
@@ -16,13 +19,21 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
   const series: ChartSeries[] = [
     { name: "Delivered", tone: "delivered", shape: "bar", values: delivered, whole: count(total.delivered) },
     { name: "Failed", tone: "failed", shape: "bar", values: failed, whole: count(total.failed) },
-    {
-      name: "Accepted",
-      tone: "soft",
-      shape: "none",
-      values: buckets.map((bucket) => bucket.accepted),
-      whole: count(total.accepted),
-    },
+    total.accepted === undefined
+      ? {
+          name: "To be retried",
+          tone: "waiting",
+          shape: "bar",
+          values: buckets.map(retried),
+          whole: count(retried(total)),
+        }
+      : {
+          name: "Accepted",
+          tone: "soft",
+          shape: "none",
+          values: buckets.map(({ accepted = 0 }) => accepted),
+          whole: count(total.accepted),
+        },
   ];
   const most = peak ? ` Peak at ${when(at[peak.index], range)}: ${count(peak.value)} ${range.bucketWords}.` : "";
   return {
@@ -32,9 +43,12 @@ export function outcomeChart({ buckets, total }: Stats, range: Range): ChartData
     least: 4,
     tick: shortCount,
     format: count,
-    summary: `In the last ${range.words}, ${count(total.accepted)} events were accepted, ${count(total.delivered)} deliveries succeeded and ${count(total.failed)} failed.${most}`,
+    summary: `In the last ${range.words}, ${total.accepted === undefined ? "" : `${count(total.accepted)} events were accepted, `}${count(total.delivered)} deliveries succeeded and ${count(total.failed)} failed.${most}`,
   };
 }
+
+/** Attempts that failed and were not the last; of what failed without one, as the webhook is disabled, there is none. */
+const retried = ({ attempts, delivered, failed }: Stats["total"]): number => Math.max(0, attempts - delivered - failed);
 
 /** How long receivers take to respond. Every response counts, whatever its status. */
 export function latencyChart({ buckets, total }: Stats, range: Range): ChartData {

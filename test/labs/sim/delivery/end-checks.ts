@@ -22,6 +22,8 @@ const tenantTables = [
   "replay",
   "idempotency",
   "stat",
+  "webhook_stat",
+  "refused_events",
 ] as const;
 
 /** What must hold when a history is over. */
@@ -76,13 +78,12 @@ export function checkEnd(end: HistoryEnd): void {
     if (!wasCalm) continue;
     const charts = client
       .query<Record<string, number>, [number]>(
-        "select coalesce(sum(accepted), 0) as accepted, coalesce(sum(attempts), 0) as attempts from stat where tenant_key = ?1",
+        `select coalesce(sum(accepted), 0) as accepted, coalesce(sum(attempts), 0) as attempts,
+          (select coalesce(sum(attempts), 0) from webhook_stat where tenant_key = ?1) as ofWebhooks from stat where tenant_key = ?1`,
       )
       .get(key);
-    const happened = {
-      accepted: own.events,
-      attempts: count(client, "select count(*) as n from attempt where tenant_key = ?1", key),
-    };
+    const attempts = count(client, "select count(*) as n from attempt where tenant_key = ?1", key);
+    const happened = { accepted: own.events, attempts, ofWebhooks: attempts };
     expect(
       Bun.deepEquals(charts, happened),
       "charts",
