@@ -37,6 +37,11 @@ export interface Config {
   readonly extraCa: string | null;
   readonly maxBodyBytes: number;
   readonly minFreeDiskBytes: number;
+  /** Null: for ever. */
+  readonly retentionMs: number | null;
+  readonly retentionPayloadsMs: number | null;
+  /** Null: any number. */
+  readonly retentionMaxBytes: number | null;
   readonly webhookConcurrency: number;
   /** Attempts a second of an account by its plan; null: no limit, as everywhere in local mode. */
   readonly deliveryRates: Readonly<Record<Tier, number | null>>;
@@ -140,6 +145,11 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
     throw new StartupError(
       "POSTRIDER_ALLOW_TARGETS opens private addresses to deliveries, so in public mode sign-up must be closed. " +
         "Try: POSTRIDER_SIGNUP=closed",
+    );
+  }
+  if (plain.retentionMaxBytes !== null && plain.databaseUrl !== null) {
+    throw new StartupError(
+      "POSTRIDER_RETENTION_MAX_BYTES is for SQLite: a PostgreSQL database keeps the room of what was deleted, so its size does not tell how much is in use. Try: POSTRIDER_RETENTION=90d",
     );
   }
   return Object.freeze({

@@ -18,6 +18,7 @@ import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import type { Loop } from "./lib/loop.ts";
 import { createJanitor } from "./maintenance/janitor.ts";
+import { createRetention, type RetentionSettings } from "./maintenance/retention.ts";
 import { createStatRecorder } from "./maintenance/stat-recorder.ts";
 import { createReplayProgress } from "./replays/progress.ts";
 import { createReplayer } from "./replays/replayer.ts";
@@ -52,7 +53,7 @@ export interface Engine {
   flush(): Promise<void>;
 }
 
-export interface EngineSettings {
+export interface EngineSettings extends RetentionSettings {
   readonly retryScheduleMs: readonly number[];
   /** Most attempts to one webhook at once, of all nodes: each has its share. */
   readonly webhookConcurrency: number;
@@ -177,6 +178,15 @@ export function createEngine(deps: EngineDeps): Engine {
     passOn: () => jobs.wake("janitor"),
     onFailed: () => replayer.wake(),
   });
+  const retention = createRetention({
+    store,
+    settings: deps.settings,
+    clock,
+    log,
+    mayRun: () => jobs.holds("janitor"),
+    passOn: () => jobs.wake("janitor"),
+    onFreed: janitor.giveBack,
+  });
   jobs.onWake("replayer", replayer.wake);
   jobs.onWake("janitor", janitor.wake);
 
@@ -216,10 +226,11 @@ export function createEngine(deps: EngineDeps): Engine {
       await dispatcher.start();
       replayer.start();
       janitor.start();
+      retention.start();
     },
     async stop(graceMs, beside) {
       exhausted.stop();
-      await Promise.all([beside, replayer.stop(), janitor.stop()]);
+      await Promise.all([beside, replayer.stop(), janitor.stop(), retention.stop()]);
       return dispatcher.stop(graceMs);
     },
     async flush() {

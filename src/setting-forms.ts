@@ -1,5 +1,6 @@
 import { tiersAscending } from "./domain/plans.ts";
 import { parseCidr } from "./lib/cidr.ts";
+import { parseDuration } from "./lib/duration.ts";
 
 export interface Setting<T> {
   env: string;
@@ -70,6 +71,15 @@ export function withoutPassword(text: string): string {
   for (const name of url.searchParams.keys())
     if (/pass|secret|token|key$/i.test(name)) url.searchParams.set(name, "********");
   return url.href;
+}
+
+/** Shorter than a delivery may take, nothing would be left to look at. */
+const shortestRetentionMs = 3_600_000;
+
+export function retentionAge(text: string): { value: number | null } | null {
+  if (text === "none") return { value: null };
+  const value = parseDuration(text);
+  return value === null || value < shortestRetentionMs ? null : { value };
 }
 
 /** One host, by name or as a folder with its socket (`?path=`), and a database. */

@@ -17,6 +17,7 @@ import {
   optionalText,
   plainCidrText,
   ratesOf,
+  retentionAge,
   setting,
   timeZone,
   wholeNumber,
@@ -203,6 +204,31 @@ export const settings = {
     doc: "Below this much free disk space, events and replays are refused with 503 and the responses of receivers are not stored; 0 turns the check off.",
     example: "1GiB",
     parse: byteSize,
+  }),
+  retentionMs: setting({
+    env: "POSTRIDER_RETENTION",
+    default: "none",
+    doc: "How long events are kept, with their records and attempts, once every delivery has ended (h d, at least 1h); `none`: for ever.",
+    example: "90d",
+    parse: retentionAge,
+  }),
+  retentionPayloadsMs: setting({
+    env: "POSTRIDER_RETENTION_PAYLOADS",
+    default: "none",
+    doc: "How long payloads are kept; the events stay, and cannot be replayed (h d, at least 1h). `none`: as long as the events.",
+    example: "30d",
+    parse: retentionAge,
+  }),
+  retentionMaxBytes: setting({
+    env: "POSTRIDER_RETENTION_MAX_BYTES",
+    default: "none",
+    doc: "Size of the SQLite database (MiB or GiB, at least 64MiB) above which the oldest events go, once every delivery has ended; `none`: any size.",
+    example: "20GiB",
+    parse: (text): { value: number | null } | null => {
+      if (text === "none") return { value: null };
+      const value = byteSize(text);
+      return value === null || value < 64 * 2 ** 20 ? null : { value };
+    },
   }),
   webhookConcurrency: setting({
     env: "POSTRIDER_WEBHOOK_CONCURRENCY",

@@ -25,6 +25,8 @@ export interface EventRecord {
   readonly statusCode: number | null;
   /** The very bytes that the tenant submitted; as much of them as a list was asked for. */
   readonly payload: Uint8Array | null;
+  /** It went before the event (`retention.ts`). */
+  readonly payloadErased?: true;
   readonly attempts: number;
   /** Of these, those that are no longer in the log. */
   readonly attemptsForgotten: number;

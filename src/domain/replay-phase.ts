@@ -3,6 +3,7 @@ import { noRoom } from "./acceptance.ts";
 import { type DomainError, notFound, rateLimited } from "./errors.ts";
 import type { Moment } from "./moment.ts";
 import type { Replay, ReplayStatus } from "./replay.ts";
+import { payloadErased } from "./retention.ts";
 import { accountGone } from "./standing.ts";
 
 /**
@@ -75,6 +76,8 @@ export interface ReplayedEvent {
   readonly seq: number;
   /** One of its records meets the filter. */
   readonly isSelected: boolean;
+  /** There is no payload any more to deliver. */
+  readonly payloadErased: boolean;
 }
 
 /** Whether one event is replayed, at once. @param event null: the account has no such event */
@@ -88,6 +91,7 @@ export function startSingleReplay(
     return { kind: "refused", error: notFound("The account has no event with this eventId.", "event_not_found") };
   }
   if (!event.isSelected) return { kind: "refused", error: eventNotSelected() };
+  if (event.payloadErased) return { kind: "refused", error: payloadErased() };
   return mayGrow ? { kind: "queued", eventSeq: event.seq } : { kind: "refused", error: noRoom() };
 }
 

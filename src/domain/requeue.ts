@@ -24,6 +24,8 @@ export interface Returnable {
 /** An event that is replayed. */
 export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
   readonly type: string | null;
+  /** There is no payload any more to deliver. */
+  readonly payloadErased: boolean;
   readonly records: readonly Found[];
 }
 
@@ -39,7 +41,8 @@ export interface ReplayedEvent<Found extends ReplayedRecord = ReplayedRecord> {
  *   FAILED, SKIPPED ──a record is added──▶ replaced: it makes room
  *      └──none is──▶ left as it is
  *
- * A FAILED record of a webhook that is disabled, or does not take the type any more, is left as it is.
+ * A FAILED record of a webhook that is disabled, or does not take the type any more, is left as it is. Of an event whose
+ * payload was erased all records are.
  */
 export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   readonly added: readonly (WaitingRecord & Returnable)[];
@@ -49,7 +52,7 @@ export interface Requeueing<Found extends ReplayedRecord = ReplayedRecord> {
   /** For each waiting run that began with a replay and ends here: that replay. */
   readonly superseded: readonly number[];
   readonly replaced: readonly Found[];
-  /** How many FAILED records are left as they are, for nothing delivers them. */
+  /** How many deliveries are not made: of FAILED records that nothing delivers, and all of an event without its payload. */
   readonly skipped: number;
   /** Where the event goes again, in the order of the webhooks. */
   readonly webhookKeys: readonly number[];
@@ -72,7 +75,7 @@ const hasFailedSo = ({ errorCode, statusCode }: ReplayedRecord, { code, status }
 /** What a replay starts anew of one event (rules, section 10). */
 export function requeue<Found extends ReplayedRecord>(
   { webhooks, counters }: Pick<TenantState, "webhooks" | "counters">,
-  { type, records }: ReplayedEvent<Found>,
+  { type, payloadErased, records }: ReplayedEvent<Found>,
   { kind, webhookKeys, failure }: Replaying,
   moment: Moment,
 ): Requeueing<Found> {
@@ -85,10 +88,11 @@ export function requeue<Found extends ReplayedRecord>(
   const takers = webhooks.filter((webhook) => isEnabled(webhook) && takes(webhook.eventTypes, type));
   const stranded = records.filter((record) => record.state === "FAILED" && !isRegistered(record) && isMeant(record));
   const mayAdd = failure === null || stranded.length > 0;
-  const receivers = takers.filter(({ key }) => {
+  const meant = takers.filter(({ key }) => {
     const record = recordOf(key);
     return record ? isMeant(record) && !(kind === "failed" && record.state === "DELIVERED") : mayAdd && isFor(key);
   });
+  const receivers = payloadErased ? [] : meant;
   const newcomers = receivers.filter(({ key }) => !recordOf(key));
   const restarted = receivers.flatMap(({ key }) => {
     const record = recordOf(key);
@@ -117,7 +121,7 @@ export function requeue<Found extends ReplayedRecord>(
     nextAttemptAt: moment.now,
     superseded,
     replaced,
-    skipped: left.length,
+    skipped: left.length + (payloadErased ? meant.filter(({ key }) => recordOf(key)?.state !== "FAILED").length : 0),
     webhookKeys: receivers.map(({ key }) => key),
     counters: counted,
     failures: [

@@ -79,6 +79,14 @@ export function countOwnEvent(counters: Counters, records: readonly { readonly s
   return counted;
 }
 
+/** An event has gone, with these records. What it took of the month's quota stays taken. */
+export function forgetEvent(counters: Counters, records: readonly { readonly state: DeliveryState }[]): Counters {
+  const counted = copyOf(counters);
+  counted.events -= 1;
+  for (const { state } of records) counted[countOf[state]] -= 1;
+  return counted;
+}
+
 /** There is one more record in a state. */
 export function enterState(counters: Counters, state: DeliveryState): Counters {
   const counted = copyOf(counters);

@@ -248,7 +248,7 @@ export const recordBody = v.object({
   originalPayload: v.pipe(
     v.nullable(v.record(v.string(), v.unknown())),
     v.description(
-      "The payload as submitted; null only in a list with `payload=false` or `payload=start`, and when `unreadable`.",
+      "The payload as submitted; null only in a list with `payload=false` or `payload=start`, when `payloadErased`, and when `unreadable`.",
     ),
   ),
   attempts: v.pipe(v.number(), v.integer()),
@@ -296,6 +296,14 @@ export const recordBody = v.object({
     ),
   ),
   replayGroupId: v.nullable(v.string()),
+  payloadErased: v.optional(
+    v.pipe(
+      v.literal(true),
+      v.description(
+        "Present only if the payload is older than this server keeps payloads. `originalPayload` is then null, and the event cannot be replayed.",
+      ),
+    ),
+  ),
   unreadable: v.optional(
     v.pipe(
       v.literal(true),

@@ -1,9 +1,10 @@
 import type { DeliveryState } from "../domain/delivery.ts";
 import { invalidField, notFound } from "../domain/errors.ts";
 import { isFiltered, type RecordFilters } from "../domain/event.ts";
+import { payloadErased } from "../domain/retention.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import { type ErasedEndpoint, endpoint, ok, type Reply } from "../http/endpoint.ts";
-import { invalidRequest } from "../http/error-models.ts";
+import { failure, invalidRequest } from "../http/error-models.ts";
 import { listReply, writeJson } from "../http/list-reply.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso, formatIsoOrNull } from "../lib/iso-time.ts";
@@ -157,6 +158,7 @@ export function eventReadRoutes({ store, clock, preview }: EventReadRouteDeps): 
             schema: m.deliveryBody,
             example: m.deliveryExample,
           },
+          400: failure("The payload was erased (`payload_erased`).", "payload_erased", payloadErased().message),
           404: m.eventNotFound,
         },
       },

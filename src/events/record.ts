@@ -40,6 +40,7 @@ export function recordPieces(
     (part === "whole" ? record.payload : null) ?? "null",
     `,${after.slice(1, -1)},"replayGroupId":`,
     record.replayGroupId ?? "null",
+    record.payloadErased ? ',"payloadErased":true' : "",
     record.unreadable ? ',"unreadable":true}' : "}",
   ];
 }

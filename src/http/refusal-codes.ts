@@ -49,6 +49,7 @@ export const refusalCodes: readonly string[] = [
   "not_started",
   "ordering_key_duplicate",
   "payload_duplicate",
+  "payload_erased",
   "payload_not_object",
   "payload_required",
   "payment_declined",

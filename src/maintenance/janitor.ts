@@ -43,6 +43,25 @@ export interface JanitorDeps {
   onFailed(): void;
 }
 
+export interface JanitorDeps {
+  store: Pick<
+    Store,
+    "isShared" | "failUndeliverable" | "endOrder" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim"
+  >;
+  deliveries: {
+    /** These webhooks have something due. */
+    wake(webhooks: readonly WebhookRef[]): void;
+  };
+  clock: Clock;
+  log: Log;
+  /** Whether the job is this node's. */
+  mayRun(): boolean;
+  /** Wakes the node that has it. */
+  passOn(): void;
+  /** Records were failed: the replay that they belonged to may have ended with them. */
+  onFailed(): void;
+}
+
 /**
  * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
  * removed or disabled webhook come first, then those that are held back for one that is not ordered any more, then the rows
@@ -50,7 +69,12 @@ export interface JanitorDeps {
  *
  * `wake` it when a webhook was removed, or is not ordered any more, or an account was deleted.
  */
-export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Loop {
+export interface Janitor extends Loop {
+  /** Others have left room behind: it goes back to the disk. */
+  giveBack(): void;
+}
+
+export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Janitor {
   let pruneIsDue = true;
   let webhooksAreDue = true;
   let hasFreedSpace = true;
@@ -102,5 +126,11 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
       log.write("warn", "maintenance.failed", { error: messageOf(error) });
     },
   });
-  return loop;
+  return {
+    ...loop,
+    giveBack() {
+      hasFreedSpace = true;
+      loop.wake();
+    },
+  };
 }

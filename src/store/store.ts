@@ -18,6 +18,7 @@ import type { DeliveryVerbs } from "./deliveries.ts";
 import type { FailingWebhookVerbs } from "./failing-webhooks.ts";
 import type { FailureVerbs } from "./failures.ts";
 import type { InboxVerbs } from "./inbox.ts";
+import type { RetentionVerbs } from "./retention.ts";
 import type { StatVerbs } from "./stats.ts";
 
 /**
@@ -48,6 +49,7 @@ export interface Store
     InboxVerbs,
     BillingVerbs,
     MaintenanceVerbs,
+    RetentionVerbs,
     ChangeSource {}
 
 // ---------------------------------------------------------------- tenants
@@ -302,7 +304,10 @@ export interface EventVerbs {
     eventId: string,
     range: { offset: number; limit: number },
   ): Promise<{ attempts: Cursor<Attempt>; total: number } | null>;
-  /** The next delivery of the newest record of the event, as it would be made now; null when there is no such event. */
+  /**
+   * The next delivery of the newest record of the event, as it would be made now; null when there is no such event.
+   * @throws invalid `payload_erased`
+   */
   previewDelivery(tenantKey: number, eventId: string): Promise<PreviewedDelivery | null>;
 }
 
@@ -345,7 +350,10 @@ export interface Requeued {
 }
 
 export interface ReplayVerbs {
-  /** Queues one event again, at once. @throws not_found `event_not_found` or `event_not_selected`, unavailable `storage_full` */
+  /**
+   * Queues one event again, at once.
+   * @throws not_found `event_not_found` or `event_not_selected`, invalid `payload_erased`, unavailable `storage_full`
+   */
   replayEvent(tenantKey: number, replay: NewReplay, now: number): Promise<Requeued>;
   /**
    * Fixes the selection of a bulk replay and lets it wait for its turn.

@@ -23,6 +23,7 @@ import { ownershipContract } from "./store/ownership.ts";
 import { replayCancelContract } from "./store/replay-cancel.ts";
 import { replayFiltersContract } from "./store/replay-filters.ts";
 import { replaysContract } from "./store/replays.ts";
+import { retentionContract } from "./store/retention.ts";
 import { statsContract } from "./store/stats.ts";
 import { tenantsContract } from "./store/tenants.ts";
 import { throttleContract } from "./store/throttle.ts";
@@ -46,6 +47,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   replayCancelContract,
   erasureContract,
   maintenanceContract,
+  retentionContract,
   statsContract,
   webhookHealthContract,
   failingWebhooksContract,

@@ -66,17 +66,22 @@ describe("the replay of one event", () => {
     ["that the account does not have", false, null, false, "event_not_found"],
     ["on a full disk", false, 7, false, "storage_full"],
   ])("%s is refused", (_, gone, seq, mayGrow, code) => {
-    const event = seq === null ? null : { seq, isSelected: true };
+    const event = seq === null ? null : { seq, isSelected: true, payloadErased: false };
     expect(startSingleReplay({ gone }, event, mayGrow)).toMatchObject({ kind: "refused", error: { code } });
   });
 
   test("that its filter does not take is refused", () => {
-    const start = startSingleReplay({ gone: false }, { seq: 7, isSelected: false }, true);
+    const start = startSingleReplay({ gone: false }, { seq: 7, isSelected: false, payloadErased: true }, true);
     expect(start).toMatchObject({ kind: "refused", error: { kind: "not_found", code: "event_not_selected" } });
   });
 
+  test("whose payload was erased is refused", () => {
+    const start = startSingleReplay({ gone: false }, { seq: 7, isSelected: true, payloadErased: true }, true);
+    expect(start).toMatchObject({ kind: "refused", error: { kind: "invalid", code: "payload_erased" } });
+  });
+
   test("is queued at once", () => {
-    expect(startSingleReplay({ gone: false }, { seq: 7, isSelected: true }, true)).toEqual({
+    expect(startSingleReplay({ gone: false }, { seq: 7, isSelected: true, payloadErased: false }, true)).toEqual({
       kind: "queued",
       eventSeq: 7,
     });

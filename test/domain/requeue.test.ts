@@ -50,11 +50,17 @@ const replayed = (
     webhookKeys = null,
     failure = null,
     type = null,
-  }: { webhookKeys?: number[] | null; failure?: FailureSelection | null; type?: string | null } = {},
+    payloadErased = false,
+  }: {
+    webhookKeys?: number[] | null;
+    failure?: FailureSelection | null;
+    type?: string | null;
+    payloadErased?: boolean;
+  } = {},
 ) => {
   const { added, restarted, replaced, ...rest } = requeue(
     { webhooks, counters },
-    { type, records },
+    { type, payloadErased, records },
     { kind, webhookKeys, failure },
     moment,
   );
@@ -106,7 +112,7 @@ describe("a replay of an event (rules, section 10)", () => {
 
   test("is due at once, by the clock", () => {
     const replaying = { kind: "single", webhookKeys: null, failure: null } as const;
-    const event = { type: null, records: [recordOf(b, "FAILED")] };
+    const event = { type: null, payloadErased: false, records: [recordOf(b, "FAILED")] };
     const { added, nextAttemptAt } = requeue({ webhooks: [a, b], counters }, event, replaying, moment);
     expect({ added, nextAttemptAt }).toEqual({
       added: [{ state: "PENDING", webhook: a, nextAttemptAt: moment.now, returnsTo: { state: "NONE" } }],
@@ -260,11 +266,31 @@ describe("a record of a webhook that is gone", () => {
   });
 });
 
+describe("of an event whose payload was erased", () => {
+  test.each<[string, (typeof a)[], ReplayedRecord[], ReplayKind, number]>([
+    ["a delivery that was made is not made again", [a], [recordOf(a, "DELIVERED")], "all", 1],
+    ["what has failed stays so", [a], [recordOf(a, "FAILED")], "failed", 1],
+    [
+      "only what would be sent counts as skipped",
+      [a, b],
+      [recordOf(a, "DELIVERED"), recordOf(b, "FAILED")],
+      "failed",
+      1,
+    ],
+    ["a webhook that has come since gets nothing", [a, b], [recordOf(a, "FAILED")], "all", 2],
+  ])("%s", (_, webhooks, records, kind, skipped) => {
+    expect(replayed(webhooks, records, kind, { payloadErased: true })).toMatchObject({
+      ...{ added: [], restarted: [], replaced: [], webhookKeys: [], failures: [], skipped },
+      counters,
+    });
+  });
+});
+
 describe("what a record returns to, if the replay is cancelled while it waits", () => {
   const change = (webhooks: (typeof a)[], ...records: ReplayedRecord[]) =>
     requeue(
       { webhooks, counters },
-      { type: null, records },
+      { type: null, payloadErased: false, records },
       { kind: "single", webhookKeys: null, failure: null },
       moment,
     );

@@ -55,6 +55,13 @@ describe("the text of a record", () => {
     expect(recordJson(record({ payload: null }), "t1")).toContain('"originalPayload":null,"attempts"');
   });
 
+  test("says that the payload was erased", () => {
+    const { originalPayload, payloadErased } = JSON.parse(
+      recordJson(record({ payload: null, payloadErased: true }), "t1"),
+    );
+    expect({ originalPayload, payloadErased }).toEqual({ originalPayload: null, payloadErased: true });
+  });
+
   test("carries the label as the store has it", () => {
     const label = 'a "quoted"\nlabel';
     const replayGroupId = new TextEncoder().encode(JSON.stringify(label));

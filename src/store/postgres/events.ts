@@ -1,4 +1,5 @@
 import { filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
+import { payloadErased } from "../../domain/retention.ts";
 import { type Tenant, tierInForce } from "../../domain/tenant.ts";
 import { recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -128,6 +129,7 @@ export function eventVerbs({ pool, clock }: Connection): Omit<EventVerbs, "accep
       if (!id) return null;
       const [newest] = await pool.read<PreviewRow>(previewText, [tenantKey, id.seq]);
       if (!newest || encodeEventId(id.seq, newest.idTail) !== eventId) return null;
+      if (newest.payload.length === 0) throw payloadErased();
       const { idTail: _, enforcedTier, url, label, ...rest } = newest;
       return {
         ...rest,

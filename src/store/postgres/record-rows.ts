@@ -36,7 +36,7 @@ const payloadColumns: Readonly<Record<PayloadPart, string>> = {
 export const recordsText = (part: PayloadPart): string =>
   bounded(`
   select n::int as n, coalesce(octet_length(${wholeLabel}), 0)${part === "whole" ? " + octet_length(payload)" : ""} as size,
-    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${payloadColumns[part]}url, state, attempts,
+    place.event_seq::float8 as "eventSeq", id_tail as "idTail", ${payloadColumns[part]}"payloadErased", url, state, attempts,
     attempts_forgotten as "attemptsForgotten", last_attempt_at::float8 as "lastAttemptAt",
     last_duration_ms as "lastDurationMs",
     next_attempt_at::float8 as "nextAttemptAt", error_reason as "errorReason", error_code as "errorCode",
@@ -44,7 +44,7 @@ export const recordsText = (part: PayloadPart): string =>
   from unnest($3::bigint[], $4::bigint[]) with ordinality as place (event_seq, key, n)
   cross join lateral (${recordText}) r
   cross join lateral (
-    select id_tail, payload, type, ordering_key from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
+    select id_tail, payload, octet_length(payload) = 0 as "payloadErased", type, ordering_key from event where seq = place.event_seq and tenant_key = $2::bigint limit 1) event
   left join webhook on webhook.tenant_key = $2::bigint and webhook.key = r.webhook_key
   ${labelJoins("$2::bigint", "r.replay_key")}
   where ($5::smallint is null or state = $5::smallint) and ($6::text is null or error_code = $6::text)`);
@@ -59,6 +59,7 @@ interface RecordRow {
   eventSeq: number;
   idTail: Uint8Array;
   payload?: Uint8Array | null;
+  payloadErased: boolean;
   orderingKey?: string | null;
   url: string | null;
   state: number;
@@ -117,7 +118,8 @@ const toRecord = (row: RecordRow): EventRecord => ({
   errorReason: row.errorReason,
   errorCode: row.errorCode,
   statusCode: row.statusCode,
-  payload: row.payload ?? null,
+  payload: row.payloadErased ? null : (row.payload ?? null),
+  ...(row.payloadErased && { payloadErased: true }),
   attempts: row.attempts,
   attemptsForgotten: row.attemptsForgotten,
   lastAttemptAt: row.lastAttemptAt,

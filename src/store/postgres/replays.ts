@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { noRoom } from "../../domain/acceptance.ts";
 import { changed } from "../../domain/change.ts";
-import { cutLabel, filterText, type Replay, type ReplayRef } from "../../domain/replay.ts";
+import { cutLabel, filterText, type Replay, type ReplayFilter, type ReplayRef } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
@@ -112,7 +112,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
       const { ref, after, done } = await writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const seq = held.gone ? null : await findOwnEvent(tx.run, tenantKey, replay.eventId ?? "");
-        const event = seq === null ? null : { seq, isSelected: await takes(tx, tenantKey, seq, replay.filter) };
+        const event = seq === null ? null : { seq, ...(await replayed(tx, tenantKey, seq, replay.filter)) };
         const start = startSingleReplay(held, event, mayGrow());
         if (start.kind === "refused") throw start.error;
         const { eventSeq } = start;
@@ -151,7 +151,9 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
       const reads = { run: pool.read };
       if (replay.kind !== "single") return (await select(reads, tenantKey, replay)).n;
       const seq = await findOwnEvent(pool.read, tenantKey, replay.eventId ?? "");
-      return seq !== null && (await takes(reads, tenantKey, seq, replay.filter)) ? 1 : 0;
+      if (seq === null) return 0;
+      const { isSelected, payloadErased } = await replayed(reads, tenantKey, seq, replay.filter);
+      return isSelected && !payloadErased ? 1 : 0;
     },
 
     async queueReplayBatch(limit, now) {
@@ -223,6 +225,15 @@ async function idsOf({ read }: Pool, tenantKey: number, seqs: readonly number[])
     [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
   );
   return rows.map(({ seq, idTail }) => encodeEventId(seq, idTail));
+}
+
+async function replayed(reads: Pick<Transaction, "run">, tenantKey: number, seq: number, filter?: ReplayFilter) {
+  const [event] = await reads.run<{ payloadErased: boolean }>(
+    `select octet_length(payload) = 0 as "payloadErased" from event where seq = $2::bigint and tenant_key = $1::bigint`,
+    [tenantKey, seq],
+  );
+  const isSelected = await takes(reads, tenantKey, seq, filter);
+  return { isSelected, payloadErased: event?.payloadErased === true };
 }
 
 /** Null: there is none. */

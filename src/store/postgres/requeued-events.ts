@@ -76,8 +76,8 @@ export async function requeueEvents(
   let skipped = 0;
   for (const eventSeq of seqs) {
     const records = recordsOf.get(eventSeq) ?? [];
-    const { type = null, orderingKey = null } = events.get(eventSeq) ?? {};
-    const change = requeue(held, { type, records }, replay, tx);
+    const { type = null, orderingKey = null, payloadErased = false } = events.get(eventSeq) ?? {};
+    const change = requeue(held, { type, payloadErased, records }, replay, tx);
     for (const { webhook, returnsTo } of change.added) {
       // All records of an event have the same one.
       const typeHash = records[0]?.typeHash ?? null;
@@ -135,6 +135,7 @@ export async function requeueEvents(
 
 interface ReplayedEvent {
   readonly type: string | null;
+  readonly payloadErased: boolean;
   readonly orderingKey: string | null;
 }
 
@@ -145,7 +146,7 @@ async function eventsOf(
 ): Promise<Map<number, ReplayedEvent>> {
   if (seqs.length === 0) return new Map();
   const rows = await run<ReplayedEvent & { seq: number }>(
-    `select seq::float8 as seq, type, ordering_key as "orderingKey" from event
+    `select seq::float8 as seq, type, octet_length(payload) = 0 as "payloadErased", ordering_key as "orderingKey" from event
      where tenant_key = $1::bigint and seq = any($2::bigint[]) and seq between $3::bigint and $4::bigint`,
     [tenantKey, arrayText(seqs), Math.min(...seqs), Math.max(...seqs)],
   );

@@ -48,6 +48,7 @@ import { queueVerbs } from "./queue.ts";
 import { removalVerbs } from "./removed-webhooks.ts";
 import { completeReplays } from "./replay-counts.ts";
 import { replayVerbs } from "./replays.ts";
+import { retentionVerbs } from "./retention.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
 import { checkServer, type StartCheckOptions } from "./start-check.ts";
@@ -263,6 +264,7 @@ export async function openPostgresStore({
     ...replayVerbs(connection, { mayGrow }),
     returnCancelled: cancelledRuns.returnCancelled,
     ...webhookUseVerbs(connection),
+    ...retentionVerbs(connection),
     ...erasureVerbs(connection),
     ...maintenanceVerbs(
       connection,

@@ -4,6 +4,7 @@ import { unavailable } from "../../domain/errors.ts";
 import { type EventRecord, filteredCountLimit, isFiltered, selectFailures, totalOf } from "../../domain/event.ts";
 import { codeOfAttempt } from "../../domain/failure.ts";
 import { cutLabel } from "../../domain/replay.ts";
+import { payloadErased } from "../../domain/retention.ts";
 import { tierInForce } from "../../domain/tenant.ts";
 import { noEvents, recordsIn } from "../../domain/tenant-state.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -232,6 +233,7 @@ export function eventVerbs(
           .get();
         if (!newest || !owner) return null;
         if (!isWhole(newest.payload, newest.checksum)) throw storageDamaged();
+        if (newest.payload.length === 0) throw payloadErased();
         return {
           deliveryKey: newest.key,
           tenantKey,
@@ -296,7 +298,8 @@ function toRecord(row: RecordRow): EventRecord {
     errorReason: row.errorReason,
     errorCode: row.errorCode,
     statusCode: row.statusCode,
-    payload: row.payload ?? null,
+    payload: row.payloadErased ? null : (row.payload ?? null),
+    ...(row.payloadErased && { payloadErased: true }),
     attempts: row.attempts,
     attemptsForgotten: row.attemptsForgotten,
     lastAttemptAt: row.lastAttemptAt,

@@ -21,6 +21,7 @@ export interface RecordRow {
   idTail: Uint8Array;
   payload?: Uint8Array | null;
   checksum?: number | null;
+  payloadErased: number | null;
   url: string | null;
   state: number;
   attempts: number;
@@ -48,7 +49,8 @@ export interface RecordStepParams extends StepParams<RecordPlace> {
 }
 
 const recordColumns = (payload: string, label: string) => `
-  d.event_seq as eventSeq, event.id_tail as idTail, ${payload} webhook.url, d.state, d.attempts,
+  d.event_seq as eventSeq, event.id_tail as idTail, ${payload}
+  length(event.payload) = 0 as payloadErased, webhook.url, d.state, d.attempts,
   d.attempts_forgotten as attemptsForgotten, d.last_attempt_at as lastAttemptAt,
   d.last_duration_ms as lastDurationMs, d.next_attempt_at as nextAttemptAt,
   d.error_reason as errorReason, d.error_code as errorCode, d.status_code as statusCode, event.type,
@@ -113,6 +115,7 @@ function withWholePayload(
     eventSeq: row.eventSeq,
     idTail: row.idTail,
     payload: isDamaged ? null : payload,
+    payloadErased: row.payloadErased,
     url: row.url,
     state: row.state,
     attempts: row.attempts,
@@ -146,7 +149,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
         .leftJoin(t.replay, eq(t.replay.key, t.delivery.replayKey))
         .where(eq(t.delivery.key, key))
         .get();
-      return record ? { ...record, idTail, type: event?.type ?? null, unreadable: 1 } : null;
+      return record ? { ...record, idTail, payloadErased: 0, type: event?.type ?? null, unreadable: 1 } : null;
     } catch (error) {
       if (!isDamage(error)) throw error;
     }
@@ -161,6 +164,7 @@ export function createRecordSteps(db: BunSQLiteDatabase & { $client: Database })
       lastDurationMs: null,
       nextAttemptAt: null,
       replayGroupId: null,
+      payloadErased: 0,
     };
     return {
       ...{ eventSeq, idTail, url, state: state ?? t.stateFailed, ...unknown },

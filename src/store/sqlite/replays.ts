@@ -4,7 +4,7 @@ import { beforeOf, beforeText } from "../../domain/cancelled-run.ts";
 import { changed } from "../../domain/change.ts";
 import { type DeliveryRef, deliveryStates } from "../../domain/delivery.ts";
 import { join, rejoin } from "../../domain/order.ts";
-import { cutLabel, filterText, type Replay } from "../../domain/replay.ts";
+import { cutLabel, filterText, type Replay, type ReplayFilter } from "../../domain/replay.ts";
 import { advance, cancel, type ReplayPlace, startBulkReplay, startSingleReplay } from "../../domain/replay-phase.ts";
 import { type ReplayedRecord, type Replaying, requeue } from "../../domain/requeue.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
@@ -95,7 +95,9 @@ export function replayVerbs(
        failure_key as failureKey, order_hash as orderHash
      from delivery where tenant_key = ?1 and event_seq = ?2 order by key`,
   );
-  const typeOf = client.prepare<{ type: string | null }, [number]>("select type from event where seq = ?1");
+  const contentOf = client.prepare<{ type: string | null; payloadErased: number }, [number]>(
+    "select type, length(payload) = 0 as payloadErased from event where seq = ?1",
+  );
   const orderingKeyOf = client.prepare<{ orderingKey: string | null }, [number]>(
     "select ordering_key as orderingKey from event where seq = ?1",
   );
@@ -153,8 +155,8 @@ export function replayVerbs(
   ): { queued: number; skipped: number } {
     const tenantKey = held.tenant.key;
     const records = recordsOf.all(tenantKey, eventSeq).map(toReplayed);
-    const type = typeOf.get(eventSeq)?.type ?? null;
-    const change = requeue(held, { type, records }, replay, tx);
+    const { type = null, payloadErased } = contentOf.get(eventSeq) ?? {};
+    const change = requeue(held, { type, payloadErased: payloadErased === 1, records }, replay, tx);
     const orderHashes = orderHashesOf(held, eventSeq);
     const hasHead = (webhookKey: number) => (orderHash: number) => lines.hasHead(webhookKey, orderHash);
     for (const { webhook, nextAttemptAt, returnsTo } of change.added) {
@@ -223,6 +225,11 @@ export function replayVerbs(
     return encodeEventId(id.seq, found.idTail) === eventId ? id.seq : null;
   }
 
+  const replayed = (tenantKey: number, seq: number, filter?: ReplayFilter) => ({
+    isSelected: selection.takes(tenantKey, seq, filter),
+    payloadErased: contentOf.get(seq)?.payloadErased === 1,
+  });
+
   /** @param turn told whose turn it is, before anything can fail */
   const queueBatch = ({ limit, passOver }: ReplayStep, turn: { key: number | null }) =>
     writer.submit<(Requeued & { tenantId: string; tenantKey: number }) | null>((tx) => {
@@ -263,7 +270,7 @@ export function replayVerbs(
       writer.submit<Requeued>((tx) => {
         const held = hold(tx, tenantKey);
         const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
-        const event = seq === null ? null : { seq, isSelected: selection.takes(tenantKey, seq, replay.filter) };
+        const event = seq === null ? null : { seq, ...replayed(tenantKey, seq, replay.filter) };
         const start = startSingleReplay(held, event, mayGrow());
         if (start.kind === "refused") return refuse(start.error);
         const { eventSeq } = start;
@@ -322,7 +329,9 @@ export function replayVerbs(
     async previewReplay(tenantKey, replay) {
       if (replay.kind !== "single") return selection.count(tenantKey, replay);
       const seq = findOwnEvent(tenantKey, replay.eventId ?? "");
-      return seq !== null && selection.takes(tenantKey, seq, replay.filter) ? 1 : 0;
+      if (seq === null) return 0;
+      const { isSelected, payloadErased } = replayed(tenantKey, seq, replay.filter);
+      return isSelected && !payloadErased ? 1 : 0;
     },
 
     // A damaged event fails its batch: then they go one by one, and the one that fails alone is passed over.

@@ -39,6 +39,7 @@ import { queueVerbs } from "./queue.ts";
 import { createReader, createSameThreadReader } from "./reader.ts";
 import { createReplayLedger } from "./replay-ledger.ts";
 import { replayVerbs } from "./replays.ts";
+import { retentionVerbs } from "./retention.ts";
 import { createRowKeys } from "./row-keys.ts";
 import { createSandboxBooks } from "./sandbox-books.ts";
 import { settlementVerbs } from "./settlements.ts";
@@ -157,6 +158,7 @@ export function openSqliteStore({
     ...inboxVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
+    ...retentionVerbs(connection, failures),
     onChange: changes.onChange,
   };
   return {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { DueDelivery } from "../../../src/domain/delivery.ts";
+import { parseEventId } from "../../../src/lib/id.ts";
 import type { Job } from "../../../src/store/jobs.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import {
@@ -110,7 +111,7 @@ export function maintenanceContract(backend: StoreBackend): void {
       const ids: string[] = [];
       const held: DueDelivery[] = [];
       for (let step = 0; step < 300; step++) {
-        const action = random(9);
+        const action = random(10);
         if (action <= 2) ids.push((await world.accept(tenant)).eventIds[0] ?? "");
         else if (action <= 4) {
           const due = await world.claim(tenant);
@@ -121,12 +122,18 @@ export function maintenanceContract(backend: StoreBackend): void {
           if (delivery) await world.store.settle(settlementOf(delivery, outcome, world.clock.now()));
         } else if (action === 5) await world.setUrls(tenant, ...[a, b, c].filter(() => random(2) === 0));
         else if (action === 6) await world.store.failUndeliverable(2);
-        else if (action === 7 && ids.length > 0) await world.replayEvent(tenant, ids[random(ids.length)] ?? "");
-        else if (action === 8) {
+        else if (action === 7 && ids.length > 0) {
+          // Refused of one that has gone, or whose payload has.
+          await world.replayEvent(tenant, ids[random(ids.length)] ?? "").catch(() => {});
+        } else if (action === 8) {
           // Refused while eleven have not ended.
           await world.startReplay(tenant, random(2) === 0 ? "all" : "failed").catch(() => {});
           await world.store.queueReplayBatch(5, world.clock.now());
           await world.queueAll(7);
+        } else if (action === 9) {
+          const seqs = [1, 2, 3].map(() => parseEventId(ids[random(ids.length || 1)] ?? "")?.seq ?? 0);
+          await world.store.erasePayloads(tenant.key, seqs.slice(0, 1), world.clock.now());
+          await world.store.forgetEvents(tenant.key, [...new Set(seqs.slice(1))], world.clock.now());
         }
         world.clock.advance(random(30_000));
         await world.totals(tenant);

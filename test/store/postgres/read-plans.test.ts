@@ -11,6 +11,7 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
+import { lookedToText, oldEventsText, oldRecordsTexts } from "../../../src/store/postgres/retention.ts";
 import { foundText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, refusedText, waitingText, webhookMinutesText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -154,6 +155,22 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
       expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq = \S+\) AND \(tenant_key = \$2\)\)/);
       expect(plan).not.toMatch(growing);
     }
+  });
+
+  test("old events are walked in the order of their numbers, from the last one that was looked at", async () => {
+    const texts = [oldEventsText("except", true), oldEventsText("only", false)];
+    const plans = [await planOf(lookedToText, seq, seq + 10 ** 9)];
+    for (const text of texts) plans.push(await planOf(text, seq, seq + 10 ** 9, "{1}", 100));
+    for (const plan of plans) {
+      expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq > \$1\) AND \(seq < \$2\)\)/);
+      expect(plan).not.toMatch(growing);
+    }
+  });
+
+  test.each(oldRecordsTexts.map((text) => [text]))("records of old events are found by them: %s", async (text) => {
+    const plan = await planOf(text, 1, `{${seq}}`, seq, seq);
+    expect(plan).toMatch(/pending_by_tenant|_tenant_key_event_seq_key_state_webhook_key_idx/);
+    expect(plan).not.toMatch(growing);
   });
 
   test.each([

@@ -12,6 +12,7 @@ import { createFailureLedger } from "../../../src/store/sqlite/failure-ledger.ts
 import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
+import { oldEvents } from "../../../src/store/sqlite/old-events.ts";
 import { openDatabase } from "../../../src/store/sqlite/open.ts";
 import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
 import { createOwnership } from "../../../src/store/sqlite/ownership.ts";
@@ -20,6 +21,7 @@ import { queueVerbs } from "../../../src/store/sqlite/queue.ts";
 import { createReader } from "../../../src/store/sqlite/reader.ts";
 import { createReplayLedger } from "../../../src/store/sqlite/replay-ledger.ts";
 import { replayVerbs } from "../../../src/store/sqlite/replays.ts";
+import { retentionVerbs } from "../../../src/store/sqlite/retention.ts";
 import { createRowKeys } from "../../../src/store/sqlite/row-keys.ts";
 import { createSandboxBooks } from "../../../src/store/sqlite/sandbox-books.ts";
 import { statVerbs } from "../../../src/store/sqlite/stats.ts";
@@ -194,6 +196,11 @@ describe("query plans", () => {
       acceptanceVerbs(connection, failures, { mayGrow: () => true });
       eventVerbs(connection, createFakeClock());
       maintenanceVerbs(connection);
+      retentionVerbs(connection, failures);
+      for (const withPayload of [true, false]) {
+        const accounts = { kind: "except", tenantKeys: [] } as const;
+        oldEvents(client, { afterSeq: 0, before: 1, accounts, withPayload, limit: 1 });
+      }
       createSandboxBooks(connection);
       inboxVerbs(connection);
       statVerbs(connection);
@@ -214,6 +221,10 @@ describe("query plans", () => {
     ]) {
       expect(plans.filter((plan) => plan.includes(step))).not.toEqual([]);
     }
+    // Of old events, from the one on that was looked at last.
+    expect(
+      plans.filter((plan) => plan.startsWith("SEARCH event USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)")),
+    ).toHaveLength(2);
     const growing =
       /SCAN (event|d|delivery|attempt|replay|idempotency|stat|webhook|tenant|signing_\w+|login_address|sandbox_\w+|inbox_\w+)\b(?! USING (COVERING )?INDEX \w+_(to|due))/;
     expect(plans.filter((plan) => growing.test(plan))).toEqual([]);

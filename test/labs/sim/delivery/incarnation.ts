@@ -169,8 +169,9 @@ export async function createIncarnation(deps: IncarnationDeps) {
   // As soon as may be: few histories take days.
   const disableAfterMs = 1;
   const { scheduleMs: retryScheduleMs, webhookConcurrency, deliveryRates } = deps;
+  const keptForEver = { retentionMs: null, retentionPayloadsMs: null, retentionMaxBytes: null };
   const engine = createEngine({
-    settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs },
+    settings: { retryScheduleMs, webhookConcurrency, deliveryRates, disableAfterMs, ...keptForEver },
     store,
     jobs,
     lease: alone,

@@ -1,0 +1,144 @@
+import { endedForMs } from "../domain/retention.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import { createLoop, type Loop } from "../lib/loop.ts";
+import type { AccountChoice, OldEvents, RetentionVerbs } from "../store/retention.ts";
+
+/** Events in one go: a few milliseconds, so that live traffic does not feel it. */
+const chunk = 100;
+
+/** As the janitor does, and for the same reason. */
+const pausePerWork = 2;
+
+const lookEveryMs = 60_000;
+
+/** What waited as a walk passed it, and has ended since, goes with the next one that begins at the first event. */
+const beginAgainAfterMs = 24 * 60 * 60_000;
+
+const failurePauseMs = 5_000;
+
+export interface RetentionSettings {
+  /** How long events are kept, with their records and attempts; null: for ever. */
+  readonly retentionMs: number | null;
+  /** How long their payloads are, which go first. */
+  readonly retentionPayloadsMs: number | null;
+  /** Bytes that the store may take; beyond, the oldest events go. Null: any number. */
+  readonly retentionMaxBytes: number | null;
+}
+
+export interface RetentionDeps {
+  store: RetentionVerbs;
+  settings: RetentionSettings;
+  clock: Clock;
+  log: Log;
+  /** Whether the job is this node's. */
+  mayRun(): boolean;
+  /** Wakes the node that has it. */
+  passOn(): void;
+  /** There is room to give back. */
+  onFreed(): void;
+}
+
+/** One way through the events, for accounts that keep them equally long. */
+interface Walk {
+  readonly what: "events" | "payloads";
+  /** Null: whatever their age, as long as there is too much. */
+  readonly ageMs: number | null;
+  readonly accounts: AccountChoice;
+  afterSeq: number;
+  /** By `clock.monotonicMs`; null: it has not begun. */
+  begunAt: number | null;
+  isAtEnd: boolean;
+  /** Of what has gone since it was last at its end. */
+  gone: number;
+}
+
+/**
+ * Lets go what has become old, in small steps that yield to traffic. Each age has a walk through the events in their order, which
+ * remembers where it was: what it has passed is not looked at again before the next day, or the next start.
+ */
+export function createRetention({ store, settings, clock, log, mayRun, passOn, onFreed }: RetentionDeps): Loop {
+  const { retentionMs: eventsMs, retentionPayloadsMs: payloadsMs, retentionMaxBytes: maxBytes } = settings;
+  const everybody: AccountChoice = { kind: "except", tenantKeys: [] };
+  const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"]): Walk => ({
+    ...{ what, ageMs, accounts: everybody },
+    ...{ afterSeq: 0, begunAt: null, isAtEnd: false, gone: 0 },
+  });
+  const walks: readonly Walk[] = [
+    ...(maxBytes === null ? [] : [walkOf("events", null)]),
+    ...(eventsMs === null ? [] : [walkOf("events", eventsMs)]),
+    ...(payloadsMs === null ? [] : [walkOf("payloads", payloadsMs)]),
+  ];
+
+  function begin(walk: Walk): void {
+    const now = clock.monotonicMs();
+    walk.isAtEnd = false;
+    if (walk.begunAt !== null && now - walk.begunAt < beginAgainAfterMs) return;
+    walk.begunAt = now;
+    walk.afterSeq = 0;
+  }
+
+  function end(walk: Walk): void {
+    walk.isAtEnd = true;
+    if (walk.gone === 0) return;
+    log.write("info", "retention.done", { what: walk.what, events: walk.gone });
+    walk.gone = 0;
+    onFreed();
+  }
+
+  async function letGo({ what }: Walk, { events }: OldEvents, endedBy: number): Promise<number> {
+    const seqsOf = Map.groupBy(events, ({ tenantKey }) => tenantKey);
+    const verb = what === "events" ? store.forgetEvents : store.erasePayloads;
+    const gone = [...seqsOf].map(([tenantKey, some]) =>
+      verb(
+        tenantKey,
+        some.map(({ seq }) => seq),
+        endedBy,
+      ),
+    );
+    return (await Promise.all(gone)).reduce((sum, one) => sum + one, 0);
+  }
+
+  async function take(walk: Walk): Promise<void> {
+    if (walk.ageMs === null && maxBytes !== null && (await store.usedBytes()) <= maxBytes) {
+      // What has to go next time is the oldest again.
+      walk.begunAt = null;
+      end(walk);
+      return;
+    }
+    const now = clock.now();
+    const found = await store.oldEvents({
+      ...{ afterSeq: walk.afterSeq, before: now - (walk.ageMs ?? endedForMs) },
+      ...{ accounts: walk.accounts, withPayload: walk.what === "payloads", limit: chunk },
+    });
+    walk.gone += await letGo(walk, found, now - endedForMs);
+    const last = found.events.at(-1)?.seq;
+    walk.afterSeq = Math.max(walk.afterSeq, found.lookedTo ?? last ?? 0);
+    if (found.lookedTo === null) end(walk);
+  }
+
+  const loop = createLoop({
+    clock,
+    mayStep: mayRun,
+    passOn,
+    failurePauseMs,
+    pausePerWork,
+    async step() {
+      const walk = walks.find(({ isAtEnd }) => !isAtEnd);
+      if (!walk) return "idle";
+      await take(walk);
+      if (walks.some(({ isAtEnd }) => !isAtEnd)) return "more";
+      clock.after(lookEveryMs, () => {
+        walks.forEach(begin);
+        loop.wake();
+      });
+      return "idle";
+    },
+    onFailure(error) {
+      log.write("warn", "retention.failed", { error: messageOf(error) });
+    },
+  });
+  walks.forEach(begin);
+  return loop;
+}

@@ -1,0 +1,135 @@
+import { deliveryStates } from "../../domain/delivery.ts";
+import { movesOf } from "../../domain/failure-groups.ts";
+import { hasEnded } from "../../domain/retention.ts";
+import { forgetEvent } from "../../domain/tenant-state.ts";
+import { firstSeqAt } from "../../lib/id.ts";
+import { type AccountChoice, eventsInOneLook, type RetentionVerbs } from "../retention.ts";
+import type { Connection } from "./connection.ts";
+import { eraseEventsTexts } from "./erasure.ts";
+import { FailureTally } from "./failure-counts.ts";
+import { databaseBytes } from "./figures.ts";
+import { count, type HeldTenant, hold } from "./held-tenants.ts";
+import { arrayText } from "./parameters.ts";
+import type { WriteTransaction } from "./writes.ts";
+
+const inOneLook = `from event where seq > $1::bigint and seq < $2::bigint order by seq`;
+
+export const oldEventsText = (kind: AccountChoice["kind"], withPayload: boolean): string =>
+  `select seq::float8 as seq, tenant_key::float8 as "tenantKey" from (
+    select seq, tenant_key, ${withPayload ? "octet_length(payload) > 0" : "true"} as "isThere" ${inOneLook} limit ${eventsInOneLook}) looked
+  where "isThere" and tenant_key ${kind === "only" ? "= any" : "<> all"} ($3::bigint[]) order by seq limit $4::int`;
+
+export const lookedToText = `select seq::float8 as seq ${inOneLook} limit 1 offset ${eventsInOneLook - 1}`;
+
+interface OldRecordRow {
+  readonly seq: number;
+  readonly state: number;
+  readonly finishedAt: number | null;
+  readonly failureKey: number | null;
+}
+
+const ofThese = `tenant_key = $1::bigint and event_seq = any($2::bigint[]) and event_seq between $3::bigint and $4::bigint`;
+
+/** What waits, and then what has ended: a record goes from the one to the other alone, as the account is locked. */
+export const oldRecordsTexts = [
+  `select event_seq::float8 as seq, 0 as state, null::float8 as "finishedAt", null::float8 as "failureKey"
+     from pending where ${ofThese}`,
+  `select event_seq::float8 as seq, state, finished_at::float8 as "finishedAt", failure_key::float8 as "failureKey"
+     from delivery where ${ofThese}`,
+];
+
+export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">): RetentionVerbs {
+  type Ended = ReadonlyMap<number, OldRecord[]>;
+
+  /** Of those that have ended, in one transaction. */
+  const ofEnded = (
+    tenantKey: number,
+    seqs: readonly number[],
+    endedBy: number,
+    work: (tx: WriteTransaction, held: HeldTenant, ended: Ended) => Promise<number>,
+  ) =>
+    writes.submit(async (tx) => {
+      const held = seqs.length === 0 ? null : await hold(tx, tenantKey);
+      if (!held || held.gone) return 0;
+      const ended = await endedOf(tx, tenantKey, seqs, endedBy);
+      return ended.size === 0 ? 0 : work(tx, held, ended);
+    });
+
+  return {
+    async oldEvents({ afterSeq, before, accounts, withPayload, limit }) {
+      const range = [afterSeq, firstSeqAt(before)];
+      const events = await pool.read<{ tenantKey: number; seq: number }>(oldEventsText(accounts.kind, withPayload), [
+        ...range,
+        ...[arrayText(accounts.tenantKeys), limit],
+      ]);
+      const last = events.at(-1);
+      if (last && events.length === limit) return { events, lookedTo: last.seq };
+      const [end] = await pool.read<{ seq: number }>(lookedToText, range);
+      return { events, lookedTo: end?.seq ?? null };
+    },
+
+    forgetEvents: (tenantKey, seqs, endedBy) =>
+      ofEnded(tenantKey, seqs, endedBy, async (tx, held, ended) => {
+        for (const text of eraseEventsTexts) await tx.run(text, placesOf(tenantKey, [...ended.keys()]));
+        const before = held.counters;
+        const tally = new FailureTally();
+        for (const [seq, records] of ended) {
+          held.counters = forgetEvent(held.counters, records);
+          tally.add(
+            seq,
+            records.flatMap((record) => movesOf(record, null)),
+          );
+        }
+        const { events, delivered, failed, skipped } = held.counters;
+        await count(tx, node(), tenantKey, {
+          events: events - before.events,
+          delivered: delivered - before.delivered,
+          failed: failed - before.failed,
+          skipped: skipped - before.skipped,
+        });
+        await tally.write(tx, node(), tenantKey, 0);
+        return ended.size;
+      }),
+
+    erasePayloads: (tenantKey, seqs, endedBy) =>
+      ofEnded(tenantKey, seqs, endedBy, async ({ run }, _held, ended) => {
+        const erased = await run(
+          `update event set payload = ''::bytea where tenant_key = $1::bigint and seq = any($2::bigint[])
+            and seq between $3::bigint and $4::bigint and octet_length(payload) > 0 returning 1`,
+          placesOf(tenantKey, [...ended.keys()]),
+        );
+        return erased.length;
+      }),
+
+    usedBytes: () => databaseBytes(pool),
+  };
+}
+
+const placesOf = (tenantKey: number, seqs: readonly number[]) => [
+  ...[tenantKey, arrayText(seqs)],
+  ...[Math.min(...seqs), Math.max(...seqs)],
+];
+
+const toRecord = ({ state, ...record }: OldRecordRow) => ({ ...record, state: deliveryStates[state] ?? "PENDING" });
+type OldRecord = ReturnType<typeof toRecord>;
+
+async function endedOf(
+  { run }: WriteTransaction,
+  tenantKey: number,
+  seqs: readonly number[],
+  endedBy: number,
+): Promise<Map<number, OldRecord[]>> {
+  const there = await run<{ seq: number }>(
+    `select seq::float8 as seq from event where tenant_key = $1::bigint and seq = any($2::bigint[])
+      and seq between $3::bigint and $4::bigint order by seq`,
+    placesOf(tenantKey, seqs),
+  );
+  const recordsOf = new Map<number, OldRecord[]>(there.map(({ seq }) => [seq, []]));
+  if (there.length === 0) return recordsOf;
+  for (const text of oldRecordsTexts) {
+    for (const row of await run<OldRecordRow>(text, placesOf(tenantKey, [...recordsOf.keys()]))) {
+      recordsOf.get(row.seq)?.push(toRecord(row));
+    }
+  }
+  return new Map([...recordsOf].filter(([, records]) => hasEnded(records, endedBy)));
+}

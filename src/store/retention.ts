@@ -1,0 +1,45 @@
+/** Accounts by their keys: those, or all but those. */
+export interface AccountChoice {
+  readonly kind: "only" | "except";
+  readonly tenantKeys: readonly number[];
+}
+
+/** A look at events, from the oldest on. */
+export interface OldEventsQuery {
+  /** The last one that was looked at. */
+  readonly afterSeq: number;
+  /** Those that were ingested before this time. */
+  readonly before: number;
+  readonly accounts: AccountChoice;
+  /** Only those whose payload is still there. */
+  readonly withPayload: boolean;
+  /** Most that are found. */
+  readonly limit: number;
+}
+
+export interface OldEvents {
+  readonly events: readonly { readonly tenantKey: number; readonly seq: number }[];
+  /** The last one that was looked at; null: there are no more of them. */
+  readonly lookedTo: number | null;
+}
+
+/** Events that are looked at in one go, of which few may be what is looked for: some milliseconds. */
+export const eventsInOneLook = 5_000;
+
+/**
+ * What has become old goes (`domain/retention.ts`). Counters and groups of failures follow in the same transaction; what a replay
+ * has done, statistics and what the month's quota has given stay as they are.
+ */
+export interface RetentionVerbs {
+  /** Some of them; what waits is among them. A part of the store that is damaged is passed over. */
+  oldEvents(query: OldEventsQuery): Promise<OldEvents>;
+  /**
+   * Removes those of these events that have ended by then, with their records and attempts. None of an account that is gone:
+   * its rows are erased. @returns how many went
+   */
+  forgetEvents(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
+  /** As `forgetEvents`, of their payloads alone. */
+  erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
+  /** Bytes that the store takes, without the room that can be used again. */
+  usedBytes(): Promise<number>;
+}

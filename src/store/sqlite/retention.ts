@@ -1,0 +1,94 @@
+import { deliveryStates } from "../../domain/delivery.ts";
+import { movesOf } from "../../domain/failure-groups.ts";
+import { hasEnded } from "../../domain/retention.ts";
+import { forgetEvent } from "../../domain/tenant-state.ts";
+import type { RetentionVerbs } from "../retention.ts";
+import type { Connection } from "./connection.ts";
+import { isStorageDamaged } from "./damage.ts";
+import type { FailureLedger } from "./failure-ledger.ts";
+import type { HeldTenant } from "./held-tenants.ts";
+import type { WriteTransaction } from "./writer.ts";
+
+interface OldRecordRow {
+  readonly state: number;
+  readonly finishedAt: number | null;
+  readonly failureKey: number | null;
+}
+
+export function retentionVerbs(
+  { client, writer, reader, hold, reportDamage }: Connection,
+  failures: FailureLedger,
+): RetentionVerbs {
+  const recordsOf = client.prepare<OldRecordRow, [number, number]>(
+    `select state, finished_at as finishedAt, failure_key as failureKey from delivery
+     where tenant_key = ?1 and event_seq = ?2`,
+  );
+  const deleteAttempts = client.prepare("delete from attempt where event_seq = ?1");
+  const deleteRecords = client.prepare("delete from delivery where tenant_key = ?1 and event_seq = ?2");
+  const deleteEvent = client.prepare("delete from event where seq = ?1 and tenant_key = ?2");
+  const erasePayload = client.prepare(
+    "update event set payload = x'', checksum = null where seq = ?1 and tenant_key = ?2 and length(payload) > 0",
+  );
+  const pages = client.prepare<{ used: number }, []>(
+    `select (page_count - freelist_count) * page_size as used
+     from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  );
+
+  const endedRecords = (tenantKey: number, seq: number, endedBy: number) => {
+    const records = recordsOf
+      .all(tenantKey, seq)
+      .map(({ state, ...record }) => ({ ...record, state: deliveryStates[state] ?? "PENDING" }));
+    return hasEnded(records, endedBy) ? records : null;
+  };
+
+  /** @returns whether the event was there, and has ended */
+  type Step = (tx: WriteTransaction, held: HeldTenant, seq: number) => boolean;
+
+  async function ofEach(tenantKey: number, seqs: readonly number[], step: Step): Promise<number> {
+    const inOne = (some: readonly number[]) =>
+      writer.submit<number>((tx) => {
+        const held = hold(tx, tenantKey);
+        return held.gone ? 0 : some.filter((seq) => step(tx, held, seq)).length;
+      });
+    try {
+      return await inOne(seqs);
+    } catch (error) {
+      if (!isStorageDamaged(error)) throw error;
+    }
+    let done = 0;
+    for (const seq of seqs) {
+      try {
+        done += await inOne([seq]);
+      } catch (error) {
+        if (!isStorageDamaged(error)) throw error;
+        reportDamage(`Something old of the account with the key ${tenantKey}, which stays until it`);
+      }
+    }
+    return done;
+  }
+
+  return {
+    oldEvents: (query) => reader.run("oldEvents", query),
+
+    forgetEvents: (tenantKey, seqs, endedBy) =>
+      ofEach(tenantKey, seqs, (tx, held, seq) => {
+        const records = endedRecords(tenantKey, seq, endedBy);
+        if (!records) return false;
+        deleteAttempts.run(seq);
+        deleteRecords.run(tenantKey, seq);
+        if (deleteEvent.run(seq, tenantKey).changes === 0) return false;
+        const moves = records.flatMap((record) => movesOf(record, null));
+        failures.count(tx, { tenantKey, eventSeq: seq }, moves, null);
+        held.counters = forgetEvent(held.counters, records);
+        return true;
+      }),
+
+    erasePayloads: (tenantKey, seqs, endedBy) =>
+      ofEach(tenantKey, seqs, (_tx, _held, seq) => {
+        if (!endedRecords(tenantKey, seq, endedBy)) return false;
+        return erasePayload.run(seq, tenantKey).changes > 0;
+      }),
+
+    usedBytes: async () => pages.get()?.used ?? 0,
+  };
+}

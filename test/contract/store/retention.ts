@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { endedForMs } from "../../../src/domain/retention.ts";
+import type { Tenant } from "../../../src/domain/tenant.ts";
+import { parseEventId } from "../../../src/lib/id.ts";
+import type { OldEventsQuery } from "../../../src/store/retention.ts";
+import type { StoreBackend } from "../../support/store-backend.ts";
+import { bytes, createWorld, newReplay, refusalOf, type World } from "../../support/store-factory.ts";
+
+const a = "https://a.example/hook";
+const b = "https://b.example/hook";
+const everybody = { kind: "except", tenantKeys: [] } as const;
+
+/** `RetentionVerbs` of `src/store/retention.ts` as tests. */
+export function retentionContract(backend: StoreBackend): void {
+  describe(`${backend.name} is a store:`, () => {
+    let world: World;
+    beforeEach(async () => {
+      world = await createWorld(backend);
+    });
+    afterEach(() => world.end());
+
+    const seqOf = (eventId: string) => parseEventId(eventId)?.seq ?? 0;
+    /** Events, all of which ended long ago. */
+    const forget = (tenant: Tenant, ...ids: string[]) =>
+      world.store.forgetEvents(tenant.key, ids.map(seqOf), world.clock.now());
+    const erase = (tenant: Tenant, ...ids: string[]) =>
+      world.store.erasePayloads(tenant.key, ids.map(seqOf), world.clock.now());
+    const old = async (given: Partial<OldEventsQuery> = {}) => {
+      const query = { afterSeq: 0, before: world.clock.now(), accounts: everybody, withPayload: false, limit: 10 };
+      const { events, lookedTo } = await world.store.oldEvents({ ...query, ...given });
+      return { seqs: events.map(({ seq }) => seq), lookedTo };
+    };
+    const groupsOf = async (tenant: Tenant) =>
+      (await world.store.failures({ tenantKey: tenant.key, from: 0, to: world.clock.now() + 3_600_000 })).groups.map(
+        ({ code, waiting, failed }) => ({ code, waiting, failed }),
+      );
+
+    describe("old events", () => {
+      test("are found from the oldest on, of the accounts that are asked for", async () => {
+        const [mine, other] = [await world.tenant({ urls: [a] }), await world.tenant()];
+        const ids = [await world.event(mine, "delivered"), await world.event(other), await world.event(mine)];
+        const [first = 0, second = 0, third = 0] = ids.map(seqOf);
+        world.clock.advance(10);
+        const young = await world.event(mine, "delivered");
+        expect(await old({ before: world.clock.now() })).toEqual({ seqs: [first, second, third], lookedTo: null });
+        expect(await old({ before: world.clock.now() + 1, limit: 2 })).toEqual({
+          seqs: [first, second],
+          lookedTo: second,
+        });
+        expect((await old({ before: world.clock.now() + 1, afterSeq: second })).seqs).toEqual([third, seqOf(young)]);
+        expect((await old({ accounts: { kind: "only", tenantKeys: [other.key] } })).seqs).toEqual([second]);
+        expect((await old({ accounts: { kind: "except", tenantKeys: [other.key] } })).seqs).toEqual([first, third]);
+        await erase(mine, ids[0] ?? "");
+        expect((await old({ withPayload: true })).seqs).toEqual([second, third]);
+      });
+
+      test("go with their records and attempts, and what counts them follows", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const nothing = await world.count();
+        const ids = [await world.event(tenant, "delivered", "failed"), await world.event(tenant, "failed", "failed")];
+        const stays = await world.event(tenant, "failed", "delivered");
+        world.clock.advance(1);
+        expect(await forget(tenant, ...ids, "none")).toBe(2);
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 1 });
+        expect((await world.page(tenant)).totalEvents).toBe(1);
+        expect(await groupsOf(tenant)).toEqual([{ code: "http_status", waiting: 0, failed: 1 }]);
+        expect(await world.recordsOf(tenant.key, ids[0] ?? "")).toBeNull();
+        expect((await world.store.usage(tenant.key, world.clock.now())).eventsThisMonth).toBe(3);
+        expect(await forget(tenant, ...ids)).toBe(0);
+        expect(await forget(tenant, stays)).toBe(1);
+        const { event, delivery, attempt } = await world.count();
+        expect({ event, delivery, attempt }).toMatchObject({ event: 0, delivery: 0, attempt: 0 });
+        expect(nothing.event).toBe(0);
+        expect(await groupsOf(tenant)).toEqual([]);
+      });
+
+      test("stay while something of them waits, or has ended lately", async () => {
+        const tenant = await world.tenant({ urls: [a, b] });
+        const waits = await world.event(tenant, "delivered", "retry");
+        world.clock.advance(endedForMs);
+        const late = await world.event(tenant, "delivered", "delivered");
+        const endedBy = world.clock.now() - 1;
+        for (const verb of [world.store.forgetEvents, world.store.erasePayloads]) {
+          expect(await verb(tenant.key, [seqOf(waits), seqOf(late)], endedBy)).toBe(0);
+        }
+        expect(await world.totals(tenant)).toEqual({ PENDING: 1, DELIVERED: 3, FAILED: 0 });
+      });
+
+      test("are another account's, or a deleted one's: then none goes", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const id = await world.event(tenant, "delivered");
+        const other = await world.tenant();
+        world.clock.advance(1);
+        expect(await forget(other, id)).toBe(0);
+        expect(await erase(other, id)).toBe(0);
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
+        await world.store.deleteTenant(tenant.key, world.clock.now());
+        expect(await forget(tenant, id)).toBe(0);
+      });
+
+      test("leave what a replay has done as it was counted", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids = [await world.event(tenant, "failed"), await world.event(tenant, "failed")];
+        const { id } = await world.startReplay(tenant, "failed");
+        await world.queueAll();
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        const before = await world.replay(tenant, id);
+        world.clock.advance(1);
+        expect(await forget(tenant, ids[0] ?? "")).toBe(1);
+        expect(await world.replay(tenant, id)).toEqual(before);
+        expect(before).toMatchObject({ status: "completed", delivered: 2 });
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 1, FAILED: 0 });
+      });
+
+      test("that go while a replay is under way are not queued, and it completes", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids = [await world.event(tenant, "failed"), await world.event(tenant, "failed")];
+        const { id } = await world.startReplay(tenant, "all");
+        world.clock.advance(1);
+        expect(await forget(tenant, ids[1] ?? "")).toBe(1);
+        await world.queueAll(1);
+        for (const delivery of await world.claim(tenant)) await world.settle(delivery, "delivered");
+        expect(await world.replay(tenant, id)).toMatchObject({ status: "completed", queued: 1, delivered: 1 });
+      });
+    });
+
+    describe("an event whose payload was erased", () => {
+      test("is shown without it, and found by its id alone", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const payloads = [bytes('{"name":"Ada"}'), bytes('{"name":"Ada, too"}')];
+        const { eventIds, deliveries } = await world.acceptOwned(tenant, { payloads });
+        for (const delivery of deliveries) await world.settle(delivery, "delivered");
+        const [id = "", other = ""] = eventIds;
+        world.clock.advance(1);
+        expect(await erase(tenant, id, "none")).toBe(1);
+        expect(await erase(tenant, id)).toBe(0);
+        const [record] = (await world.recordsOf(tenant.key, id)) ?? [];
+        expect(record).toMatchObject({ state: "DELIVERED", payload: null, payloadErased: true, attempts: 1 });
+        for (const payload of ["whole", "start", "none"] as const) {
+          const { records } = await world.page(tenant, { payload });
+          expect(records.map(({ payloadErased }) => payloadErased === true)).toEqual([false, true]);
+        }
+        const found = async (text: string) =>
+          (await world.page(tenant, { text })).records.map(({ eventId }) => eventId);
+        expect(await found("Ada")).toEqual([other]);
+        expect(await found(id)).toEqual([id]);
+        expect(await refusalOf(world.store.previewDelivery(tenant.key, id))).toBe("invalid payload_erased");
+        expect(await world.attemptsOf(tenant.key, id)).toHaveLength(1);
+        expect(await world.totals(tenant)).toEqual({ PENDING: 0, DELIVERED: 2, FAILED: 0 });
+      });
+
+      test("is not replayed, by itself or with others", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids = [await world.event(tenant, "failed"), await world.event(tenant, "failed")];
+        const [erased = "", whole = ""] = ids;
+        world.clock.advance(1);
+        await erase(tenant, erased);
+        expect(await refusalOf(world.replayEvent(tenant, erased))).toBe("invalid payload_erased");
+        const preview = (eventId: string) => world.store.previewReplay(tenant.key, newReplay("single", { eventId }));
+        expect([await preview(erased), await preview(whole)]).toEqual([0, 1]);
+        const { id } = await world.startReplay(tenant, "failed");
+        await world.queueAll();
+        expect(await world.due(tenant)).toMatchObject([{ eventId: whole }]);
+        expect(await world.replay(tenant, id)).toMatchObject({ selected: 2, queued: 1, skipped: 1 });
+        expect(await groupsOf(tenant)).toEqual([{ code: "http_status", waiting: 1, failed: 1 }]);
+      });
+    });
+  });
+}

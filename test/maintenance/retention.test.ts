@@ -1,0 +1,152 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { unavailable } from "../../src/domain/errors.ts";
+import { endedForMs } from "../../src/domain/retention.ts";
+import { firstSeqAt } from "../../src/lib/id.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import type { Loop } from "../../src/lib/loop.ts";
+import { createRetention, type RetentionSettings } from "../../src/maintenance/retention.ts";
+import type { OldEventsQuery, RetentionVerbs } from "../../src/store/retention.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const dayMs = 24 * endedForMs;
+const forEver: RetentionSettings = { retentionMs: null, retentionPayloadsMs: null, retentionMaxBytes: null };
+
+const running: Loop[] = [];
+afterEach(async () => {
+  for (const retention of running.splice(0)) await retention.stop();
+});
+
+interface Kept {
+  readonly tenantKey: number;
+  readonly seq: number;
+  waits?: boolean;
+  erased?: boolean;
+}
+
+/** Over a store with these events, of which each takes a byte. */
+function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
+  const clock = createFakeClock();
+  clock.advance(100 * dayMs);
+  let events: Kept[] = ages.map((age, i) => ({ tenantKey: 1 + (i % 2), seq: firstSeqAt(clock.now() - age) + i }));
+  const queries: OldEventsQuery[] = [];
+  let faults = 0;
+  let freed = 0;
+  const ended = (tenantKey: number, seqs: readonly number[]) =>
+    events.filter((event) => event.tenantKey === tenantKey && seqs.includes(event.seq) && !event.waits);
+  const store: RetentionVerbs = {
+    async oldEvents(query) {
+      queries.push(query);
+      if (faults-- > 0) throw unavailable("The disk is stuck.", "storage_unavailable");
+      const { afterSeq, before, withPayload, limit } = query;
+      const old = events.filter(
+        ({ seq, erased }) => seq > afterSeq && seq < firstSeqAt(before) && !(withPayload && erased),
+      );
+      const found = old.slice(0, Math.min(limit, 3));
+      return { events: found, lookedTo: old.length > found.length ? (found.at(-1)?.seq ?? null) : null };
+    },
+    async forgetEvents(tenantKey, seqs) {
+      const gone = ended(tenantKey, seqs);
+      events = events.filter((event) => !gone.includes(event));
+      return gone.length;
+    },
+    async erasePayloads(tenantKey, seqs) {
+      const gone = ended(tenantKey, seqs);
+      for (const event of gone) event.erased = true;
+      return gone.length;
+    },
+    usedBytes: async () => events.length,
+  };
+  const retention = createRetention({
+    store,
+    settings: { ...forEver, ...settings },
+    clock,
+    log: silentLog,
+    mayRun: () => true,
+    passOn() {},
+    onFreed() {
+      freed += 1;
+    },
+  });
+  running.push(retention);
+  return {
+    clock,
+    queries,
+    retention,
+    events: () => events,
+    freed: () => freed,
+    fail() {
+      faults = 1;
+    },
+    async pass(ms: number) {
+      clock.advance(ms);
+      await retention.whenIdle();
+    },
+    async begin() {
+      retention.start();
+      await retention.whenIdle();
+    },
+  };
+}
+
+const days = (...ages: number[]) => ages.map((age) => age * dayMs);
+
+describe("retention", () => {
+  test("keeps everything, and looks at nothing, unless it is told otherwise", async () => {
+    const { begin, events, queries } = setUp({}, days(90, 60));
+    await begin();
+    expect([events().length, queries.length]).toEqual([2, 0]);
+  });
+
+  test("lets events go that are older, of every account, and gives their room back", async () => {
+    const { begin, events, freed } = setUp({ retentionMs: 30 * dayMs }, days(90, 80, 70, 60, 50, 31, 29, 1));
+    await begin();
+    expect([events().length, freed()]).toEqual([2, 1]);
+  });
+
+  test("lets payloads go first", async () => {
+    const settings = { retentionMs: 60 * dayMs, retentionPayloadsMs: 30 * dayMs };
+    const { begin, events } = setUp(settings, days(90, 80, 50, 40, 29));
+    await begin();
+    expect(events().map(({ erased }) => erased === true)).toEqual([true, true, false]);
+  });
+
+  test("lets the oldest go as long as there is too much", async () => {
+    const { begin, events } = setUp({ retentionMaxBytes: 4 }, days(6, 5, 4, 3, 2, 1, 0.5));
+    const newest = events().slice(3);
+    await begin();
+    expect(events()).toEqual(newest.slice(-events().length));
+    expect(events().length).toBeLessThanOrEqual(4);
+  });
+
+  test("leaves what has come within the hour, however much there is", async () => {
+    const { begin, events } = setUp({ retentionMaxBytes: 1 }, [dayMs, endedForMs - 1, 0]);
+    await begin();
+    expect(events()).toHaveLength(2);
+  });
+
+  test("goes on each minute from where it was, and looks again at what waited a day later", async () => {
+    const { begin, pass, events, queries } = setUp({ retentionMs: 30 * dayMs }, days(40, 35, 30));
+    const [first] = events();
+    if (first) first.waits = true;
+    await begin();
+    expect(events()).toHaveLength(2);
+    queries.length = 0;
+    if (first) first.waits = false;
+    await pass(60_000);
+    expect(events()).toEqual(first ? [first] : []);
+    expect(queries.every(({ afterSeq }) => afterSeq >= (first?.seq ?? 0))).toBe(true);
+    for (let minute = 0; minute < 24 * 60; minute++) await pass(60_000);
+    expect(events()).toEqual([]);
+  });
+
+  test("tries again after a fault", async () => {
+    const { retention, clock, events, queries, fail } = setUp({ retentionMs: 30 * dayMs }, days(40));
+    fail();
+    retention.start();
+    while (events().length > 0) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      clock.advance(5_000);
+    }
+    expect(queries.length).toBeGreaterThan(1);
+  });
+});
