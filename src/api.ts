@@ -47,6 +47,8 @@ export interface ApiOptions {
   isDraining(): boolean;
   /** Another listener takes connections: each answer is the last one of its own. */
   isMoving(): boolean;
+  /** The client's address of a request that another listener of ours took; null: there is none. */
+  addressOf: ((request: Request) => string | undefined) | null;
   /** @default idleTimeoutSeconds */
   idleTimeout?: number;
   /** For metrics: the code of every answer that no endpoint gives. */
@@ -65,7 +67,7 @@ export function createApi(options: ApiOptions) {
     isMoving,
     idleTimeout = idleTimeoutSeconds,
   } = options;
-  const { sealedPaths, unknownPage, publicUrl, transportHeaders = {}, onRefusal } = options;
+  const { addressOf, sealedPaths, unknownPage, publicUrl, transportHeaders = {}, onRefusal } = options;
   const api = new Elysia({
     serve: {
       maxRequestBodySize: listenerBodyLimit,
@@ -105,7 +107,7 @@ export function createApi(options: ApiOptions) {
       endpoint.path,
       ({ request, params, server }) => {
         if (quietSeconds !== undefined) server?.timeout(request, quietSeconds);
-        const socketAddress = server?.requestIP(request)?.address ?? "";
+        const socketAddress = addressOf?.(request) ?? server?.requestIP(request)?.address ?? "";
         return respond(endpoint, { request, params, socketAddress }).then(withTransport);
       },
       { config: {}, parse: "none" },

@@ -24,6 +24,7 @@ import { createIngest } from "./events/ingest.ts";
 import { ingestRoutes } from "./events/ingest-routes.ts";
 import { eventReadRoutes } from "./events/read-routes.ts";
 import { warnOfForeignVariables } from "./foreign-variables.ts";
+import type { Successor } from "./handover.ts";
 import { createChangeHeeder } from "./heed-changes.ts";
 import { createLeaseHeeder } from "./heed-lease.ts";
 import type { Home } from "./home.ts";
@@ -52,9 +53,11 @@ import { createMachineWatch } from "./maintenance/machine-watch.ts";
 import { createBrowserSessions } from "./operator/browser-session.ts";
 import { nodeRoutes } from "./operator/node-routes.ts";
 import { pauseRoutes } from "./operator/pause-routes.ts";
+import { type Restart, restartRoutes } from "./operator/restart-routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import { operatorSessionRoutes } from "./operator/session-routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
+import type { Reception } from "./reception.ts";
 import { replayRoutes } from "./replays/routes.ts";
 import { deriveSecret, type Secrets } from "./secrets.ts";
 import { createServer } from "./server.ts";
@@ -78,6 +81,10 @@ export interface App extends Pick<OpenedStore, "store" | "sandboxBooks"> {
    * @returns false when attempts were broken off; they are made again at the next start
    */
   stop(): Promise<boolean>;
+  /** As `stop`, for a server that is succeeded: nothing is turned away. */
+  handOver(successor: Successor): Promise<boolean>;
+  /** See `Listener`. */
+  keepPort(): boolean;
   /** See `Listener`. */
   reloadCertificate(): boolean;
   /** Resolves when nothing is queued, in flight or due. */
@@ -113,6 +120,10 @@ export interface AppDeps {
   readerPatienceMs?: number;
   /** Tests have no balancer that would have to notice. @default noticeMs */
   noticeMs?: number;
+  /** Of a server that succeeds another one; see `Reception`. */
+  reception?: Reception | null;
+  /** Starts a successor; null: this process cannot be succeeded. */
+  restart?: Restart | null;
 }
 
 /** How long attempts in flight may take to end when the program is stopped (an attempt takes 10 s at most). */
@@ -123,6 +134,9 @@ const drainMs = 8000;
  * nothing more: what it had sent to a closed port, or on a connection that ends at this moment, would be a 502.
  */
 const noticeMs = 5000;
+
+/** How long a connection that came just before the port changed hands has for its request, and a request for its answer. */
+const stragglerMs = 60;
 
 /**
  * The composition root: what exists, and what gets what. What is made up of parts that nobody else needs, as the engine is,
@@ -324,6 +338,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
     ...pauseRoutes({ pauses, log }),
+    ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
     ...dashboardRoutes(dashboard),
@@ -347,6 +362,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     clock,
     log,
     metrics,
+    reception: deps.reception ?? null,
     idleTimeout,
   });
   /** Nothing new is begun; what comes in is served until what is in flight has ended. */
@@ -383,30 +399,65 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       return { url, port };
     },
 
+    keepPort: server.keepPort,
+
     async stop() {
       stopping = true;
       beacon?.drain();
-      const url = address.localUrl();
-      if (url !== "") home.announce({ pid: process.pid, url, stopping }, warn);
+      announceEnd();
       const hasBalancer = !config.localMode && lease.living().length > 1;
       const noticed = hasBalancer ? sleep(clock, deps.noticeMs ?? noticeMs) : null;
       const left = await engine.stop(drainMs, payments?.biller.stop());
       await noticed;
       server.turnAway();
-      await billing.close();
-      sender.close();
+      return close(left, server.stop);
+    },
+
+    async handOver(successor) {
+      server.sendElsewhere();
+      announceEnd();
+      const left = await engine.stop(drainMs, payments?.biller.stop());
+      await successor.takePort();
       hub.closeAll();
       answers.closeAll();
-      await Promise.allSettled([engine.flush(), keyUse.flush()]);
-      await server.stop();
-      machine.descriptors.stop();
-      await store.close();
-      beacon?.stop();
-      home.release();
-      log.write("info", "server.stopped", { brokenOff: left });
-      return left === 0;
+      await leaveConnections();
+      const ended = await close(left);
+      successor.enter();
+      return ended;
     },
   };
+
+  function announceEnd(): void {
+    const url = address.localUrl();
+    if (url !== "") home.announce({ pid: process.pid, url, stopping: true }, warn);
+  }
+
+  /** What has come is answered; what waits at the successor meanwhile does not wait for a client that takes its time. */
+  async function leaveConnections(): Promise<void> {
+    await sleep(clock, stragglerMs);
+    for (let waitedMs = 0; server.underWay() > 0 && waitedMs < stragglerMs; waitedMs += 5) await sleep(clock, 5);
+    server.turnAway();
+    await Promise.race([server.stop(), sleep(clock, stragglerMs)]);
+  }
+
+  /**
+   * @param left attempts that were broken off
+   * @param lastAnswers waits for those of requests under way
+   */
+  async function close(left: number, lastAnswers = async () => {}): Promise<boolean> {
+    await billing.close();
+    sender.close();
+    hub.closeAll();
+    answers.closeAll();
+    await Promise.allSettled([engine.flush(), keyUse.flush()]);
+    await lastAnswers();
+    machine.descriptors.stop();
+    await store.close();
+    beacon?.stop();
+    home.release();
+    log.write("info", "server.stopped", { brokenOff: left });
+    return left === 0;
+  }
 
   async function openStoreHere(): Promise<OpenedStore> {
     try {

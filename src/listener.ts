@@ -7,11 +7,16 @@ import { tlsSuites } from "./http/transport-security.ts";
 import type { Clock } from "./lib/clock.ts";
 import { messageOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
+import type { Reception } from "./reception.ts";
 
 /** Where the program listens, with the certificate of the moment. */
 export interface Listener {
   /** @throws StartupError when the port is taken */
   listen(): { hostname: string; port: number };
+  /** Keeps all new connections although a successor comes to share the port. @returns false when this cannot be */
+  keepPort(): boolean;
+  /** How many requests are being answered. */
+  underWay(): number;
   /** Reads certificate and key anew. Requests and streams under way go on. @returns false without TLS */
   reloadCertificate(): boolean;
   /** Takes no more connections; resolves when every request has its answer. */
@@ -23,6 +28,8 @@ export interface ListenerDeps {
   config: Pick<Config, "host" | "port" | "tls">;
   clock: Clock;
   log: Log;
+  /** Holds what comes to the port meanwhile; null when no server was there before. */
+  reception: Reception | null;
   /** Whether answers are to end their connections, so that clients come to the new listener. */
   onMoving(moving: boolean): void;
 }
@@ -35,7 +42,7 @@ const listenAgainMs = 1000;
  */
 const moveMs = 5000;
 
-export function createListener({ api, config, clock, log, onMoving }: ListenerDeps): Listener {
+export function createListener({ api, config, clock, log, reception, onMoving }: ListenerDeps): Listener {
   const { host: hostname, tls } = config;
   const watch = tls && createCertificateWatch({ tls, clock, log, use: replaceWith });
   let certificate: CertificatePair | null = tls;
@@ -45,6 +52,8 @@ export function createListener({ api, config, clock, log, onMoving }: ListenerDe
   /** Each ends with its last request. */
   const ending: Promise<void>[] = [];
   const isInUse = (server: Bun.Server<unknown>) => server === api.server;
+  /** The reception that came before this one still has connections. */
+  let isHeld = false;
   let stopped = false;
 
   /** The runtime cannot give a listener another certificate, so another listener takes its place. */
@@ -129,7 +138,7 @@ export function createListener({ api, config, clock, log, onMoving }: ListenerDe
 
   /** A listener that shares its port would share it with a second server unnoticed; one that does not is refused. */
   function refuseSharing(): void {
-    if (config.port === 0 || !canSharePorts()) return;
+    if (config.port === 0 || reception !== null || !canSharePorts()) return;
     try {
       Bun.listen({ hostname, port: config.port, socket: { data() {} } }).stop(true);
     } catch (error) {
@@ -143,13 +152,26 @@ export function createListener({ api, config, clock, log, onMoving }: ListenerDe
         "Try: stop whatever uses that port, or set POSTRIDER_PORT to another one.",
     );
 
+  /** The predecessor's listener has closed, so this one has the second place, to which the port is steered already. */
+  function takeFrom(held: Reception): void {
+    held.open((request) => api.fetch(request));
+    isHeld = true;
+    clock.after(moveMs, () => void held.close().then(() => (isHeld = false)));
+  }
+
   return {
     listen() {
       refuseSharing();
       const port = listenOn(config.port, tls);
       watch?.start();
+      if (reception !== null) takeFrom(reception);
       return { hostname, port };
     },
+    keepPort() {
+      // The only one of the group has the first place.
+      return sharing.length === 1 && !isHeld && api.server?.port !== undefined && steerConnections(api.server.port, 0);
+    },
+    underWay: () => sharing.reduce((sum, server) => sum + server.pendingRequests, 0),
     reloadCertificate() {
       watch?.reload();
       return watch !== null;

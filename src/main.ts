@@ -1,7 +1,9 @@
 import { constants, setPriority } from "node:os";
 import { isatty } from "node:tty";
 import { type EndSignal, exitCode, type Io, otherSignals } from "./cli/io.ts";
+import { successorVariable } from "./cli/successor-variable.ts";
 import { askOnTerminal, askSecretly, createProgressLine, isTerminalGone } from "./cli/terminal.ts";
+import type { Predecessor, PredecessorMessage } from "./handover.ts";
 import { messageOf } from "./lib/error-message.ts";
 
 /** Older ones ignore agent-based address filters, newer ones are not tested (hazards, section 3). */
@@ -18,7 +20,7 @@ async function main(): Promise<number> {
   }
   // Loaded only now: another runtime would fail on what they import before it could say why.
   const { runCommand } = await import("./cli/run.ts");
-  return runCommand(process.argv.slice(2), io);
+  return runCommand(io.args, io);
 }
 
 const progress = createProgressLine(process.stderr);
@@ -27,8 +29,12 @@ const lines = createLineWriter();
 /** A reader that has stopped reading does not keep the process for longer. */
 const lastWordsMs = 2000;
 
+const predecessor = readPredecessor();
+
 const io: Io = {
   env: process.env,
+  args: process.argv.slice(2),
+  predecessor,
   out: lines.write,
   err(line) {
     // On a terminal both are one text, which is read in the order in which it was written.
@@ -62,6 +68,29 @@ const io: Io = {
     }
   },
 };
+
+/** The channel to the server that started this one as its successor; null: it was started by anybody else. */
+function readPredecessor(): Predecessor | null {
+  if (process.env[successorVariable] !== String(process.ppid) || !process.send) return null;
+  delete process.env[successorVariable];
+  const heard = new Set<string>();
+  let wake = () => {};
+  process.on("message", (message: PredecessorMessage) => {
+    heard.add(message.kind);
+    wake();
+  });
+  let isGone = false;
+  process.on("disconnect", () => {
+    isGone = true;
+    wake();
+  });
+  return {
+    say: (message) => void (isGone || process.send?.(message)),
+    async heard(kind) {
+      while (!isGone && !heard.has(kind)) await new Promise<void>((resolve) => (wake = resolve));
+    },
+  };
+}
 
 /** Lines of one turn of the loop go out in one write: under load the log has thousands a second. */
 function createLineWriter() {

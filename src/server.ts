@@ -14,13 +14,18 @@ import { inboxPath } from "./inbox/addresses.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { createListener, type Listener } from "./listener.ts";
+import type { Reception } from "./reception.ts";
 
 /** What answers requests. */
-export interface Server extends Pick<Listener, "reloadCertificate" | "stop">, ConnectionShedder {
+export interface Server
+  extends Pick<Listener, "keepPort" | "reloadCertificate" | "stop" | "underWay">,
+    ConnectionShedder {
   /** @returns the port. @throws StartupError when it is taken */
   listen(): Promise<number>;
   /** The last moment: from now on requests are turned away. */
   turnAway(): void;
+  /** A successor is about to take the port: from now on each answer is the last one of its connection. */
+  sendElsewhere(): void;
 }
 
 export interface ServerDeps {
@@ -36,13 +41,15 @@ export interface ServerDeps {
   clock: Clock;
   log: Log;
   metrics: Metrics;
+  /** See `Reception`; null: no server was here before. */
+  reception: Reception | null;
   /** Seconds. @default idleTimeoutSeconds */
   idleTimeout?: number | undefined;
 }
 
 export function createServer(deps: ServerDeps): Server {
   const { endpoints, authenticate, answers, config, publicUrl, clock, log, metrics, idleTimeout } = deps;
-  const { assetsFolder, unknownPage } = deps;
+  const { assetsFolder, unknownPage, reception } = deps;
   const addressOf = createClientAddress(config.trustedProxies);
   const warnOfProxy = createProxyWarning(config.trustedProxies, log);
   const transportHeaders = transportHeadersOf(config);
@@ -75,10 +82,11 @@ export function createServer(deps: ServerDeps): Server {
     transportHeaders,
     isDraining: () => draining,
     isMoving: () => moving,
+    addressOf: reception?.addressOf ?? null,
     onRefusal: metrics.refused,
     ...(idleTimeout !== undefined && { idleTimeout }),
   });
-  const listener = createListener({ api, config, clock, log, onMoving: (now) => (moving = now) });
+  const listener = createListener({ api, config, clock, log, reception, onMoving: (now) => (moving = now) });
   const shedder = createConnectionShedder({
     port: () => api.server?.port ?? 0,
     closeIdle: () => api.server?.closeIdleConnections() ?? 0,
@@ -89,6 +97,8 @@ export function createServer(deps: ServerDeps): Server {
       if (assetsFolder !== null) api.use(await dashboardAssets(assetsFolder, transportHeaders));
       return listener.listen().port;
     },
+    keepPort: listener.keepPort,
+    underWay: listener.underWay,
     reloadCertificate: listener.reloadCertificate,
     shed(count) {
       const closed = shedder.shed(count);
@@ -97,6 +107,9 @@ export function createServer(deps: ServerDeps): Server {
     },
     turnAway() {
       draining = true;
+    },
+    sendElsewhere() {
+      moving = true;
     },
     stop: listener.stop,
   };

@@ -14,6 +14,7 @@ import { moveCommand } from "./move.ts";
 import { nodesCommand } from "./nodes.ts";
 import { rotateTokenCommand, tokenCommand } from "./operator.ts";
 import { replayCommands } from "./replay/replay.ts";
+import { restartCommand } from "./restart.ts";
 import { resumeCommand } from "./resume.ts";
 import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
@@ -35,6 +36,7 @@ export const commands: readonly Command[] = [
   nodesCommand,
   tokenCommand,
   rotateTokenCommand,
+  restartCommand,
   resumeCommand,
   backupCommand,
   verifyCommand,

@@ -1,6 +1,12 @@
+import type { Predecessor } from "../handover.ts";
+
 /** What a command has of the world: its arguments' environment, two streams and a person. Tests give their own. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The command line, without the program. */
+  readonly args: readonly string[];
+  /** The server that this process was started to succeed; null: it is a start like any other. */
+  readonly predecessor: Predecessor | null;
   /** Writes one line, or several, to standard output. */
   out(text: string): void;
   /** Writes one line to standard error. */

@@ -3,14 +3,18 @@ import { type App, createApp } from "../app.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { operatorTokenIsIn } from "../data-dir.ts";
 import { pausable } from "../domain/pauses.ts";
+import type { Successor } from "../handover.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDatabaseClock } from "../lib/database-clock.ts";
+import { messageOf } from "../lib/error-message.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { type ClockNews, createSteadyClock, disbeliefMs } from "../lib/steady-clock.ts";
+import { tellSupervisor } from "../supervisor.ts";
 import { type Command, noSnapshotFlag, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
 import { createStyle } from "./style.ts";
+import { createRestart, succeedTo } from "./succession.ts";
 import { formatPairs } from "./table.ts";
 
 export const serveCommand: Command = {
@@ -24,58 +28,89 @@ export const serveCommand: Command = {
   summary: "Run the server (the default command)",
   details: `Runs until SIGTERM or SIGINT (Ctrl+C): then it starts no more deliveries, lets those in flight
 finish while it still answers requests, and exits with 0. A second signal ends it at once;
-nothing accepted is lost. SIGHUP reloads the TLS certificate and key.`,
+nothing accepted is lost. SIGHUP reloads the TLS certificate and key, SIGUSR2 does what
+postrider restart does.`,
   async run({ flags }, io) {
-    const warnings: string[] = [];
-    const warn = (message: string) => void warnings.push(message);
-    const given = { ...loadConfig(io.env, flags, warn), ...(flags.has("--paused") && { paused: pausable }) };
-    const greets = io.isTerminal && given.logFormat !== "json";
-    const log = createServerLog(given, greets, io);
-    for (const message of warnings) log.write("warn", "config.warning", { message });
-    const steadyClock = createSteadyClock({
-      source: systemClock,
-      uptimeMs: () => uptime() * 1000,
-      tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
-    });
-    // Servers that share a database go by one clock.
-    const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
-    const clock = databaseClock ?? steadyClock;
-    // From here on a signal means a clean end, also when it comes during the start.
-    const asked = io.nextSignal();
-    let running: App | null = null;
-    io.onSignal((signal) => {
-      if (signal === "SIGHUP" && running?.reloadCertificate()) return;
-      log.write("info", "signal.ignored", { signal });
-    });
-    const ended = new AbortController();
-    void asked.then(() => ended.abort());
-    const isFirstStart = !operatorTokenIsIn(given.dataDir);
-    const takesSnapshot = !flags.has(noSnapshotFlag.name);
-    const { signal: ending } = ended;
-    const dataDir = await prepareData({
-      config: given,
-      clock,
-      log,
-      io,
-      isWatched: greets,
-      takesSnapshot,
-      signal: ending,
-    });
-    if (dataDir === null) return exitCode.ok;
-    const { secrets, path: storeFolder, held } = dataDir;
-    const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };
-    const onTime = databaseClock?.heard;
-    const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir, ...(onTime && { onTime }) });
-    const { url } = await app.start();
-    running = app;
-    const shownOnce = isFirstStart && config.localMode ? secrets.operatorToken : null;
-    if (greets) io.out(welcome(url, config, shownOnce, io));
-
-    const signal = await asked;
-    log.write("info", "server.stopping", { signal });
-    return Promise.race([stop(app), second(io.nextSignal())]);
+    try {
+      return await serve(flags, io);
+    } catch (error) {
+      io.predecessor?.say({ kind: "refused", message: messageOf(error) });
+      throw error;
+    }
   },
 };
+
+async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number> {
+  const warnings: string[] = [];
+  const warn = (message: string) => void warnings.push(message);
+  const given = { ...loadConfig(io.env, flags, warn), ...(flags.has("--paused") && { paused: pausable }) };
+  const greets = io.isTerminal && given.logFormat !== "json";
+  const log = createServerLog(given, greets, io);
+  for (const message of warnings) log.write("warn", "config.warning", { message });
+  const steadyClock = createSteadyClock({
+    source: systemClock,
+    uptimeMs: () => uptime() * 1000,
+    tell: (news) => log.write("warn", "clock.jumped", { jump: news.kind, message: wordsOf(news) }),
+  });
+  // Servers that share a database go by one clock.
+  const databaseClock = given.databaseUrl === null ? null : createDatabaseClock(steadyClock);
+  const clock = databaseClock ?? steadyClock;
+  // From here on a signal means a clean end, also when it comes during the start.
+  const asked = io.nextSignal();
+  let running: App | null = null;
+  const { promise: succeeded, resolve: succeed } = Promise.withResolvers<Successor>();
+  const restart = createRestart({ io, log, app: () => running, succeed });
+  io.onSignal((signal) => {
+    if (signal === "SIGHUP" && running?.reloadCertificate()) return;
+    // What it is refused for is in the log.
+    if (signal === "SIGUSR2" && running) restart().catch(() => {});
+    else log.write("info", "signal.ignored", { signal });
+  });
+  const ended = new AbortController();
+  void asked.then(() => ended.abort());
+  const reception = io.predecessor === null ? null : await succeedTo(io.predecessor, given, io.env);
+  const isFirstStart = !operatorTokenIsIn(given.dataDir);
+  const takesSnapshot = !flags.has(noSnapshotFlag.name);
+  const { signal: ending } = ended;
+  const dataDir = await prepareData({
+    config: given,
+    clock,
+    log,
+    io,
+    isWatched: greets,
+    takesSnapshot,
+    signal: ending,
+  });
+  if (dataDir === null) return exitCode.ok;
+  const { secrets, path: storeFolder, held } = dataDir;
+  const config = { ...given, paused: pausable.filter((what) => given.paused.includes(what) || held.includes(what)) };
+  const onTime = databaseClock?.heard;
+  const app = await createApp(config, {
+    clock,
+    log,
+    secrets,
+    storeFolder,
+    home: dataDir,
+    reception,
+    restart,
+    ...(onTime && { onTime }),
+  });
+  const { url } = await app.start();
+  running = app;
+  tellSupervisor(["READY=1"], io.env);
+  const shownOnce = isFirstStart && config.localMode ? secrets.operatorToken : null;
+  if (greets) io.out(welcome(url, config, shownOnce, io));
+
+  const why = await Promise.race([asked, succeeded]);
+  if (typeof why !== "string") {
+    log.write("info", "server.succeeded", { byProcess: why.pid, version: why.version });
+    await app.handOver(why);
+    return exitCode.ok;
+  }
+  log.write("info", "server.stopping", { signal: why });
+  tellSupervisor(["STOPPING=1"], io.env);
+  return Promise.race([stop(app), second(io.nextSignal())]);
+}
 
 async function stop(app: App): Promise<number> {
   await app.stop();

@@ -5,6 +5,9 @@ const signatures = {
   getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   shutdown: { args: ["i32", "i32"], returns: "i32" },
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
+  close: { args: ["i32"], returns: "i32" },
 } as const;
 
 /** What the run-time does not offer of sockets: the system's own calls, by descriptor. */
@@ -47,4 +50,27 @@ export function portOf(calls: SocketCalls, descriptor: number): number | null {
   if (address[0] !== inet && address[0] !== inet6) return null;
   // The port stands at the same place in addresses of both families, most significant byte first.
   return ((address[2] ?? 0) << 8) + (address[3] ?? 0);
+}
+
+const unix = 1;
+const datagram = 2;
+/** Not inherited, not waited for, and no signal when nobody listens. */
+const closeOnExec = 0o2000000;
+const dontWait = 0x40;
+const noSignal = 0x4000;
+
+/** Sends a datagram to a socket in the file system, or to an abstract one (`@name`). @returns false when it was not taken */
+export function sendDatagram(path: string, text: string): boolean {
+  const calls = socketCalls();
+  if (calls === null) return false;
+  const name = Buffer.from(path.replace(/^@/, "\0"));
+  const target = new Uint8Array(2 + name.length);
+  target[0] = unix;
+  target.set(name, 2);
+  const body = Buffer.from(text);
+  const descriptor = calls.socket(unix, datagram | closeOnExec, 0);
+  if (descriptor < 0) return false;
+  const sent = calls.sendto(descriptor, ptr(body), body.length, dontWait | noSignal, ptr(target), target.length);
+  calls.close(descriptor);
+  return Number(sent) === body.length;
 }

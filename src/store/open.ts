@@ -4,7 +4,7 @@ import type { PostgresOptions } from "./postgres/store.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
-import { type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
+import { isOfThisSchema, type UpgradeOptions, type UpgradeProgress, upgradeDatabase } from "./sqlite/upgrade.ts";
 
 /** A file in the data directory; or a database that other servers may share. */
 export type StoreOptions = SqliteOptions | PostgresOptions;
@@ -31,6 +31,9 @@ export type { Snapshot, UpgradeOptions, UpgradeProgress };
  * @throws StartupError with what to do, when there is too little room, or it fails
  */
 export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgradeDatabase(options);
+
+/** Whether a store that another process may have open needs no upgrade, and is of no newer program either. */
+export const storeFits = (dataDir: string): boolean => isOfThisSchema(dataDir);
 
 /** Looks through a store that no server has open, as it was left, also by one that was killed. */
 export const examineStore = async (dataDir: string): Promise<Examination> => examineDatabase(dataDir);

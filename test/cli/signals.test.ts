@@ -30,7 +30,7 @@ function start(folder: string, env: Record<string, string> = {}): ServerProcess 
 const timeoutMs = 30_000;
 
 describe("a signal to a server", () => {
-  test.each(["SIGHUP", "SIGUSR1", "SIGUSR2"] as const)(
+  test.each(["SIGHUP", "SIGUSR1"] as const)(
     "%s has nothing to do and is ignored, with a line in the log",
     async (signal) => {
       const server = start(newFolder());

@@ -24,6 +24,8 @@ export function createScriptedIo({ env = {}, isTerminal = false, answers = [], i
   };
   const io: Io = {
     env,
+    args: [],
+    predecessor: null,
     isTerminal,
     out: (text) => write(out, text),
     err: (line) => write(err, line),

@@ -29,6 +29,7 @@ export function serveEndpoints(endpoints: readonly ErasedEndpoint[], options: Pa
     publicUrl: () => "http://localhost:8080",
     isDraining: () => false,
     isMoving: () => false,
+    addressOf: null,
     ...options,
   });
   api.listen({ hostname: "127.0.0.1", port: 0 });

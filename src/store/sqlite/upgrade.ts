@@ -120,6 +120,18 @@ export async function upgradeDatabase(options: UpgradeOptions): Promise<boolean>
   }
 }
 
+/** Whether the database of a folder, which a server may have open, is of this program's schema. */
+export function isOfThisSchema(dataDir: string): boolean {
+  const client = new Database(join(dataDir, databaseFile), { readwrite: true, create: false, strict: true });
+  try {
+    waitForLocks(client);
+    const { schema, statements } = standingOf(client);
+    return schema === migrations.length && statements === 0;
+  } finally {
+    client.close();
+  }
+}
+
 /** Null when there is nothing to upgrade, or nothing that can be read. */
 function findEarlier(path: string): { fromSchema: number; plan: SnapshotPlan | null } | null {
   if (!existsSync(path)) return null;

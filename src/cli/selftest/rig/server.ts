@@ -1,6 +1,7 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../../lib/clock.ts";
+import { ownProgram } from "../../../own-program.ts";
 import { type Faults, noteFault } from "./ledger.ts";
 
 /** The server under test: this very program, as a process of its own. */
@@ -36,10 +37,6 @@ export interface ServerOptions {
   isExpected?(line: string): boolean;
 }
 
-/** In the executable all modules lie in a file system of its own. */
-const isCompiled = /\$bunfs|~BUN/.test(import.meta.dir);
-const command = isCompiled ? [process.execPath] : [process.execPath, join(import.meta.dir, "../../../main.ts")];
-
 const keptErrorChars = 2_000;
 
 /** In its data directory: what its servers have said, one after the other. */
@@ -51,7 +48,7 @@ export function startServer({
   settings,
   clock,
   faults,
-  program = command,
+  program = ownProgram,
   isExpected,
 }: ServerOptions): Server {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });

@@ -1,0 +1,48 @@
+import { loadConfig } from "../config.ts";
+import { readServerFile } from "../data-dir.ts";
+import { StartupError } from "../domain/errors.ts";
+import { type Clock, sleep, systemClock } from "../lib/clock.ts";
+import { version } from "../version.ts";
+import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { exitCode } from "./io.ts";
+import { createOperatorClient } from "./operator-client.ts";
+
+const lookEveryMs = 50;
+/** Attempts in flight get 8 s to end, and what follows takes less than a second. */
+const patienceMs = 30_000;
+
+export const restartCommand: Command = {
+  words: ["restart"],
+  operands: [],
+  flags: [jsonFlag, dataDirFlag],
+  summary: "Start the running server anew, for another version, without a gap",
+  details: `The running server starts the program that now lies where it was started from, with the same
+arguments and environment, and hands port and data over once its attempts in flight have ended.
+No request is refused meanwhile. If the new one cannot start, the old one goes on. On Linux.`,
+  async run({ flags }, io) {
+    const { dataDir } = loadConfig(io.env, flags);
+    const before = readServerFile(dataDir)?.pid ?? null;
+    const answer = await createOperatorClient(dataDir).send("POST", "/operator/restart");
+    const successor = answer as { pid: number; version: string };
+    io.progress(`Process ${successor.pid} is ready and waits for attempts in flight to end`);
+    await untilItServes(dataDir, successor.pid, systemClock).finally(() => io.progress(""));
+    if (flags.has("--json")) io.out(JSON.stringify({ from: before, to: successor.pid, version: successor.version }));
+    else {
+      const change = successor.version === version ? version : `version ${successor.version}`;
+      io.out(`Process ${successor.pid} (${change}) has taken over from process ${before}.`);
+    }
+    return exitCode.ok;
+  },
+};
+
+async function untilItServes(dataDir: string, pid: number, clock: Clock): Promise<void> {
+  const startedAt = clock.monotonicMs();
+  for (;;) {
+    const server = readServerFile(dataDir);
+    if (server?.pid === pid && !server.stopping) return;
+    if (clock.monotonicMs() - startedAt > patienceMs) {
+      throw new StartupError(`Process ${pid} was ready but has not taken over. Try: look at the server's log.`);
+    }
+    await sleep(clock, lookEveryMs);
+  }
+}

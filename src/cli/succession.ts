@@ -1,0 +1,70 @@
+import { idleTimeoutSeconds, listenerBodyLimit } from "../api.ts";
+import type { App } from "../app.ts";
+import type { Config } from "../config.ts";
+import { StartupError, unavailable } from "../domain/errors.ts";
+import type { Predecessor, Successor } from "../handover.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import type { Restart } from "../operator/restart-routes.ts";
+import { openReception, type Reception } from "../reception.ts";
+import { storeFits } from "../store/open.ts";
+import { endsWithThisProcess, tellSupervisor } from "../supervisor.ts";
+import { version } from "../version.ts";
+import type { Io } from "./io.ts";
+import { startSuccessor } from "./successor.ts";
+
+export interface RestartDeps {
+  io: Io;
+  log: Log;
+  app(): App | null;
+  succeed(successor: Successor): void;
+}
+
+/** See `Restart`: one at a time, and only where a successor would live on. */
+export function createRestart({ io, log, app, succeed }: RestartDeps): Restart {
+  const refuse = (why: string) => unavailable(`The server cannot be succeeded: ${why}.`, "not_restarted", 5);
+  let isUnderWay = false;
+
+  return async () => {
+    const obstacle = endsWithThisProcess(io.env, process.pid);
+    if (obstacle !== null) throw refuse(obstacle);
+    if (isUnderWay) throw refuse("a successor is being started. Try: wait for it");
+    isUnderWay = true;
+    try {
+      if (!app()?.keepPort()) throw refuse("its port cannot be shared, or changes its certificate. Try: again in 10 s");
+      log.write("info", "server.restarting", {});
+      const successor = await startSuccessor(io.args, io.env);
+      succeed(successor);
+      return { pid: successor.pid, version: successor.version };
+    } catch (error) {
+      isUnderWay = false;
+      log.write("warn", "server.not_restarted", { message: messageOf(error) });
+      throw error;
+    }
+  };
+}
+
+/**
+ * Waits until the predecessor has left, and holds what comes to the port meanwhile.
+ * @throws StartupError when this program could not take over; then nothing has changed
+ */
+export async function succeedTo(predecessor: Predecessor, config: Config, env: Io["env"]): Promise<Reception> {
+  if (config.databaseUrl === null && !storeFits(config.dataDir)) {
+    throw new StartupError(
+      "The database is of another version's schema, and is upgraded by a start. Try: stop the server, then start this version.",
+    );
+  }
+  const reception = openReception({
+    ...config,
+    idleTimeout: idleTimeoutSeconds,
+    maxRequestBodySize: listenerBodyLimit,
+  });
+  predecessor.say({ kind: "ready", version });
+  await predecessor.heard("leaving");
+  reception.steer();
+  // Before the predecessor ends: its end would be that of the service.
+  tellSupervisor([`MAINPID=${process.pid}`], env);
+  predecessor.say({ kind: "steered" });
+  await predecessor.heard("released");
+  return reception;
+}

@@ -1,0 +1,46 @@
+import * as v from "valibot";
+import { accepted, type ErasedEndpoint, endpoint } from "../http/endpoint.ts";
+import { failure } from "../http/error-models.ts";
+
+/**
+ * Starts a successor (`handover.ts`). Resolves when it is ready and this server begins to leave.
+ * @throws DomainError when it cannot be, and this server goes on
+ */
+export type Restart = () => Promise<{ readonly pid: number; readonly version: string }>;
+
+export interface RestartRouteDeps {
+  restart: Restart;
+}
+
+/** What `postrider restart` calls. */
+export function restartRoutes({ restart }: RestartRouteDeps): ErasedEndpoint[] {
+  return [
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/restart",
+        tag: "Operator",
+        summary: "Start the program anew without a gap",
+        description:
+          "Starts the program that lies where this one was started from, with the same arguments, and hands port and data over to it. No request is refused meanwhile. Answers once the successor is ready; it takes over when attempts in flight have ended, within 8 s. If it is not, nothing changes.",
+        access: "operator",
+        responses: {
+          202: {
+            description: "The successor is ready, and takes over.",
+            schema: v.object({ pid: v.number(), version: v.string() }),
+            example: { pid: 4711, version: "1.2.0" },
+          },
+          503: failure(
+            "It cannot be started; this server goes on.",
+            "not_restarted",
+            "The successor did not start: the database needs an upgrade. Try: stop the server and start it again.",
+          ),
+        },
+      },
+      async () => {
+        const successor = await restart();
+        return accepted(successor);
+      },
+    ),
+  ];
+}

@@ -1,0 +1,77 @@
+import type { Config } from "./config.ts";
+import { StartupError, shuttingDown } from "./domain/errors.ts";
+import { errorResponse } from "./http/errors.ts";
+import { canSharePorts, steerConnections } from "./http/shared-port.ts";
+import { tlsSuites } from "./http/transport-security.ts";
+
+/**
+ * Takes connections for a server that is not built yet, and holds what they ask until it is (`handover.ts`). Nothing of a held
+ * request has been read, but its head.
+ */
+export interface Reception {
+  readonly port: number;
+  /** Has the port's new connections come here. @returns false when the system does not let it */
+  steer(): boolean;
+  /** From now on the server answers, what is held too. Each answer is the last one of its connection. */
+  open(answer: (request: Request) => Response | Promise<Response>): void;
+  /** The client's address of a request that came here. */
+  addressOf(request: Request): string | undefined;
+  /** Closes once it has answered what it has. */
+  close(): Promise<void>;
+}
+
+/** Of requests at once: some seconds of a busy server, and what more there is may ask again. */
+const mostHeld = 2_000;
+
+export interface ReceptionOptions extends Pick<Config, "host" | "port" | "tls"> {
+  /** Seconds until a quiet connection is cut. */
+  idleTimeout: number;
+  maxRequestBodySize: number;
+}
+
+/** @throws StartupError where the port is not shared with us */
+export function openReception({ host, port, tls, idleTimeout, maxRequestBodySize }: ReceptionOptions): Reception {
+  if (!canSharePorts() || port === 0) {
+    throw new StartupError(
+      "A port that is any that is free, or not on Linux, cannot be shared. Try: set POSTRIDER_PORT.",
+    );
+  }
+  const { promise: opened, resolve: open } =
+    Promise.withResolvers<(request: Request) => Response | Promise<Response>>();
+  const addresses = new WeakMap<Request, string>();
+  let held = 0;
+
+  const server = Bun.serve({
+    hostname: host,
+    port,
+    reusePort: true,
+    development: false,
+    idleTimeout,
+    maxRequestBodySize,
+    ...(tls && { tls: { cert: tls.cert, key: tls.key, ciphers: tlsSuites } }),
+    fetch: hold,
+  });
+
+  async function hold(request: Request, self: Bun.Server<undefined>): Promise<Response> {
+    if (held >= mostHeld) return errorResponse(shuttingDown(1));
+    const address = self.requestIP(request)?.address;
+    if (address !== undefined) addresses.set(request, address);
+    held += 1;
+    try {
+      const response = await (await opened)(request);
+      response.headers.set("Connection", "close");
+      return response;
+    } finally {
+      held -= 1;
+    }
+  }
+
+  return {
+    port,
+    // The predecessor's listener is the first one: a predecessor with more of them refuses to be succeeded.
+    steer: () => steerConnections(port, 1),
+    open,
+    addressOf: (request) => addresses.get(request),
+    close: () => server.stop(false),
+  };
+}
