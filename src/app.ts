@@ -9,6 +9,9 @@ import { createPasswords, type PasswordCost } from "./accounts/password.ts";
 import { accountRoutes } from "./accounts/routes.ts";
 import { sessionRoutes } from "./accounts/session-routes.ts";
 import { createSigningKeys } from "./accounts/signing-keys.ts";
+import { createNoteAct } from "./audit/note.ts";
+import { auditRoutes } from "./audit/routes.ts";
+import { createStrangers } from "./audit/strangers.ts";
 import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
@@ -244,8 +247,19 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const sessions = createSessions({ codec, store, clock });
   const keyUse = createKeyUse({ store, clock });
   const passwords = createPasswords(deps.passwordCost && { cost: deps.passwordCost });
+  const strangers = createStrangers({ store, clock });
+  const noteAct = createNoteAct({ store, log });
   const onFailure = () => metrics.loginFailed("account");
-  const login = createLogin({ store, limits, clock, passwords, log, localMode: config.localMode, onFailure });
+  const login = createLogin({
+    store,
+    limits,
+    clock,
+    passwords,
+    log,
+    localMode: config.localMode,
+    noteStranger: strangers.note,
+    onFailure,
+  });
   const billing = createBilling({
     settings: config,
     store,
@@ -260,8 +274,8 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ownUrl: address.localUrl,
     isPaused: () => pauses.isPaused("charges"),
     announce: (tenant) => announceChange(hub, tenant, "billing"),
-    removeTenant: (tenant) => accounts.remove(tenant),
-    changeEmail: (tenant, email) => accounts.changeEmail(tenant, email),
+    removeTenant: (tenant) => accounts.remove(tenant, null),
+    changeEmail: (tenant, email, origin) => accounts.changeEmail(tenant, email, origin),
     onUnknownLookUp: metrics.lookUpUnknown,
   });
   const { prices, payments, sandbox } = billing;
@@ -288,6 +302,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const onWrongToken = (access: Access, address: string) => {
     metrics.loginFailed("operator");
     log.write("warn", "operator.refused", { address, access });
+    strangers.note("operator.refused", null, address);
   };
   const ingest = createIngest({ store, dispatcher, announce: engine.announceAccepted });
 
@@ -323,12 +338,23 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     ...failureRoutes({ store, clock }),
     ...eventReadRoutes({ store, clock, preview: createPreview({ signers, clock }) }),
     ...streamRoutes({ hub, sessions }),
-    ...operatorRoutes({ accounts, apiKeys, signingKeys, store, clock, log, rotateToken: operatorToken.rotate }),
+    ...auditRoutes({ store }),
+    ...operatorRoutes({
+      accounts,
+      apiKeys,
+      signingKeys,
+      store,
+      clock,
+      log,
+      noteAct,
+      rotateToken: operatorToken.rotate,
+    }),
     ...operatorSessionRoutes({
       sessions: browserSessions,
       operatorToken: operatorToken.current,
       limits,
       log,
+      noteAct,
       onWrongToken: (address) => onWrongToken("operator", address),
     }),
     ...nodeRoutes({
@@ -337,7 +363,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       self: { name: nodeName, since: clock.now(), listener: () => listenersText(address.ownListeners) },
     }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
-    ...pauseRoutes({ pauses, log }),
+    ...pauseRoutes({ pauses, log, noteAct }),
     ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
     ...docsRoutes(),
@@ -449,7 +475,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     sender.close();
     hub.closeAll();
     answers.closeAll();
-    await Promise.allSettled([engine.flush(), keyUse.flush()]);
+    await Promise.allSettled([engine.flush(), keyUse.flush(), strangers.flush()]);
     await lastAnswers();
     machine.descriptors.stop();
     await store.close();

@@ -9,6 +9,7 @@ export default defineConfig({
     "./src/store/postgres/billing-schema.ts",
     "./src/store/postgres/sandbox-schema.ts",
     "./src/store/postgres/inbox-schema.ts",
+    "./src/store/postgres/audit-schema.ts",
   ],
   out: "./drizzle/postgres/migrations",
   breakpoints: true,

@@ -7,6 +7,7 @@ export default defineConfig({
     "./src/store/sqlite/billing-schema.ts",
     "./src/store/sqlite/sandbox-schema.ts",
     "./src/store/sqlite/inbox-schema.ts",
+    "./src/store/sqlite/audit-schema.ts",
   ],
   out: "./drizzle/sqlite/migrations",
   breakpoints: true,

@@ -1,5 +1,6 @@
 import type { UpgradeResult } from "../billing/upgrade.ts";
 import { createHeaderVault } from "../delivery/own-headers.ts";
+import { type Act, byAccount, type Origin } from "../domain/audit.ts";
 import type { NewLogin } from "../domain/books.ts";
 import { DomainError, invalidField, notFound, rateLimited } from "../domain/errors.ts";
 import type { OwnLimits } from "../domain/limits.ts";
@@ -41,7 +42,7 @@ export interface AccountDeps {
 export interface AccountPayments {
   newVerification(tenantId: string): NewVerification;
   paymentUrl(token: string): string;
-  upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null }): Promise<UpgradeResult>;
+  upgrade(tenant: Tenant, order: { tier: Tier; login: NewLogin | null; act: Act }): Promise<UpgradeResult>;
   /** Whether an upgrade to the account's current plan retries one whose outcome was unknown. */
   wasUpgradedMeanwhile(tenant: Tenant): Promise<boolean>;
   /** An account with a card or an open payment was deleted: its last charge is due. */
@@ -72,7 +73,7 @@ export interface Accounts {
    */
   signUp(request: CreateTenantRequest, address: string): Promise<CreatedAccount>;
   /** Creates an account on any tier, effective at once: the operator vouches for it. @throws invalid */
-  createForOperator(request: OperatorCreateRequest): Promise<CreatedAccount>;
+  createForOperator(request: OperatorCreateRequest, origin: Origin): Promise<CreatedAccount>;
   /**
    * Serialized per account: the same request, repeated while the first one runs, gets the same answer.
    * @throws invalid; rate_limited; payment_required; forbidden; unavailable
@@ -82,20 +83,23 @@ export interface Accounts {
   checkUpgradeRate(tenant: Tenant): Promise<void>;
   /** @throws not_found `tenant_not_found` */
   find(tenantId: string): Promise<Tenant>;
-  setTier(tenant: Tenant, tier: Tier): Promise<Tenant>;
+  setTier(tenant: Tenant, tier: Tier, origin: Origin): Promise<Tenant>;
   /** Sets those that are named; null: what the plan includes. */
-  setLimits(tenant: Tenant, limits: Partial<OwnLimits>): Promise<Tenant>;
+  setLimits(tenant: Tenant, limits: Partial<OwnLimits>, act: Act): Promise<Tenant>;
   /**
    * Gives a paid account another e-mail, which is its login from then on.
    * @throws invalid `email_taken`; rate_limited `too_many_email_changes`
    */
-  changeEmail(tenant: Tenant, email: string): Promise<void>;
-  suspend(tenant: Tenant): Promise<Tenant>;
-  resume(tenant: Tenant): Promise<Tenant>;
+  changeEmail(tenant: Tenant, email: string, origin: Origin): Promise<void>;
+  suspend(tenant: Tenant, origin: Origin): Promise<Tenant>;
+  resume(tenant: Tenant, origin: Origin): Promise<Tenant>;
   /** Sets a generated password, which it returns, and ends every session. */
-  resetPassword(tenant: Tenant): Promise<string>;
-  /** Once it returns, the account no longer answers and nothing is delivered. Its rows are erased in the background. */
-  remove(tenant: Tenant): Promise<void>;
+  resetPassword(tenant: Tenant, origin: Origin): Promise<string>;
+  /**
+   * Once it returns, the account no longer answers and nothing is delivered. Its rows are erased in the background.
+   * @param origin null: nobody does it, the server does
+   */
+  remove(tenant: Tenant, origin: Origin | null): Promise<void>;
 }
 
 /** Rules, section 4. On a laptop every client has the same address, so it applies in public mode only. */
@@ -135,7 +139,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   async function create(
     request: OperatorCreateRequest,
     webhooks: readonly CheckedWebhook[],
-    { address, isVerifiedFirst = false }: { address?: string; isVerifiedFirst?: boolean } = {},
+    { origin, isVerifiedFirst = false }: { origin: Origin; isVerifiedFirst?: boolean },
   ): Promise<CreatedAccount> {
     const { tier } = request;
     const id = newTenantId();
@@ -151,7 +155,10 @@ export function createAccounts(deps: AccountDeps): Accounts {
         loginEmail: tier === "free" ? null : email.toLowerCase(),
         tier,
         enforcedTier: verification ? null : tier,
-        passwordHash: await passwords.hash(password, address === undefined ? {} : { address }),
+        passwordHash: await passwords.hash(
+          password,
+          origin.actor === "account" && origin.address !== null ? { address: origin.address } : {},
+        ),
         apiKey: makeApiKey(vault, id),
         signingKey: makeSigningKey(vault, id),
         sealedSigningSecret: makeSigningSecret(vault, id),
@@ -159,6 +166,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         ...(verification && { verification }),
       },
       clock.now(),
+      { ...origin, action: "account.created", detail: { tier } },
     );
     log.write("info", "account.created", { tenant: id, tier });
     return { tenant, password, paymentUrl: verification && payments ? payments.paymentUrl(verification.token) : null };
@@ -213,7 +221,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
       passwordHash: await passwords.hash(credentials.password, { account: tenant.id, address }),
     };
     if (login) await loginEmails.release(login.email);
-    const result = await payments.upgrade(tenant, { tier, login });
+    const act = { ...byAccount(address), action: "plan.upgraded", detail: { tier } } as const;
+    const result = await payments.upgrade(tenant, { tier, login, act });
     log.write("info", "account.upgraded", { tenant: tenant.id, tier, payment: result.kind });
     announceChange(hub, result.tenant, "tier");
     if (result.kind === "paid") return paidUpgrade(result.tenant);
@@ -233,10 +242,10 @@ export function createAccounts(deps: AccountDeps): Accounts {
       if (request.tier !== "free" && !payments) throw paymentsUnavailable();
       // Counted now: concurrent requests all passed the first check before their bodies were read.
       await refuseTooManyAccounts(limits.take, address);
-      return create(request, webhooks, { address, isVerifiedFirst: request.tier !== "free" });
+      return create(request, webhooks, { origin: byAccount(address), isVerifiedFirst: request.tier !== "free" });
     },
 
-    createForOperator: async (request) => create(request, await check(request)),
+    createForOperator: async (request, origin) => create(request, await check(request), { origin }),
 
     async upgrade(tenant, request, address) {
       const asked = JSON.stringify([request.tier, request.email, request.password]);
@@ -262,47 +271,53 @@ export function createAccounts(deps: AccountDeps): Accounts {
       return tenant;
     },
 
-    async setTier(tenant, tier) {
-      const changed = await store.setTier(tenant.key, tier);
+    async setTier(tenant, tier, origin) {
+      const act = { ...origin, action: "plan.set", detail: { tier } } as const;
+      const changed = await store.setTier(tenant.key, tier, act);
       log.write("info", "account.tier_set", { tenant: tenant.id, tier });
       announceChange(hub, changed, "tier");
       return changed;
     },
 
-    async setLimits(tenant, limits) {
-      const changed = await store.setLimits(tenant.key, limits);
+    async setLimits(tenant, limits, act) {
+      const changed = await store.setLimits(tenant.key, limits, act);
       log.write("info", "account.limits_set", { tenant: tenant.id, ...limits });
       announceChange(hub, changed, "limits");
       return changed;
     },
 
-    async changeEmail(tenant, email) {
+    async changeEmail(tenant, email, origin) {
       // The same address in another case is still the account's own; the store decides whether it is a login.
       const isOther = email.toLowerCase() !== tenant.email.toLowerCase();
       if (isOther) await loginEmails.refuseTaken(email);
       const turn = await limits.take([{ limit: emailChanges, key: tenant.id }]);
       if (!turn.ok) throw tooManyEmailChanges(turn.retryAfterSeconds);
       if (isOther) await loginEmails.release(email);
-      announceStanding(await store.changeEmail(tenant.key, email), "account.email_changed");
+      const act = { ...origin, action: "email.changed" } as const;
+      announceStanding(await store.changeEmail(tenant.key, email, act), "account.email_changed");
     },
 
-    async suspend(tenant) {
-      return announceStanding(await store.suspend(tenant.key, "operator", clock.now()), "account.suspended");
+    async suspend(tenant, origin) {
+      const act = { ...origin, action: "account.suspended" } as const;
+      return announceStanding(await store.suspend(tenant.key, "operator", clock.now(), act), "account.suspended");
     },
 
-    async resume(tenant) {
-      return announceStanding(await store.resume(tenant.key, "operator"), "account.resumed");
+    async resume(tenant, origin) {
+      const act = { ...origin, action: "account.resumed" } as const;
+      return announceStanding(await store.resume(tenant.key, "operator", act), "account.resumed");
     },
 
-    async resetPassword(tenant) {
+    async resetPassword(tenant, origin) {
       const password = generatePassword();
-      await store.setPassword(tenant.key, await passwords.hash(password, {}));
+      const act = { ...origin, action: "password.reset" } as const;
+      await store.setPassword(tenant.key, await passwords.hash(password, {}), act);
       log.write("info", "account.password_reset", { tenant: tenant.id });
       return password;
     },
 
-    async remove(tenant) {
-      await store.deleteTenant(tenant.key, clock.now());
+    async remove(tenant, origin) {
+      const act = origin && ({ ...origin, action: "account.deleted" } as const);
+      await store.deleteTenant(tenant.key, clock.now(), act ?? undefined);
       payments?.closed();
       log.write("info", "account.deleted", { tenant: tenant.id });
     },

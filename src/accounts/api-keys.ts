@@ -1,3 +1,4 @@
+import type { Origin } from "../domain/audit.ts";
 import { type ApiKey, isActive, keyContext } from "../domain/credentials.ts";
 import { apiKeyRefused } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -103,7 +104,7 @@ export interface ApiKeys {
   /** Newest first, the inactive ones too. */
   list(tenant: Tenant): Promise<ApiKeyRecord[]>;
   /** Adds a key; every other active one ends at the earlier of its own end and now + grace. */
-  rotate(tenant: Tenant, gracePeriodSeconds: number): Promise<ApiKeyRecord>;
+  rotate(tenant: Tenant, gracePeriodSeconds: number, origin: Origin): Promise<ApiKeyRecord>;
 }
 
 export function createApiKeys({
@@ -136,14 +137,12 @@ export function createApiKeys({
       return (await store.apiKeys(tenant.key)).map((apiKey) => toRecord(tenant, apiKey, now));
     },
 
-    async rotate(tenant, gracePeriodSeconds) {
+    async rotate(tenant, gracePeriodSeconds, origin) {
       const now = clock.now();
       const othersEndAt = now + gracePeriodSeconds * 1000;
-      return toRecord(
-        tenant,
-        await store.rotateApiKey(tenant.key, makeApiKey(vault, tenant.id), othersEndAt, now),
-        now,
-      );
+      const made = makeApiKey(vault, tenant.id);
+      const act = { ...origin, action: "api_key.rotated", detail: { key: made.id } } as const;
+      return toRecord(tenant, await store.rotateApiKey(tenant.key, made, othersEndAt, now, act), now);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { byAccount } from "../domain/audit.ts";
 import type { ErasedEndpoint } from "../http/endpoint.ts";
 import { created, endpoint, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
@@ -62,8 +63,8 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           400: invalidRequest("grace_period_seconds must be at most 604800."),
         },
       },
-      async ({ tenant, body }) => {
-        const record = await apiKeys.rotate(tenant, body.grace_period_seconds);
+      async ({ tenant, body, address }) => {
+        const record = await apiKeys.rotate(tenant, body.grace_period_seconds, byAccount(address));
         announceChange(hub, tenant, "api_keys");
         return created(record);
       },
@@ -118,8 +119,9 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           ),
         },
       },
-      async ({ tenant, body }) => {
-        const { key, earlierPublishedUntil } = await signingKeys.rotate(tenant, body.activate_after_seconds);
+      async ({ tenant, body, address }) => {
+        const { activate_after_seconds: after } = body;
+        const { key, earlierPublishedUntil } = await signingKeys.rotate(tenant, after, byAccount(address));
         announceChange(hub, tenant, "signing_keys");
         return created({
           kid: key.id,
@@ -159,8 +161,8 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
           },
         },
       },
-      async ({ tenant }) => {
-        const shown = await signingKeys.rotateSecret(tenant);
+      async ({ tenant, address }) => {
+        const shown = await signingKeys.rotateSecret(tenant, byAccount(address));
         announceChange(hub, tenant, "signing_secret");
         return created(secretBody(shown));
       },

@@ -1,3 +1,5 @@
+import type { NoteStranger } from "../audit/strangers.ts";
+import { byAccount } from "../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../domain/credentials.ts";
 import { DomainError, invalidField, rateLimited } from "../domain/errors.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -78,11 +80,21 @@ export interface LoginDeps {
   log: Log;
   /** Local mode has no such limit: a script may log in as often as it likes. */
   localMode: boolean;
+  noteStranger: NoteStranger;
   /** For metrics: after every wrong password. */
   onFailure(): void;
 }
 
-export function createLogin({ store, limits, clock, passwords, log, localMode, onFailure }: LoginDeps): Login {
+export function createLogin({
+  store,
+  limits,
+  clock,
+  passwords,
+  log,
+  localMode,
+  noteStranger,
+  onFailure,
+}: LoginDeps): Login {
   const turns = new Map<string, FairQueue>();
 
   /** One task of an address at a time, its accounts in turn. */
@@ -136,9 +148,10 @@ export function createLogin({ store, limits, clock, passwords, log, localMode, o
   }
 
   /** A convenience for the account's owner, so a full disk does not keep anybody from logging in. */
-  async function rememberAddress(tenant: Tenant, from: string): Promise<void> {
+  async function rememberAddress(tenant: Tenant, address: string): Promise<void> {
     try {
-      await store.rememberLogin(tenant.key, from, clock.now());
+      const act = { ...byAccount(address), action: "login" } as const;
+      await store.rememberLogin(tenant.key, clientKey(address), clock.now(), act);
     } catch (error) {
       if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
       log.write("warn", "login.not_remembered", { tenant: tenant.id, code: error.code });
@@ -152,6 +165,7 @@ export function createLogin({ store, limits, clock, passwords, log, localMode, o
   function tellFailure(tenant: Tenant | null, address: string): void {
     onFailure();
     log.write("info", "login.failed", { address, tenantId: tenant?.id ?? null });
+    if (tenant) noteStranger("login.failed", tenant.id, address);
   }
 
   return {
@@ -172,7 +186,7 @@ export function createLogin({ store, limits, clock, passwords, log, localMode, o
         tellFailure(tenant, address);
         throw wrongCredentials();
       }
-      await rememberAddress(tenant, clientKey(address));
+      await rememberAddress(tenant, address);
       return tenant;
     },
 
@@ -184,7 +198,8 @@ export function createLogin({ store, limits, clock, passwords, log, localMode, o
       }
       const passwordHash = await passwords.hash(new_password, { account: tenant.id, address });
       // Of several concurrent changes only one counts: for the others, the given password is no longer the current one.
-      const changed = await store.replacePassword(tenant.key, tenant.passwordHash, passwordHash);
+      const act = { ...byAccount(address), action: "password.changed" } as const;
+      const changed = await store.replacePassword(tenant.key, tenant.passwordHash, passwordHash, act);
       if (changed === null) throw wrongPassword();
       return changed;
     },

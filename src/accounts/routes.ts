@@ -1,4 +1,5 @@
 import { paymentNote } from "../billing/model.ts";
+import { byAccount } from "../domain/audit.ts";
 import { orderedQuotaOf, quotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
 import { utcMonth } from "../domain/tenant-state.ts";
@@ -205,8 +206,8 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
         access: "session",
         responses: { 204: { description: "The account is deleted." } },
       },
-      async ({ tenant }) => {
-        await accounts.remove(tenant);
+      async ({ tenant, address }) => {
+        await accounts.remove(tenant, byAccount(address));
         return noContent();
       },
     ),

@@ -1,3 +1,4 @@
+import { byAccount } from "../domain/audit.ts";
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { failure, invalidRequest } from "../http/error-models.ts";
 import type { Sessions } from "../http/session.ts";
@@ -84,8 +85,8 @@ export function sessionRoutes({ store, sessions, login }: SessionRouteDeps): Era
           400: invalidRequest("all must be true or false."),
         },
       },
-      async ({ tenant, session, body }) => {
-        if (body.all) await store.endAllSessions(tenant.key);
+      async ({ tenant, session, body, address }) => {
+        if (body.all) await store.endAllSessions(tenant.key, { ...byAccount(address), action: "logout.all" });
         else await sessions.end(session);
         return noContent();
       },

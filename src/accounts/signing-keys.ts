@@ -1,5 +1,6 @@
 import { generateSecret, generateSigningKey, jwk, type SigningJwk } from "../delivery/signature.ts";
 import { signingSecretContext } from "../delivery/signers.ts";
+import type { Origin } from "../domain/audit.ts";
 import type { SigningKey } from "../domain/credentials.ts";
 import { keyContext } from "../domain/credentials.ts";
 import { accountGone } from "../domain/standing.ts";
@@ -33,10 +34,14 @@ export interface SigningKeys {
   /** The JWK set: every key that may have signed what is still on its way, and the one that will sign next. */
   published(tenant: Tenant): Promise<{ keys: SigningJwk[] }>;
   /** Adds a key that signs from `activateAfterSeconds` from now. */
-  rotate(tenant: Tenant, activateAfterSeconds: number): Promise<{ key: SigningKey; earlierPublishedUntil: number }>;
+  rotate(
+    tenant: Tenant,
+    activateAfterSeconds: number,
+    origin: Origin,
+  ): Promise<{ key: SigningKey; earlierPublishedUntil: number }>;
   secret(tenant: Tenant): Promise<ShownSecret>;
   /** @param overlap how long the earlier one goes on signing beside it, in ms @default a week */
-  rotateSecret(tenant: Tenant, overlap?: number): Promise<ShownSecret>;
+  rotateSecret(tenant: Tenant, origin: Origin, overlap?: number): Promise<ShownSecret>;
 }
 
 export interface SigningKeyDeps {
@@ -64,19 +69,22 @@ export function createSigningKeys({ store, clock, vault }: SigningKeyDeps): Sign
       return { keys: keys.map(({ publicKey, id }) => jwk(publicKey, id)) };
     },
 
-    async rotate(tenant, activateAfterSeconds) {
+    async rotate(tenant, activateAfterSeconds, origin) {
       const now = clock.now();
       const activatesAt = now + activateAfterSeconds * 1000;
       const earlierPublishedUntil = activatesAt + overlapMs;
       const made = makeSigningKey(vault, tenant.id);
-      const key = await store.rotateSigningKey(tenant.key, made, activatesAt, earlierPublishedUntil, now);
+      const act = { ...origin, action: "signing_key.rotated", detail: { key: made.id } } as const;
+      const key = await store.rotateSigningKey(tenant.key, made, activatesAt, earlierPublishedUntil, now, act);
       return { key, earlierPublishedUntil };
     },
 
-    async rotateSecret(tenant, overlap = overlapMs) {
+    async rotateSecret(tenant, origin, overlap = overlapMs) {
       const now = clock.now();
       const made = generateSecret();
-      await store.rotateSigningSecret(tenant.key, makeSigningSecret(vault, tenant.id, made), now + overlap, now);
+      const sealed = makeSigningSecret(vault, tenant.id, made);
+      const act = { ...origin, action: "signing_secret.rotated" } as const;
+      await store.rotateSigningSecret(tenant.key, sealed, now + overlap, now, act);
       // Not read back: a failed read would answer 503, and the retry would rotate again.
       return { secret: made, earlierEndsAt: overlap === 0 ? null : now + overlap };
     },

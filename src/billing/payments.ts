@@ -1,3 +1,4 @@
+import type { Origin } from "../domain/audit.ts";
 import type { Charge } from "../domain/books.ts";
 import { chargesPaused } from "../domain/standing.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -46,7 +47,7 @@ export interface PaymentDeps {
   /** For metrics: after every look-up whose answer says nothing. */
   onUnknownLookUp(): void;
   /** @throws invalid `email_taken`; rate_limited */
-  changeEmail(tenant: Tenant, email: string): Promise<void>;
+  changeEmail(tenant: Tenant, email: string, origin: Origin): Promise<void>;
 }
 
 /** Payments, as the rest of the program sees them. */
@@ -63,7 +64,7 @@ export interface Payments {
    * @param email becomes the account's own first
    * @throws invalid `email_taken`; rate_limited
    */
-  requestCard(tenant: Tenant, email?: string): Promise<string>;
+  requestCard(tenant: Tenant, origin: Origin, email?: string): Promise<string>;
   /** Somebody waits for a verification: has it looked up, at most once a minute. Does not wait for the answer. */
   poll(tenant: Tenant): void;
   /** An account was deleted: its last charge is to be made. */
@@ -186,10 +187,10 @@ export function createPayments(deps: PaymentDeps): Payments {
       }
     },
     wasUpgradedMeanwhile: (tenant) => wasCompletedMeanwhile(store, tenant, clock.now()),
-    async requestCard(tenant, email = tenant.email) {
+    async requestCard(tenant, origin, email = tenant.email) {
       if (isPaused()) throw chargesPaused();
       const isNewEmail = email !== tenant.email;
-      if (isNewEmail) await changeEmail(tenant, email);
+      if (isNewEmail) await changeEmail(tenant, email, origin);
       const { verification } = await store.openVerification(
         tenant.key,
         newVerification(references.accountId(tenant.id)),

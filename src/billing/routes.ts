@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { byAccount } from "../domain/audit.ts";
 import { DomainError, invalid, rateLimited } from "../domain/errors.ts";
 import { paymentsUnavailable } from "../domain/standing.ts";
 import type { Tenant, Tier } from "../domain/tenant.ts";
@@ -114,10 +115,13 @@ export function billingRoutes({ store, clock, log, prices, payments }: BillingRo
           ),
         },
       },
-      async ({ tenant, body }) => {
+      async ({ tenant, body, address }) => {
         if (tenant.tier === "free" || tenant.tier === "enterprise") throw noPaidPlan(tenant.tier);
         if (!payments) throw paymentsUnavailable();
-        return ok({ payment_url: await payments.requestCard(tenant, body.email), payment_note: m.paymentNote });
+        return ok({
+          payment_url: await payments.requestCard(tenant, byAccount(address), body.email),
+          payment_note: m.paymentNote,
+        });
       },
     ),
 

@@ -1,3 +1,4 @@
+import type { Act } from "../domain/audit.ts";
 import type { Charge, NewLogin } from "../domain/books.ts";
 import { DomainError, unavailable } from "../domain/errors.ts";
 import { isHigherTier } from "../domain/plans.ts";
@@ -18,6 +19,8 @@ export interface UpgradeOrder {
   readonly tier: Tier;
   /** The login of an account that was free. */
   readonly login: NewLogin | null;
+  /** Noted with the order. */
+  readonly act: Act;
 }
 
 /** `pending`: a card has to be verified, or the bank wants the customer to confirm; both on the page of `token`. */
@@ -88,8 +91,9 @@ export function createUpgrade(deps: UpgradeDeps) {
     const invoice = await invoicing.ofUpgrade(account, invoiceIdOf(number.nth), clock.now());
     const stored = await store.prepareUpgrade(
       accountKey,
-      { invoice, charge: cardCharge(invoice, 1, processor, card.key), ...order },
+      { invoice, charge: cardCharge(invoice, 1, processor, card.key), tier: order.tier, login: order.login },
       clock.now(),
+      order.act,
     );
     if (!stored) throw outcomeUnknown(defaultRetrySeconds);
     return answer(accountKey, await charging.send(await store.books(accountKey), stored), stored);
@@ -133,12 +137,13 @@ export function createUpgrade(deps: UpgradeDeps) {
     }
   }
 
-  async function verifyFirst({ key, id }: Tenant, { tier, login }: UpgradeOrder): Promise<UpgradeResult> {
+  async function verifyFirst({ key, id }: Tenant, { tier, login, act }: UpgradeOrder): Promise<UpgradeResult> {
     const { tenant, verification } = await store.openVerification(
       key,
       newVerification(references.accountId(id)),
       { tier, login },
       clock.now(),
+      act,
     );
     return { kind: "pending", tenant, token: verification.token, confirm: false };
   }

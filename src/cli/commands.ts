@@ -1,3 +1,4 @@
+import { auditCommand } from "./audit/audit.ts";
 import { backupCommand } from "./backup/backup.ts";
 import { restoreCommand } from "./backup/restore.ts";
 import { verifyCommand } from "./backup/verify.ts";
@@ -33,6 +34,7 @@ export const commands: readonly Command[] = [
   eventsShowCommand,
   ...replayCommands,
   ...tenantCommands,
+  auditCommand,
   nodesCommand,
   tokenCommand,
   rotateTokenCommand,

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { AuditDetail } from "../domain/audit.ts";
 import type { OwnLimits } from "../domain/limits.ts";
 import { jsonObject } from "../http/validation.ts";
 
@@ -38,3 +39,9 @@ export const fromLimits = (body: v.InferOutput<typeof setLimitsBody>): Partial<O
   ...(body.events_per_month !== undefined && { ownEventsPerMonth: body.events_per_month }),
   ...(body.webhooks !== undefined && { ownWebhooks: body.webhooks }),
 });
+
+/** What an entry about it says. */
+export const limitsDetail = (body: v.InferOutput<typeof setLimitsBody>): AuditDetail =>
+  Object.fromEntries(
+    Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [[name, value ?? "default"]])),
+  );

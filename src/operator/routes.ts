@@ -3,6 +3,8 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { ApiKeys } from "../accounts/api-keys.ts";
 import * as m from "../accounts/model.ts";
 import type { SigningKeys } from "../accounts/signing-keys.ts";
+import type { NoteAct } from "../audit/note.ts";
+import type { Origin } from "../domain/audit.ts";
 import { invalidField } from "../domain/errors.ts";
 import { orderedQuotaOf, webhooksAllowed } from "../domain/limits.ts";
 import { statusOf, type Tenant } from "../domain/tenant.ts";
@@ -15,14 +17,15 @@ import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
 import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
-import { fromLimits, setLimitsBody, setLimitsExample, shownLimits, toLimits } from "./limits.ts";
-import { operatorUserHeader } from "./user-header.ts";
+import { fromLimits, limitsDetail, setLimitsBody, setLimitsExample, shownLimits, toLimits } from "./limits.ts";
+import { operatorOrigin } from "./origin.ts";
 
 export interface OperatorRouteDeps {
   store: Pick<Store, "listTenants" | "usage" | "refusedEvents" | "webhooks">;
   clock: Clock;
   accounts: Accounts;
   log: Log;
+  noteAct: NoteAct;
   /** Makes a new operator token; from then on the old one is refused. */
   rotateToken(): string;
   apiKeys: Pick<ApiKeys, "rotate">;
@@ -95,12 +98,12 @@ const changed = { description: "The updated account.", schema: record, example: 
 
 /** What only the operator of the server may do (rules, section 13). The commands `postrider tenant …` call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
-  const { store, clock, accounts, apiKeys, signingKeys, log, rotateToken } = deps;
+  const { store, clock, accounts, apiKeys, signingKeys, log, noteAct, rotateToken } = deps;
 
   /** The private halves of Ed25519 keys never leave the server, so they need not end. */
-  async function endKeys(tenant: Tenant): Promise<void> {
-    await apiKeys.rotate(tenant, 0);
-    await signingKeys.rotateSecret(tenant, 0);
+  async function endKeys(tenant: Tenant, origin: Origin): Promise<void> {
+    await apiKeys.rotate(tenant, 0, origin);
+    await signingKeys.rotateSecret(tenant, origin, 0);
     log.write("info", "account.keys_ended", { tenant: tenant.id });
   }
 
@@ -165,8 +168,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           400: invalidRequest("email is required on paid tiers.", "field_required"),
         },
       },
-      async ({ body }) => {
-        const { tenant, password } = await accounts.createForOperator(body);
+      async (request) => {
+        const { tenant, password } = await accounts.createForOperator(request.body, operatorOrigin(request));
         return created({ tenant_id: tenant.id, tier: tenant.tier, name: tenant.name, email: tenant.email, password });
       },
     ),
@@ -208,7 +211,11 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           404: m.tenantNotFound,
         },
       },
-      async ({ params, body }) => ok(toRecord(await accounts.setTier(await accounts.find(params.id), body.tier))),
+      async (request) => {
+        const { params, body } = request;
+        const tenant = await accounts.find(params.id);
+        return ok(toRecord(await accounts.setTier(tenant, body.tier, operatorOrigin(request))));
+      },
     ),
 
     endpoint(
@@ -230,10 +237,13 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           404: m.tenantNotFound,
         },
       },
-      async ({ params, body }) => {
-        const limits = fromLimits(body);
+      async (request) => {
+        const limits = fromLimits(request.body);
         if (Object.keys(limits).length === 0) throw noLimits();
-        return ok(await toDetail(await accounts.setLimits(await accounts.find(params.id), limits)));
+        const tenant = await accounts.find(request.params.id);
+        const detail = limitsDetail(request.body);
+        const act = { ...operatorOrigin(request), action: "limits.set", detail } as const;
+        return ok(await toDetail(await accounts.setLimits(tenant, limits, act)));
       },
     ),
 
@@ -248,7 +258,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         params: path,
         responses: { 200: changed, 404: m.tenantNotFound },
       },
-      async ({ params }) => ok(toRecord(await accounts.suspend(await accounts.find(params.id)))),
+      async (request) =>
+        ok(toRecord(await accounts.suspend(await accounts.find(request.params.id), operatorOrigin(request)))),
     ),
 
     endpoint(
@@ -262,7 +273,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         params: path,
         responses: { 200: changed, 404: m.tenantNotFound },
       },
-      async ({ params }) => ok(toRecord(await accounts.resume(await accounts.find(params.id)))),
+      async (request) =>
+        ok(toRecord(await accounts.resume(await accounts.find(request.params.id), operatorOrigin(request)))),
     ),
 
     endpoint(
@@ -293,10 +305,12 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           404: m.tenantNotFound,
         },
       },
-      async ({ params, body }) => {
+      async (request) => {
+        const { params, body } = request;
         const tenant = await accounts.find(params.id);
-        const password = await accounts.resetPassword(tenant);
-        if (body.end_keys) await endKeys(tenant);
+        const origin = operatorOrigin(request);
+        const password = await accounts.resetPassword(tenant, origin);
+        if (body.end_keys) await endKeys(tenant, origin);
         return ok({ tenant_id: tenant.id, password, ...(body.end_keys && { ended: [...ended] }) });
       },
     ),
@@ -311,8 +325,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         params: path,
         responses: { 204: { description: "The account is deleted." }, 404: m.tenantNotFound },
       },
-      async ({ params }) => {
-        await accounts.remove(await accounts.find(params.id));
+      async (request) => {
+        await accounts.remove(await accounts.find(request.params.id), operatorOrigin(request));
         return noContent();
       },
     ),
@@ -333,7 +347,11 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           },
         },
       },
-      () => ok({ operator_token: rotateToken() }),
+      async (request) => {
+        const token = rotateToken();
+        await noteAct({ ...operatorOrigin(request), action: "operator_token.rotated" });
+        return ok({ operator_token: token });
+      },
     ),
   ];
   return endpoints.map((one) => (one.method === "GET" ? one : withActor(one, log)));
@@ -352,17 +370,10 @@ function withActor(endpoint: ErasedEndpoint, log: Log): ErasedEndpoint {
       log.write("info", "operator.acted", {
         act: `${endpoint.method} ${endpoint.path}`,
         tenantId: id ?? made ?? null,
-        by: actorOf(request.headers),
+        by: operatorOrigin(request).via,
         address: request.address,
       });
       return reply;
     },
   };
-}
-
-/** The command line says which user of the machine runs it; anybody else is who has the token, or has signed in with it. */
-function actorOf(headers: Headers): string {
-  if (!headers.has("authorization")) return "operator in a browser";
-  const user = headers.get(operatorUserHeader);
-  return user !== null && /^[\w.@-]{1,64}$/.test(user) ? `command of ${user}` : "operator token";
 }

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { NoteAct } from "../audit/note.ts";
 import { DomainError, rateLimited } from "../domain/errors.ts";
 import { type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
@@ -9,12 +10,14 @@ import type { Log } from "../lib/log.ts";
 import { isSameSecret } from "../lib/same-secret.ts";
 import type { Limit, Limits } from "../store/limits.ts";
 import type { BrowserSessions } from "./browser-session.ts";
+import { browserName } from "./origin.ts";
 
 export interface OperatorSessionRouteDeps {
   sessions: BrowserSessions;
   operatorToken(): string;
   limits: Limits;
   log: Log;
+  noteAct: NoteAct;
   /** Told of every wrong token, with the address that it came from. */
   onWrongToken(address: string): void;
 }
@@ -32,10 +35,10 @@ const tag = "Operator";
 
 /** How the operator's page signs in and out. */
 export function operatorSessionRoutes(deps: OperatorSessionRouteDeps): ErasedEndpoint[] {
-  const { sessions, operatorToken, limits, log, onWrongToken } = deps;
+  const { sessions, operatorToken, limits, log, noteAct, onWrongToken } = deps;
 
   const tell = (act: string, address: string) =>
-    log.write("info", "operator.acted", { act, tenantId: null, by: "operator in a browser", address });
+    log.write("info", "operator.acted", { act, tenantId: null, by: browserName, address });
 
   /** Counted before it is compared and taken back when it was right: a thousand guesses at once must not all find room. */
   async function check(token: string, address: string): Promise<void> {
@@ -71,6 +74,7 @@ export function operatorSessionRoutes(deps: OperatorSessionRouteDeps): ErasedEnd
         await check(body.token, address);
         const { cookie, expiresAt } = sessions.begin();
         tell("sign in", address);
+        await noteAct({ actor: "operator", via: browserName, address, action: "operator.login" });
         return { ...ok({ expires_at: formatIso(expiresAt) }), headers: { "Set-Cookie": cookie } };
       },
     ),

@@ -1,4 +1,5 @@
 import type { DeliveryControl } from "../delivery/queue/control.ts";
+import type { Origin } from "../domain/audit.ts";
 import { DomainError, notFound } from "../domain/errors.ts";
 import type { Replay, ReplayFilter, ReplayKind } from "../domain/replay.ts";
 import { refusalOfWork } from "../domain/standing.ts";
@@ -57,14 +58,19 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
      * @throws payment_required, forbidden (the account, or `event_of_another_account`), not_found `event_not_found`,
      * `event_not_selected` or `webhook_not_found`, unavailable `storage_full`
      */
-    async replayEvent(tenant: Tenant, eventId: string, label: string, filter: ReplayFilter = {}): Promise<Replay> {
+    async replayEvent(
+      tenant: Tenant,
+      { eventId, label, filter = {} }: { eventId: string; label: string; filter?: ReplayFilter },
+      origin: Origin,
+    ): Promise<Replay> {
       refuseWithoutStanding(tenant);
       const owner = await store.eventOwner(eventId);
       if (owner === null) throw notFound("There is no event with this eventId.", "event_not_found");
       if (owner !== tenant.key) throw eventOfAnotherAccount();
       await refuseUnknownWebhook(tenant, filter);
       const order = { id: newId("rpl"), kind: "single", label, eventId, filter } as const;
-      const { replay, webhooks, overtaken, eventIds } = await store.replayEvent(tenant.key, order, clock.now());
+      const act = { ...origin, action: "event.replayed" } as const;
+      const { replay, webhooks, overtaken, eventIds } = await store.replayEvent(tenant.key, order, clock.now(), act);
       if (overtaken.length > 0) deliveries.overtake(overtaken);
       if (webhooks.length > 0) deliveries.wake(webhooks);
       announce(tenant, replay, eventIds);
@@ -77,19 +83,22 @@ export function createReplays({ store, deliveries, hub, replayer, clock, bulkRep
      * @throws payment_required, forbidden (the account), not_found `webhook_not_found`, rate_limited `too_many_replays` or
      * `too_many_replays_today`, unavailable `storage_full`
      */
-    async startBulk(tenant: Tenant, selection: BulkSelection, label: string): Promise<Replay> {
+    async startBulk(tenant: Tenant, selection: BulkSelection, label: string, origin: Origin): Promise<Replay> {
       refuseWithoutStanding(tenant);
       await refuseUnknownWebhook(tenant, selection.filter);
       const order = { id: newId("rpl"), label, ...selection };
-      const replay = await store.startReplay(tenant.key, order, clock.now(), limits);
+      const detail = { replay: order.id, kind: order.kind };
+      const act = { ...origin, action: "replay.started", detail } as const;
+      const replay = await store.startReplay(tenant.key, order, clock.now(), limits, act);
       announce(tenant, replay);
       replayer.wake();
       return replay;
     },
 
     /** Nothing more of it is sent; what waits becomes what it was before. @throws not_found `replay_not_found` */
-    async cancel(tenant: Tenant, replayId: string): Promise<Replay> {
-      const replay = await store.cancelReplay(tenant.key, replayId, clock.now());
+    async cancel(tenant: Tenant, replayId: string, origin: Origin): Promise<Replay> {
+      const act = { ...origin, action: "replay.cancelled", detail: { replay: replayId } } as const;
+      const replay = await store.cancelReplay(tenant.key, replayId, clock.now(), act);
       if (!replay) throw noSuchReplay();
       announce(tenant, replay);
       // The account's next one may begin.

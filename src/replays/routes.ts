@@ -1,3 +1,4 @@
+import { byAccount } from "../domain/audit.ts";
 import { rateLimited } from "../domain/errors.ts";
 import type { Replay } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
@@ -53,10 +54,14 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         limit: ({ tenant }) => takeSingle(tenant),
         responses: m.singleResponses,
       },
-      async ({ tenant, body }) => {
+      async ({ tenant, body, address }) => {
         const labelBytes = Buffer.byteLength(body.replayGroupId);
         for (let more = Math.floor(labelBytes / labelBytesOfOne); more > 0; more -= 1) await takeSingle(tenant);
-        const replay = await replays.replayEvent(tenant, body.eventId, body.replayGroupId, m.filterOfBody(body));
+        const replay = await replays.replayEvent(
+          tenant,
+          { eventId: body.eventId, label: body.replayGroupId, filter: m.filterOfBody(body) },
+          byAccount(address),
+        );
         return accepted({ status: "initiated" }, locationOf(replay));
       },
     ),
@@ -77,10 +82,13 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
         },
         responses: { ...m.bulkResponses, 400: invalidRequest("startTime must not be after endTime.") },
       },
-      async ({ tenant, body }) => {
+      async ({ tenant, body, address }) => {
         const { replayGroupId, startTime, endTime } = body;
         const selection = { kind: "timeline", from: startTime, to: endTime, filter: m.filterOfBody(body) } as const;
-        return accepted(undefined, locationOf(await replays.startBulk(tenant, selection, replayGroupId)));
+        return accepted(
+          undefined,
+          locationOf(await replays.startBulk(tenant, selection, replayGroupId, byAccount(address))),
+        );
       },
     ),
 
@@ -109,9 +117,10 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
                 },
           responses: m.bulkResponses,
         },
-        async ({ tenant, body }) => {
+        async ({ tenant, body, address }) => {
           const selection = { kind, filter: m.filterOfBody(body) };
-          return accepted(undefined, locationOf(await replays.startBulk(tenant, selection, body.replayGroupId)));
+          const replay = await replays.startBulk(tenant, selection, body.replayGroupId, byAccount(address));
+          return accepted(undefined, locationOf(replay));
         },
       ),
     ),
@@ -206,7 +215,8 @@ export function replayRoutes(deps: ReplayRouteDeps): ErasedEndpoint[] {
           404: m.replayNotFound,
         },
       },
-      async ({ tenant, params }) => ok(m.toReplayBody(await replays.cancel(tenant, params.id))),
+      async ({ tenant, params, address }) =>
+        ok(m.toReplayBody(await replays.cancel(tenant, params.id, byAccount(address)))),
     ),
   ];
 }

@@ -1,3 +1,4 @@
+import type { Act } from "../domain/audit.ts";
 import type {
   AfterFailure,
   BillingAccount,
@@ -71,6 +72,7 @@ export interface BillingVerbs {
     ids: NewVerification,
     upgrade: { readonly tier: Tier; readonly login: NewLogin | null } | null,
     now: number,
+    act?: Act,
   ): Promise<{ tenant: Tenant; verification: CardVerification }>;
   /** The verification behind a `payment_url`, with the charge that its page pays; null when there is none (any more). */
   findVerification(token: string): Promise<{ verification: CardVerification; tenant: Tenant } | null>;
@@ -98,6 +100,7 @@ export interface BillingVerbs {
     accountKey: number,
     order: { invoice: NewInvoice; charge: NewCharge; tier: Tier; login: NewLogin | null },
     now: number,
+    act?: Act,
   ): Promise<Charge | null>;
   /**
    * Issues the invoice of a month's end, or none, and moves on to the next month's end; once, whoever asks for it again. Does

@@ -1,3 +1,4 @@
+import type { Act } from "../domain/audit.ts";
 import type { DisablePolicy, Failing, FailureEffect, Failures } from "../domain/failing-webhook.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 
@@ -24,6 +25,6 @@ export interface FailingWebhookVerbs {
   noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
   /** An attempt succeeded. Null: no failure of it was noted, or it is disabled, or not registered any more. */
   noteSuccess(webhook: WebhookRef): Promise<Webhook | null>;
-  /** Deliveries go to it again, new ones; what has failed stays so. Null: there is no such webhook. */
-  enableWebhook(tenantKey: number, webhookId: string): Promise<EnabledWebhook | null>;
+  /** Deliveries go to it again, new ones; what has failed stays so. Null: there is no such webhook. The act gets its URL. */
+  enableWebhook(tenantKey: number, webhookId: string, act?: Act): Promise<EnabledWebhook | null>;
 }

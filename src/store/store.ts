@@ -1,4 +1,5 @@
 import type { OwnEvent } from "../domain/acceptance.ts";
+import type { Act } from "../domain/audit.ts";
 import type { Change } from "../domain/change.ts";
 import type { ApiKey, SigningKey, SigningSecret } from "../domain/credentials.ts";
 import type { Attempt, DeliveryRef, DueDelivery } from "../domain/delivery.ts";
@@ -12,6 +13,7 @@ import type { SuspensionCause, Tenant, Tier } from "../domain/tenant.ts";
 import type { TraceContext } from "../domain/trace-context.ts";
 import type { Webhook, WebhookRef } from "../domain/webhook.ts";
 import type { ListedWebhook } from "../domain/webhook-list.ts";
+import type { AuditVerbs } from "./audit.ts";
 import type { BillingVerbs, NewVerification } from "./billing.ts";
 import type { Cursor } from "./cursor.ts";
 import type { DeliveryVerbs } from "./deliveries.ts";
@@ -47,6 +49,7 @@ export interface Store
     ReplayVerbs,
     StatVerbs,
     InboxVerbs,
+    AuditVerbs,
     BillingVerbs,
     MaintenanceVerbs,
     RetentionVerbs,
@@ -76,7 +79,7 @@ export interface TenantUsage {
 
 export interface TenantVerbs {
   /** @throws invalid `email_taken` */
-  createTenant(tenant: NewTenant, now: number): Promise<Tenant>;
+  createTenant(tenant: NewTenant, now: number, act?: Act): Promise<Tenant>;
   findTenant(tenantId: string): Promise<Tenant | null>;
   findTenantByLoginEmail(loginEmail: string): Promise<Tenant | null>;
   /**
@@ -88,19 +91,19 @@ export interface TenantVerbs {
   listTenants(range: { offset: number; limit: number }): Promise<{ tenants: Tenant[]; total: number }>;
   usage(tenantKey: number, now: number): Promise<TenantUsage>;
   /** Sets the tier and the limits with it; leaves the webhooks as they are. @throws invalid `email_taken` */
-  setTier(tenantKey: number, tier: Tier): Promise<Tenant>;
+  setTier(tenantKey: number, tier: Tier, act?: Act): Promise<Tenant>;
   /** Sets the limits that are named instead of the plan's; null: the plan's again. */
-  setLimits(tenantKey: number, limits: Partial<OwnLimits>): Promise<Tenant>;
-  suspend(tenantKey: number, cause: SuspensionCause, now: number): Promise<Tenant>;
-  resume(tenantKey: number, cause: SuspensionCause): Promise<Tenant>;
+  setLimits(tenantKey: number, limits: Partial<OwnLimits>, act?: Act): Promise<Tenant>;
+  suspend(tenantKey: number, cause: SuspensionCause, now: number, act?: Act): Promise<Tenant>;
+  resume(tenantKey: number, cause: SuspensionCause, act?: Act): Promise<Tenant>;
   /** On paid tiers the e-mail is the login, too. @throws invalid `email_taken` */
-  changeEmail(tenantKey: number, email: string): Promise<Tenant>;
+  changeEmail(tenantKey: number, email: string, act?: Act): Promise<Tenant>;
   /** Sets the password and ends every session. */
-  setPassword(tenantKey: number, passwordHash: string): Promise<Tenant>;
+  setPassword(tenantKey: number, passwordHash: string, act?: Act): Promise<Tenant>;
   /** As `setPassword`, if `verified` is still the hash; null when another one was set since it was verified. */
-  replacePassword(tenantKey: number, verified: string, passwordHash: string): Promise<Tenant | null>;
+  replacePassword(tenantKey: number, verified: string, passwordHash: string, act?: Act): Promise<Tenant | null>;
   /** Marks the tenant as deleted and frees its e-mail; `eraseDeleted` removes the rows. Idempotent. */
-  deleteTenant(tenantKey: number, now: number): Promise<void>;
+  deleteTenant(tenantKey: number, now: number, act?: Act): Promise<void>;
   /** Removes about `limit` rows of deleted tenants; true while there are more. */
   eraseDeleted(limit: number): Promise<boolean>;
 }
@@ -125,7 +128,7 @@ export interface CredentialVerbs {
   apiKeys(tenantKey: number): Promise<ApiKey[]>;
   findApiKey(hash: Uint8Array): Promise<{ apiKeyId: string; tenant: Tenant; expiresAt: number | null } | null>;
   /** Adds a key; every other active one ends at the earlier of its own end and `othersEndAt`. Forgets all but the latest. */
-  rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number): Promise<ApiKey>;
+  rotateApiKey(tenantKey: number, key: NewApiKey, othersEndAt: number, now: number, act?: Act): Promise<ApiKey>;
   /** Notes the last use of keys by id. Keys that are gone are passed over. */
   touchApiKeys(uses: ReadonlyMap<string, number>): Promise<void>;
 
@@ -141,22 +144,29 @@ export interface CredentialVerbs {
     activatesAt: number,
     othersRetireAt: number,
     now: number,
+    act?: Act,
   ): Promise<SigningKey>;
   /** Those that sign at `now`, the newest first. */
   signingSecrets(tenantKey: number, now: number): Promise<SigningSecret[]>;
   /** Adds a secret; the one before it signs until `othersEndAt`, and earlier ones no longer. */
-  rotateSigningSecret(tenantKey: number, sealed: Uint8Array, othersEndAt: number, now: number): Promise<void>;
+  rotateSigningSecret(
+    tenantKey: number,
+    sealed: Uint8Array,
+    othersEndAt: number,
+    now: number,
+    act?: Act,
+  ): Promise<void>;
 
   /** Ends one session token, remembered until it would have expired. */
   endSession(sessionId: string, expiresAt: number): Promise<void>;
   /** Ends every session token of the tenant. */
-  endAllSessions(tenantKey: number): Promise<Tenant>;
+  endAllSessions(tenantKey: number, act?: Act): Promise<Tenant>;
   /**
    * The account of a session token, which compares its session version; null when there is no such account any more, or this
    * token was ended by itself.
    */
   findSession(tenantId: string, sessionId: string): Promise<Tenant | null>;
-  rememberLogin(tenantKey: number, address: string, now: number): Promise<void>;
+  rememberLogin(tenantKey: number, address: string, now: number, act?: Act): Promise<void>;
   hasLoggedInSince(tenantKey: number, address: string, since: number): Promise<boolean>;
 }
 
@@ -189,12 +199,13 @@ export interface WebhookVerbs {
    * Costs the same however many there are.
    */
   webhookHealth(tenantKey: number, limits: { records: number; walked: number }): Promise<WebhookHealth[]>;
-  /** Replaces the whole list. @returns the new one @throws invalid `too_many_webhooks` */
+  /** Replaces the whole list. The act gets what changed; a list that is as before is noted as nothing. @returns the new one @throws invalid `too_many_webhooks` */
   replaceWebhooks(
     tenantKey: number,
     webhooks: readonly ListedWebhook[],
     limit: number,
     now: number,
+    act?: Act,
   ): Promise<Webhook[]>;
 }
 
@@ -354,12 +365,12 @@ export interface ReplayVerbs {
    * Queues one event again, at once.
    * @throws not_found `event_not_found` or `event_not_selected`, invalid `payload_erased`, unavailable `storage_full`
    */
-  replayEvent(tenantKey: number, replay: NewReplay, now: number): Promise<Requeued>;
+  replayEvent(tenantKey: number, replay: NewReplay, now: number, act?: Act): Promise<Requeued>;
   /**
    * Fixes the selection of a bulk replay and lets it wait for its turn.
    * @throws rate_limited `too_many_replays`, `too_many_replays_today`, unavailable `storage_full`
    */
-  startReplay(tenantKey: number, replay: NewReplay, now: number, limits: ReplayLimits): Promise<Replay>;
+  startReplay(tenantKey: number, replay: NewReplay, now: number, limits: ReplayLimits, act?: Act): Promise<Replay>;
   /** How many events a replay would select. */
   previewReplay(tenantKey: number, replay: Omit<NewReplay, "id" | "label">): Promise<number>;
   /**
@@ -379,7 +390,7 @@ export interface ReplayVerbs {
   /**
    * Leaves out what is not queued yet, and from then on nobody claims what waits for it. Null when there is no such replay.
    */
-  cancelReplay(tenantKey: number, replayId: string, now: number): Promise<Replay | null>;
+  cancelReplay(tenantKey: number, replayId: string, now: number, act?: Act): Promise<Replay | null>;
   /**
    * About `limit` records that wait for a cancelled replay, and that nobody owns, become what they were before it
    * (`domain/cancelled-run.ts`). `owned`: those that are left are in flight, or on their way back. Null when there are none.
@@ -390,8 +401,8 @@ export interface ReplayVerbs {
 // ---------------------------------------------------------------- maintenance
 
 export interface MaintenanceVerbs {
-  /** Forgets about `limit` idempotency keys, ended sessions, login addresses and retired keys that have outlived their
-   * use; true while there may be more. */
+  /** Forgets about `limit` idempotency keys, ended sessions, login addresses, retired keys and entries about acts that have
+   * outlived their use; true while there may be more. */
   prune(now: number, limit: number): Promise<boolean>;
   /**
    * Looks further for removed webhooks that no record and no attempt names, and forgets about `limit` of them; true while

@@ -1,5 +1,6 @@
 import type { TellAccount } from "../delivery/own-events.ts";
 import type { HeaderVault } from "../delivery/own-headers.ts";
+import { byAccount } from "../domain/audit.ts";
 import type { Attempt } from "../domain/delivery.ts";
 import { notFound, rateLimited } from "../domain/errors.ts";
 import { takes } from "../domain/event-types.ts";
@@ -133,14 +134,15 @@ export function webhookRoutes({
           400: invalidRequest('[0].webhook_url must start with "https://".', "invalid_webhook_url"),
         },
       },
-      async ({ tenant, body }) => {
+      async ({ tenant, body, address }) => {
         const limit = webhooksAllowed(tenant);
         const checked = await checkWebhooks(body, { policy: policyOf(tenant), field: "", limit, webhookConcurrency });
         const stored = hasMasks(checked) ? await store.webhooks(tenant.key) : [];
         const wanted = sealHeaders(checked, { headerVault, tenantId: tenant.id, field: "", stored });
         // Once more, and counted now: what was refused has changed nothing.
         refuseTooMany(await limits.take([{ limit: changes, key: tenant.id }]));
-        const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now());
+        const act = { ...byAccount(address), action: "webhooks.changed" } as const;
+        const saved = await store.replaceWebhooks(tenant.key, wanted, limit, clock.now(), act);
         announceChange(hub, tenant, "webhooks");
         return ok(saved.map(m.toSavedWebhook));
       },
@@ -168,8 +170,9 @@ export function webhookRoutes({
           404: failure("The webhook does not exist.", "webhook_not_found", noSuchWebhook),
         },
       },
-      async ({ tenant, params }) => {
-        const enabled = await store.enableWebhook(tenant.key, params.id);
+      async ({ tenant, params, address }) => {
+        const act = { ...byAccount(address), action: "webhook.enabled" } as const;
+        const enabled = await store.enableWebhook(tenant.key, params.id, act);
         if (!enabled) throw notFound(noSuchWebhook, "webhook_not_found");
         const { webhook, wasDisabled } = enabled;
         if (wasDisabled) {

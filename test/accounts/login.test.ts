@@ -29,6 +29,7 @@ function createTestLogin({ localMode = false, known = [] as string[] } = {}) {
     limits,
     localMode,
     onFailure: () => {},
+    noteStranger: () => {},
     log: createLog({ level: "error", format: "json", now: clock.now, out: () => {} }),
     passwords: {
       hash: async () => "hash",

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createSigningKeys } from "../../src/accounts/signing-keys.ts";
 import { signingSecretContext } from "../../src/delivery/signers.ts";
+import { byAccount } from "../../src/domain/audit.ts";
 import { unavailable } from "../../src/domain/errors.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createVault } from "../../src/lib/vault.ts";
@@ -52,7 +53,7 @@ test("a rotated secret is answered without another look at the store, which coul
     clock,
     vault,
   });
-  const { secret, earlierEndsAt } = await signingKeys.rotateSecret(tenant);
+  const { secret, earlierEndsAt } = await signingKeys.rotateSecret(tenant, byAccount("192.0.2.1"));
   expect(rotated).toEqual([{ secret, othersEndAt: earlierEndsAt ?? 0 }]);
   expect(earlierEndsAt).toBe(clock.now() + 7 * 24 * 60 * 60 * 1000);
 });

@@ -33,6 +33,8 @@ export const expectedSections: readonly string[] = [
   "rules 14",
   // Answers that are bounded
   "rules 15",
+  // Who did what
+  "rules 16",
   // The operator in a browser
   "rules 17",
 ];

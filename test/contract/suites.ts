@@ -6,6 +6,7 @@ import { sandboxBooksContract } from "./billing/sandbox-books.ts";
 import { verificationsContract } from "./billing/verifications.ts";
 import { limitsContract } from "./limits/limits.ts";
 import { acceptanceContract } from "./store/acceptance.ts";
+import { auditContract } from "./store/audit.ts";
 import { changesContract } from "./store/changes.ts";
 import { credentialsContract } from "./store/credentials.ts";
 import { deliveriesContract } from "./store/deliveries.ts";
@@ -55,6 +56,7 @@ export const suites: readonly ((backend: StoreBackend) => void)[] = [
   webhookRowsContract,
   meteringContract,
   inboxContract,
+  auditContract,
   listsContract,
   verificationsContract,
   chargesContract,

@@ -1,9 +1,13 @@
 import { describe, expect, test } from "bun:test";
+import { byAccount } from "../../src/domain/audit.ts";
 import type { Replay } from "../../src/domain/replay.ts";
 import type { Tenant } from "../../src/domain/tenant.ts";
 import { createReplays } from "../../src/replays/replay.ts";
 import { dueDelivery } from "../support/due-delivery.ts";
 import { registered } from "../support/tenant-state.ts";
+
+/** Where nobody looks from where. */
+const origin = byAccount("192.0.2.1");
 
 const tenant: Tenant = {
   key: 1,
@@ -71,19 +75,19 @@ function setUp() {
 describe("whoever may have to go on is woken", () => {
   test("by a bulk replay, the replayer", async () => {
     const { replays, moved } = setUp();
-    await replays.startBulk(tenant, { kind: "all" }, "label");
+    await replays.startBulk(tenant, { kind: "all" }, "label", origin);
     expect(moved).toEqual(["replay.progressed", "replayer"]);
   });
 
   test("by a single replay, the webhooks, after what it has overtaken, and the replayer: a bulk replay may have been completed by it", async () => {
     const { replays, moved } = setUp();
-    await replays.replayEvent(tenant, "evt_1", "label");
+    await replays.replayEvent(tenant, { eventId: "evt_1", label: "label" }, origin);
     expect(moved).toEqual(["overtaken 3", "deliveries 7", "replay.progressed", "replayer"]);
   });
 
   test("by a cancellation, the replayer: it may be the next one's turn", async () => {
     const { replays, moved } = setUp();
-    await replays.cancel(tenant, replay.id);
+    await replays.cancel(tenant, replay.id, origin);
     expect(moved).toEqual(["replay.progressed", "replayer"]);
   });
 });

@@ -9,7 +9,7 @@ import { tableNames } from "../../src/store/move/tables.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { openSqliteStore } from "../../src/store/sqlite/store.ts";
 import type { StoreBackend } from "./store-backend.ts";
-import { bytes, createWorld, newInboxDelivery, newWebhooks } from "./store-factory.ts";
+import { bytes, createWorld, newAct, newInboxDelivery, newWebhooks } from "./store-factory.ts";
 
 /** Of every folder that is filled here. */
 export const masterKey = new Uint8Array(32).fill(7);
@@ -74,7 +74,7 @@ export async function fill(dataDir: string): Promise<{ tenant: Tenant; eventIds:
   await store.suspend(other.key, "operator", clock.now());
   await store.rotateSigningSecret(tenant.key, new Uint8Array(60), clock.now() + 1_000, clock.now());
   await store.endSession("session", clock.now() + 1_000_000);
-  await store.rememberLogin(tenant.key, "192.0.2.1", clock.now());
+  await store.rememberLogin(tenant.key, "192.0.2.1", clock.now(), newAct({ detail: { of: ["\u0000 🚀"] } }));
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_1", answeredStatus: null }), 100);
   await store.keepInboxDelivery(tenant.key, newInboxDelivery({ id: "in_2", body: new Uint8Array() }), 100);
   const counts = { minute: 5, accepted: 1, delivered: 2, failed: 3, attempts: 4 };

@@ -1,3 +1,4 @@
+import type { Act } from "../../src/domain/audit.ts";
 import { type AnswerHead, type DeliveryState, type DueDelivery, deliveryStates } from "../../src/domain/delivery.ts";
 import { DomainError } from "../../src/domain/errors.ts";
 import type { JsonText } from "../../src/domain/event.ts";
@@ -28,6 +29,12 @@ const randomBytes = (length: number) => crypto.getRandomValues(new Uint8Array(le
 
 export const newApiKeyRow = (hash = randomBytes(32)) => ({ id: newId("key"), hash, sealed: randomBytes(60) });
 export const newSigningKeyRow = () => ({ id: newId("sk"), publicKey: randomBytes(32), sealedSeed: randomBytes(60) });
+/** Of an account, by itself. */
+export const newAct = (given: Partial<Act>): Act => ({
+  ...{ action: "login", actor: "account", via: null, address: "192.0.2.1" },
+  ...given,
+});
+
 /** Each by its URL alone, or with settings. */
 export const newWebhooks = (...wanted: (string | Partial<ListedWebhook>)[]): ListedWebhook[] =>
   wanted.map((one) => ({ id: newId("wh"), url: "", name: "", ...(typeof one === "string" ? { url: one } : one) }));

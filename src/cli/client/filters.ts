@@ -95,7 +95,7 @@ function wholeNumberOr(text: string): string | number {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
-function readMoment(text: string, role: "start" | "end", flag: string, now: number): string {
+export function readMoment(text: string, role: "start" | "end", flag: string, now: number): string {
   const ms = parseMoment(text, role, now);
   if (ms !== null) return formatIso(ms);
   throw new UsageError(

@@ -46,6 +46,7 @@ export const tableNames = [
   "sandbox_transaction",
   "inbox_setting",
   "inbox_delivery",
+  "audit",
   "event",
   "delivery",
   "attempt",

@@ -11,6 +11,7 @@ import {
   refusalOfVerification,
 } from "../../domain/verifications.ts";
 import type { BillingVerbs, Books } from "../billing.ts";
+import { noteAct } from "./audit.ts";
 import {
   accountOf,
   booksRows,
@@ -67,7 +68,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
   }
 
   return {
-    openVerification: (tenantKey, ids, upgrade, now) =>
+    openVerification: (tenantKey, ids, upgrade, now, act) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const holder = upgrade?.login ? await holderOf(tx, upgrade.login.email.toLowerCase()) : null;
@@ -76,6 +77,7 @@ export function billingVerbs({ pool, writes }: Connection): Verbs {
         const file = await openBooksOf(tx, tenantKey, held, ids.accountId);
         await writeBooks(file, openVerification(file, ids.token, upgrade, now), now);
         const verification = required(await openVerificationOf(tx, file.account.key), "The open verification");
+        if (act) await noteAct(tx, held.tenant.id, act);
         return { tenant: held.tenant, verification };
       }),
 

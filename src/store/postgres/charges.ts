@@ -4,6 +4,7 @@ import type { BooksChange } from "../../domain/books-change.ts";
 import { adoptCharge, keepWaiting, lookUpSoon, sendCharge } from "../../domain/charges.ts";
 import { beginAttempt, closeBooks, endMonth, orderUpgrade, settleUp } from "../../domain/invoices.ts";
 import type { BillingVerbs } from "../billing.ts";
+import { noteAct } from "./audit.ts";
 import { chargeOf, required } from "./billing-rows.ts";
 import * as t from "./billing-schema.ts";
 import type { Connection } from "./connection.ts";
@@ -57,10 +58,12 @@ export function chargeVerbs({ pool, writes }: Connection): Verbs {
   }
 
   return {
-    prepareUpgrade: (accountKey, order, now) =>
+    prepareUpgrade: (accountKey, order, now, act) =>
       writes.submit(async (tx) => {
         const file = await loadBooks(tx, accountKey);
-        return addedBy(file, orderUpgrade(file, order, await overlapping(file, order.invoice), now), now);
+        const added = await addedBy(file, orderUpgrade(file, order, await overlapping(file, order.invoice), now), now);
+        if (act && added && file.held) await noteAct(tx, file.held.tenant.id, act);
+        return added;
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>

@@ -10,6 +10,7 @@ import {
 import { accountGone } from "../../domain/standing.ts";
 import { withoutSessions } from "../../domain/tenant-change.ts";
 import type { CredentialVerbs } from "../store.ts";
+import { noteAct } from "./audit.ts";
 import type { Connection } from "./connection.ts";
 import { tenantColumns } from "./held-tenants.ts";
 import { livingTenants } from "./living-tenants.ts";
@@ -65,8 +66,8 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
 
     findApiKey: async (hash) => (await keyByHash.execute({ hash }))[0] ?? null,
 
-    rotateApiKey: (tenantKey, key, othersEndAt, now) =>
-      forTenant(tenantKey, async (held, tx) => {
+    rotateApiKey: (tenantKey, key, othersEndAt, now, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const { ends, forgets } = rotateApiKeys(await endsOfKeys(tx, tenantKey), othersEndAt);
         await tx.db
           .update(t.apiKey)
@@ -93,8 +94,8 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
     signingKeys: async (tenantKey, now) =>
       (await signingKeysByTenant.execute({ tenantKey })).filter((key) => isPublished(key, now)).map(withoutKey),
 
-    rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now) =>
-      forTenant(tenantKey, async (held, tx) => {
+    rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const published = await signingKeysIn(tx.db).execute({ tenantKey });
         const rotation = rotateSigningKeys(published, { activatesAt, othersRetireAt, now });
         if (rotation.kind === "refused") throw rotation.error;
@@ -115,8 +116,8 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
     signingSecrets: async (tenantKey, now) =>
       (await signingSecretsByTenant.execute({ tenantKey })).filter((secret) => isSigning(secret, now)).map(withoutKey),
 
-    rotateSigningSecret: (tenantKey, sealed, othersEndAt, now) =>
-      forTenant(tenantKey, async (held, tx) => {
+    rotateSigningSecret: (tenantKey, sealed, othersEndAt, now, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const { ends, forgets } = rotateSigningSecrets(await signingSecretsIn(tx.db).execute({ tenantKey }));
         await tx.db.delete(t.signingSecret).where(among(t.signingSecret, tenantKey, forgets));
         const ended = { expiresAt: othersEndAt };
@@ -134,24 +135,28 @@ export function credentialVerbs({ pool, writes }: Connection): CredentialVerbs {
         tx.changed({ kind: "session_ended", sessionId: id });
       }),
 
-    endAllSessions: (tenantKey) =>
-      forTenant(tenantKey, async (held, tx) => {
+    endAllSessions: (tenantKey, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         await changeTenant(tx, held, withoutSessions(held.tenant));
         return held.tenant;
       }),
 
     findSession: async (tenantId, sessionId) => (await tenantOfSession.execute({ tenantId, sessionId }))[0] ?? null,
 
-    rememberLogin: async (tenantKey, address, now) => {
-      // A deletion that is under way is waited for.
-      const remembered = await pool.write(
-        `insert into login_address (tenant_key, address, last_login_at)
-         select key, $2::text, $3::bigint from tenant where key = $1::bigint and deleted_at is null for key share
-         on conflict (tenant_key, address) do update set last_login_at = excluded.last_login_at returning 1`,
-        [tenantKey, address, now],
-      );
-      if (remembered.length === 0) throw accountGone();
-    },
+    rememberLogin: (tenantKey, address, now, act) =>
+      writes.submit(async (tx) => {
+        // A deletion that is under way is waited for.
+        const [remembered] = await tx.run<{ id: string }>(
+          `with living as (select key, id from tenant where key = $1::bigint and deleted_at is null for key share),
+         remembered as (
+           insert into login_address (tenant_key, address, last_login_at) select key, $2::text, $3::bigint from living
+           on conflict (tenant_key, address) do update set last_login_at = excluded.last_login_at)
+         select id from living`,
+          [tenantKey, address, now],
+        );
+        if (!remembered) throw accountGone();
+        if (act) await noteAct(tx, remembered.id, act);
+      }),
 
     async hasLoggedInSince(tenantKey, address, since) {
       const [found] = await pool.db

@@ -1,3 +1,4 @@
+import { keptAfterErasure } from "../audit.ts";
 import type { TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText } from "./parameters.ts";
@@ -29,6 +30,12 @@ const deleteSome = tenantTables.map(
   (table) => `delete from ${table} where ctid = any(array(
     select ctid from ${table} where tenant_key = $1::bigint limit $2::int)) returning 1`,
 );
+
+const ofTenant = "tenant_id = (select id from tenant where key = $1::bigint)";
+const deleteAuditText = `delete from audit where key = any(array(
+  select key from audit where ${ofTenant} and not ${keptAfterErasure} limit $2::int)) returning 1`;
+const stripAuditText = `update audit set detail = null, address = case actor when 'operator' then address end
+  where ${ofTenant}`;
 
 /** The next records of a tenant with the attempts that each may have, the oldest event first. */
 export const someRecordsText = `select event_seq::float8 as seq, attempts from (
@@ -102,7 +109,11 @@ async function eraseSome(tx: WriteTransaction, tenantKey: number, limit: number)
     if (left <= 0) return false;
     left -= (await tx.run(text, [tenantKey, left])).length;
   }
-  return left > 0;
+  if (left <= 0) return false;
+  left -= (await tx.run(deleteAuditText, [tenantKey, left])).length;
+  if (left <= 0) return false;
+  await tx.run(stripAuditText, [tenantKey]);
+  return true;
 }
 
 /**

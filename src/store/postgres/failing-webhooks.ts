@@ -1,10 +1,12 @@
 import { and, eq } from "drizzle-orm";
+import { shownUrl } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { afterFailures } from "../../domain/failing-webhook.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
 import type { FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
 import { toStandingColumns } from "../webhook-rows.ts";
+import { noteAct } from "./audit.ts";
 import type { Connection } from "./connection.ts";
 import { hold, holdLiving } from "./held-tenants.ts";
 import type { Transaction } from "./pool.ts";
@@ -67,13 +69,14 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
         return write(tx, tenantKey, webhook, newStanding);
       }),
 
-    enableWebhook: (tenantKey, webhookId) =>
+    enableWebhook: (tenantKey, webhookId, act) =>
       writes.submit(async (tx) => {
         const { tenant, webhooks } = await holdLiving(tx, tenantKey);
         const webhook = webhooks.find(({ id }) => id === webhookId);
         if (!webhook) return null;
         if (!webhook.disabled) return { webhook, wasDisabled: false };
         tx.changed({ ...changed(tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        if (act) await noteAct(tx, tenant.id, { ...act, detail: { webhook: shownUrl(webhook) } });
         return { webhook: await write(tx, tenantKey, webhook, newStanding), wasDisabled: true };
       }),
   };

@@ -1,4 +1,5 @@
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
+import { auditLifetimeMs } from "../../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -24,6 +25,7 @@ const outlived = [
   { text: deleteUpTo("ended_session", "expires_at"), ageMs: 0 },
   { text: deleteUpTo("signing_key", "retires_at"), ageMs: 0 },
   { text: deleteUpTo("signing_secret", "expires_at"), ageMs: 0 },
+  { text: deleteUpTo("audit", "at"), ageMs: auditLifetimeMs },
 ];
 
 function deleteUpTo(table: string, column: string): string {

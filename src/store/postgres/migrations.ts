@@ -15,6 +15,7 @@ import listsOfReplays from "../../../drizzle/postgres/migrations/0013_lists_of_r
 import ownLimits from "../../../drizzle/postgres/migrations/0014_own_limits.sql" with { type: "text" };
 import attemptDurations from "../../../drizzle/postgres/migrations/0015_attempt_durations.sql" with { type: "text" };
 import webhookStats from "../../../drizzle/postgres/migrations/0016_webhook_stats.sql" with { type: "text" };
+import audit from "../../../drizzle/postgres/migrations/0017_audit.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -45,6 +46,7 @@ export const migrations: readonly Migration[] = [
   { name: "0014_own_limits", sql: ownLimits },
   { name: "0015_attempt_durations", sql: attemptDurations },
   { name: "0016_webhook_stats", sql: webhookStats },
+  { name: "0017_audit", sql: audit },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

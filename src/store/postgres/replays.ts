@@ -7,6 +7,7 @@ import { encodeEventId, parseEventId } from "../../lib/id.ts";
 import type { Growth } from "../growth.ts";
 import { cursorInSteps } from "../steps.ts";
 import type { NewReplay, ReplayVerbs, Requeued } from "../store.ts";
+import { noteAct } from "./audit.ts";
 import { bounded, readBounded } from "./bounded-read.ts";
 import type { Connection } from "./connection.ts";
 import { hold, holdLiving } from "./held-tenants.ts";
@@ -108,7 +109,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
     });
 
   return {
-    async replayEvent(tenantKey, replay, now) {
+    async replayEvent(tenantKey, replay, now, act) {
       const { ref, after, done } = await writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const seq = held.gone ? null : await findOwnEvent(tx.run, tenantKey, replay.eventId ?? "");
@@ -121,13 +122,14 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         const narrowing = (await narrowingOf(tx, tenantKey, replay.filter)) ?? noRecords;
         const replaying = { key: made.replayKey, kind: "single", ...narrowing } as const;
         const requeued = await requeueEvents(connection, tx, held, [eventSeq], replaying);
+        if (act) await noteAct(tx, held.tenant.id, act);
         const place: ReplayPlace = { phase: "queued", cursorSeq: eventSeq, completedAt: null };
         return { ref: made, after: await move(tx, made, place, requeued), done: requeued };
       });
       return queued(ref, after, done);
     },
 
-    async startReplay(tenantKey, replay, now, limits) {
+    async startReplay(tenantKey, replay, now, limits, act) {
       const { n: selected, lastFailedAt, ...range } = await select({ run: pool.read }, tenantKey, replay);
       return writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
@@ -143,6 +145,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
         const cursorSeq = Math.max(0, range.fromSeq - 1);
         const { createdAt } = start;
         const ref = await insert(tx, tenantKey, replay, { ...range, cursorSeq, phase: "waiting", selected, createdAt });
+        if (act) await noteAct(tx, held.tenant.id, act);
         return toReplay(await rowAt(tx, ref));
       });
     },
@@ -193,7 +196,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
 
     replayByKey: (ref) => find(pool, ref),
 
-    cancelReplay: (tenantKey, replayId, now) =>
+    cancelReplay: (tenantKey, replayId, now, act) =>
       writes.submit(async (tx) => {
         const { tenant } = await holdLiving(tx, tenantKey);
         // Locked: nobody completes it meanwhile.
@@ -212,6 +215,7 @@ export function replayVerbs(connection: Connection, { mayGrow }: Growth): Omit<R
           ]);
           tx.changed({ ...changed(tenant), kind: "replay_cancelled", replayKey: row.key });
         }
+        if (act && cancellation) await noteAct(tx, tenant.id, act);
         return move(tx, ref, cancellation, nothing);
       }),
   };

@@ -10,6 +10,7 @@ import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
 import { askTime } from "./ask-time.ts";
+import { auditVerbs } from "./audit.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingLock } from "./billing-lock.ts";
 import { createCancelledRuns } from "./cancelled-runs.ts";
@@ -258,6 +259,7 @@ export async function openPostgresStore({
     ...failureVerbs(connection),
     ...statVerbs(connection),
     ...inboxVerbs(connection),
+    ...auditVerbs(connection),
     ...billingVerbs(connection),
     ...chargeVerbs(connection),
     ...settlementVerbs(connection),

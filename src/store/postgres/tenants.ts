@@ -1,4 +1,5 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import type { Act } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { leaveTenant } from "../../domain/invoices.ts";
 import { toOwnLimits } from "../../domain/limits.ts";
@@ -18,6 +19,7 @@ import { openMonth } from "../../domain/tenant-state.ts";
 import { openVerification, takeTier } from "../../domain/verifications.ts";
 import type { TenantVerbs } from "../store.ts";
 import { toColumns } from "../webhook-rows.ts";
+import { noteAct } from "./audit.ts";
 import { accountOf, openVerificationOf } from "./billing-rows.ts";
 import type { Connection } from "./connection.ts";
 import { countersOf, hold, lockTenant, tenantColumns } from "./held-tenants.ts";
@@ -41,15 +43,15 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
 
   const forTenant = livingTenants({ writes });
 
-  const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
-    forTenant(tenantKey, async (held, tx) => {
+  const change = (tenantKey: number, act: Act | undefined, decide: (tenant: Tenant) => TenantChange) =>
+    forTenant(tenantKey, act, async (held, tx) => {
       await changeTenant(tx, held, decide(held.tenant));
       await recordPlan(tx, held.tenant, tx.now);
       return held.tenant;
     });
 
   return {
-    createTenant: (tenant, now) =>
+    createTenant: (tenant, now, act) =>
       writes.submit(async (tx) => {
         if (isTaken(await holderOf(tx, tenant.loginEmail), null)) throw emailTaken();
         const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
@@ -70,6 +72,7 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
           const file = await openBooksOf(tx, tenantKey, { tenant: created }, verification.accountId);
           await writeBooks(file, openVerification(file, verification.token, null, now), now);
         }
+        if (act) await noteAct(tx, created.id, act);
         return created;
       }),
 
@@ -103,8 +106,8 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
       return { eventsThisMonth: openMonth(counters, now).eventsInMonth };
     },
 
-    setTier: (tenantKey, tier) =>
-      forTenant(tenantKey, async (held, tx) => {
+    setTier: (tenantKey, tier, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const decision = toTier(held.tenant, tier, await holderOf(tx, loginEmailOf(tier, held.tenant.email)));
         if (decision.kind === "refused") throw decision.error;
         const file = await loadBooksOf(tx, tenantKey, held);
@@ -113,26 +116,26 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
         return held.tenant;
       }),
 
-    setLimits: (tenantKey, limits) => change(tenantKey, (tenant) => toOwnLimits(tenant, limits)),
-    suspend: (tenantKey, cause, now) => change(tenantKey, () => toSuspended(cause, now)),
-    resume: (tenantKey, cause) => change(tenantKey, () => toSuspended(cause, null)),
-    changeEmail: (tenantKey, email) =>
-      forTenant(tenantKey, async (held, tx) => {
+    setLimits: (tenantKey, limits, act) => change(tenantKey, act, (tenant) => toOwnLimits(tenant, limits)),
+    suspend: (tenantKey, cause, now, act) => change(tenantKey, act, () => toSuspended(cause, now)),
+    resume: (tenantKey, cause, act) => change(tenantKey, act, () => toSuspended(cause, null)),
+    changeEmail: (tenantKey, email, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const decision = toEmail(held.tenant, email, await holderOf(tx, loginEmailOf(held.tenant.tier, email)));
         if (decision.kind === "refused") throw decision.error;
         await changeTenant(tx, held, decision.change);
         return held.tenant;
       }),
-    setPassword: (tenantKey, passwordHash) => change(tenantKey, (tenant) => toPassword(tenant, passwordHash)),
-    replacePassword: (tenantKey, verified, passwordHash) =>
-      forTenant(tenantKey, async (held, tx) => {
+    setPassword: (tenantKey, passwordHash, act) => change(tenantKey, act, (tenant) => toPassword(tenant, passwordHash)),
+    replacePassword: (tenantKey, verified, passwordHash, act) =>
+      forTenant(tenantKey, act, async (held, tx) => {
         const replaced = replacePassword(held.tenant, verified, passwordHash);
         if (!replaced) return null;
         await changeTenant(tx, held, replaced);
         return held.tenant;
       }),
 
-    deleteTenant: (tenantKey, now) =>
+    deleteTenant: (tenantKey, now, act) =>
       writes.submit(async (tx) => {
         const tenant = await lockTenant(tx, tenantKey);
         if (!tenant) return;
@@ -140,6 +143,7 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
         tx.changed({ ...changed(tenant), kind: "account_deleted" });
         const file = await loadBooksOf(tx, tenantKey, null);
         if (file) await writeBooks(file, leaveTenant(file, now), now);
+        if (act) await noteAct(tx, tenant.id, act);
       }),
   };
 }

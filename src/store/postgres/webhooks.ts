@@ -1,9 +1,11 @@
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { webhookListDetail } from "../../domain/audit.ts";
 import { changed, throttled as throttledNow } from "../../domain/change.ts";
 import type { Webhook } from "../../domain/webhook.ts";
 import { replaceWebhooks } from "../../domain/webhook-list.ts";
 import type { WebhookVerbs } from "../store.ts";
 import { toColumns, toSettingColumns, toWebhook } from "../webhook-rows.ts";
+import { noteAct } from "./audit.ts";
 import type { Connection } from "./connection.ts";
 import { hold, webhookColumns } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
@@ -26,7 +28,7 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
     webhooks,
     ...webhookHealthVerbs({ pool, webhooks }),
 
-    replaceWebhooks: (tenantKey, webhooks, limit, now) =>
+    replaceWebhooks: (tenantKey, webhooks, limit, now, act) =>
       writes.submit(async (tx) => {
         const held = await hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
@@ -66,6 +68,8 @@ export function webhookVerbs({ pool, writes }: Connection): WebhookVerbs {
         }
         const isTold = removed.length + throttled.length + unordered.length > 0;
         if (!isTold) await overtake(tx, new Set([tenantKey]));
+        const detail = webhookListDetail(held.webhooks, list);
+        if (act && detail) await noteAct(tx, held.tenant.id, { ...act, detail });
         return list;
       }),
   };

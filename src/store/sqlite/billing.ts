@@ -41,7 +41,7 @@ const cardColumns = `key, processor, sealed, signature, brand, last4, exp_month 
   forget_at as forgetAt`;
 
 /** Verifications, their pages, and what the biller reads to know what there is to do. */
-export function billingVerbs({ client, writer, hold, billing, books }: Connection): Verbs {
+export function billingVerbs({ client, writer, hold, billing, books, audit }: Connection): Verbs {
   const tenants = createTenantRows(client);
   const tenantByKey = livingTenant(client);
   // `+?1`: see `openCharges`.
@@ -108,7 +108,7 @@ export function billingVerbs({ client, writer, hold, billing, books }: Connectio
     tenantKey === null ? null : tenantByKey.get(tenantKey);
 
   return {
-    openVerification: (tenantKey, ids, upgrade, now) =>
+    openVerification: (tenantKey, ids, upgrade, now, act) =>
       writer.submit<{ tenant: Tenant; verification: CardVerification }>((tx) => {
         const held = hold(tx, tenantKey);
         const holder = upgrade?.login ? tenants.holderOf(upgrade.login.email.toLowerCase()) : null;
@@ -116,6 +116,7 @@ export function billingVerbs({ client, writer, hold, billing, books }: Connectio
         if (refusal) return refuse(refusal);
         const file = books.load(tx, billing.openAccount(tenantKey, ids.accountId).key);
         books.write(file, openVerification(file, ids.token, upgrade, now), now);
+        if (act) audit.note(tx, held.tenant.id, act);
         return { tenant: held.tenant, verification: billing.requiredVerificationOf(file.account.key) };
       }),
 

@@ -23,7 +23,7 @@ type Verbs = Pick<
 >;
 
 /** Charges as they are made, looked at and paid back; what becomes of them is in `settlements.ts`. */
-export function chargeVerbs({ client, writer, billing, books }: Connection): Verbs {
+export function chargeVerbs({ client, writer, billing, books, audit }: Connection): Verbs {
   // The sandbox is in this file too, and knows the address that the card was verified with.
   const forgetAtSandbox = forgetSandboxCustomer(client);
   const eraseBooks = [
@@ -51,10 +51,12 @@ export function chargeVerbs({ client, writer, billing, books }: Connection): Ver
     invoice ? withDays.all(account.key, JSON.stringify(invoice.days.map(({ day }) => day))).map(({ key }) => key) : [];
 
   return {
-    prepareUpgrade: (accountKey, order, now) =>
+    prepareUpgrade: (accountKey, order, now, act) =>
       writer.submit<Charge | null>((tx) => {
         const file = books.load(tx, accountKey);
-        return addedBy(file, orderUpgrade(file, order, overlapping(file, order.invoice), now), now);
+        const added = addedBy(file, orderUpgrade(file, order, overlapping(file, order.invoice), now), now);
+        if (act && added && file.held) audit.note(tx, file.held.tenant.id, act);
+        return added;
       }),
 
     endMonth: (accountKey, invoice, nextInvoiceAt, now) =>

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
+import type { AuditLog } from "./audit-log.ts";
 import type { BillingRows } from "./billing-rows.ts";
 import type { DamageReport } from "./damage.ts";
 import type { HoldTenant } from "./held-tenants.ts";
@@ -20,6 +21,7 @@ export interface Connection {
   readonly ownership: Ownership;
   readonly billing: BillingRows;
   readonly books: BooksFile;
+  readonly audit: AuditLog;
   /** Reads that are quick enough for the event loop. */
   readonly queries: Queries;
   /** The same reads on a connection in a Worker, for those that may take long. */

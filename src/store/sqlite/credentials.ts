@@ -34,7 +34,7 @@ const signingKeyColumns = {
   retiresAt: t.signingKey.retiresAt,
 };
 
-export function credentialVerbs({ client, db, writer, hold }: Connection): CredentialVerbs {
+export function credentialVerbs({ client, db, writer, hold, audit }: Connection): CredentialVerbs {
   const tenants = createTenantRows(client);
   // `+?`, here and below: see `openCharges`.
   const keyByHash = db
@@ -75,15 +75,15 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
   const signingKeysOf = (tenantKey: number) => signingKeysByTenant.all({ tenantKey });
   const signingSecretsOf = (tenantKey: number) => signingSecretsByTenant.all({ tenantKey });
 
-  const forTenant = livingTenants({ writer, hold });
+  const forTenant = livingTenants({ writer, hold, audit });
 
   return {
     apiKeys: async (tenantKey) => apiKeysOf(tenantKey).map(withoutKey),
 
     findApiKey: async (hash) => keyByHash.get({ hash: Buffer.from(hash) }) ?? null,
 
-    rotateApiKey: (tenantKey, key, othersEndAt, now) =>
-      forTenant<ApiKey>(tenantKey, (held, tx) => {
+    rotateApiKey: (tenantKey, key, othersEndAt, now, act) =>
+      forTenant<ApiKey>(tenantKey, act, (held, tx) => {
         const { ends, forgets } = rotateApiKeys(apiKeysOf(tenantKey), othersEndAt);
         if (ends.length > 0)
           db.update(t.apiKey).set({ expiresAt: othersEndAt }).where(inArray(t.apiKey.key, ends)).run();
@@ -115,8 +115,8 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         .filter((key) => isPublished(key, now))
         .map(withoutKey),
 
-    rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now) =>
-      forTenant<SigningKey>(tenantKey, ({ tenant }, tx) => {
+    rotateSigningKey: (tenantKey, key, activatesAt, othersRetireAt, now, act) =>
+      forTenant<SigningKey>(tenantKey, act, ({ tenant }, tx) => {
         const rotation = rotateSigningKeys(signingKeysOf(tenantKey), { activatesAt, othersRetireAt, now });
         if (rotation.kind === "refused") return refuse(rotation.error);
         const { ends, forgets } = rotation;
@@ -143,8 +143,8 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         .filter((secret) => isSigning(secret, now))
         .map(withoutKey),
 
-    rotateSigningSecret: (tenantKey, sealed, othersEndAt, now) =>
-      forTenant<void>(tenantKey, ({ tenant }, tx) => {
+    rotateSigningSecret: (tenantKey, sealed, othersEndAt, now, act) =>
+      forTenant<void>(tenantKey, act, ({ tenant }, tx) => {
         const { ends, forgets } = rotateSigningSecrets(signingSecretsOf(tenantKey));
         if (forgets.length > 0) db.delete(t.signingSecret).where(inArray(t.signingSecret.key, forgets)).run();
         if (ends.length > 0) {
@@ -162,16 +162,16 @@ export function credentialVerbs({ client, db, writer, hold }: Connection): Crede
         tx.changed({ kind: "session_ended", sessionId: id });
       }),
 
-    endAllSessions: (tenantKey) =>
-      forTenant<Tenant>(tenantKey, (held, tx) => {
+    endAllSessions: (tenantKey, act) =>
+      forTenant<Tenant>(tenantKey, act, (held, tx) => {
         tenants.change(tx, held, withoutSessions(held.tenant));
         return held.tenant;
       }),
 
     findSession: async (tenantId, sessionId) => tenantOfSession.get({ tenantId, sessionId }) ?? null,
 
-    rememberLogin: (tenantKey, address, now) =>
-      forTenant<void>(tenantKey, () => {
+    rememberLogin: (tenantKey, address, now, act) =>
+      forTenant<void>(tenantKey, act, () => {
         db.insert(t.loginAddress)
           .values({ tenantKey, address, lastLoginAt: now })
           .onConflictDoUpdate({

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { shownUrl } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { afterFailures } from "../../domain/failing-webhook.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
@@ -11,7 +12,7 @@ import type { HeldTenant } from "./held-tenants.ts";
 import * as t from "./schema.ts";
 import { refuse } from "./writer.ts";
 
-export function failingWebhookVerbs({ client, db, writer, hold }: Connection): FailingWebhookVerbs {
+export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connection): FailingWebhookVerbs {
   const selectFailing = client.prepare<KnownFailing, []>(
     `select tenant_key as tenantKey, key as webhookKey, failing_since as since,
        coalesce(gone_in_a_row, 0) as goneInARow
@@ -53,7 +54,7 @@ export function failingWebhookVerbs({ client, db, writer, hold }: Connection): F
         return write(held, webhook, newStanding);
       }),
 
-    enableWebhook: (tenantKey, webhookId) =>
+    enableWebhook: (tenantKey, webhookId, act) =>
       writer.submit<EnabledWebhook | null>((tx) => {
         const held = hold(tx, tenantKey);
         const refusal = refusalOfWrite(held);
@@ -62,6 +63,7 @@ export function failingWebhookVerbs({ client, db, writer, hold }: Connection): F
         if (!webhook) return null;
         if (!webhook.disabled) return { webhook, wasDisabled: false };
         tx.changed({ ...changed(held.tenant), kind: "webhook_stands", webhookKey: webhook.key, as: "well" });
+        if (act) audit.note(tx, held.tenant.id, { ...act, detail: { webhook: shownUrl(webhook) } });
         return { webhook: write(held, webhook, newStanding), wasDisabled: true };
       }),
   };

@@ -14,7 +14,7 @@ const value = sql.placeholder;
 const noKey = Number.MAX_SAFE_INTEGER;
 
 export function inboxVerbs(connection: Connection): InboxVerbs {
-  const { client, db, writer, hold } = connection;
+  const { client, db, writer, hold, audit } = connection;
   const ofTenant = eq(inboxDelivery.tenantKey, value("tenantKey"));
   const answerOf = db
     .select({ status: inboxSetting.status, delayMs: inboxSetting.delayMs, silent: inboxSetting.silent })
@@ -52,7 +52,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
     .prepare();
   const countOf = db.select({ n: count() }).from(inboxDelivery).where(ofTenant).prepare();
 
-  const forTenant = livingTenants({ writer, hold });
+  const forTenant = livingTenants({ writer, hold, audit });
 
   /** What is not there any more is older than all that is. */
   const keyIn = (tenantKey: number, id: string) => keyOf.get({ tenantKey, id })?.key ?? 0;
@@ -61,7 +61,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
     inboxAnswer: async (tenantKey) => answerOf.get({ tenantKey }) ?? null,
 
     setInboxAnswer: (tenantKey, { status, delayMs, silent }) =>
-      forTenant<void>(tenantKey, () => {
+      forTenant<void>(tenantKey, undefined, () => {
         const set = { status, delayMs, silent };
         db.insert(inboxSetting)
           .values({ tenantKey, ...set })
@@ -70,7 +70,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
       }),
 
     keepInboxDelivery: (tenantKey, { body, ...rest }, kept) =>
-      forTenant<Tenant>(tenantKey, ({ tenant }) => {
+      forTenant<Tenant>(tenantKey, undefined, ({ tenant }) => {
         add.run({ ...rest, tenantKey, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) });
         trim.run(tenantKey, kept);
         return tenant;
@@ -93,7 +93,7 @@ export function inboxVerbs(connection: Connection): InboxVerbs {
     },
 
     emptyInbox: (tenantKey) =>
-      forTenant<void>(tenantKey, () => {
+      forTenant<void>(tenantKey, undefined, () => {
         db.delete(inboxDelivery).where(eq(inboxDelivery.tenantKey, tenantKey)).run();
       }),
   };

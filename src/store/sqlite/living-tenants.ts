@@ -1,14 +1,22 @@
+import type { Act } from "../../domain/audit.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { Connection } from "./connection.ts";
 import type { HeldTenant } from "./held-tenants.ts";
-import { type Refusal, refuse, type WriteTransaction } from "./writer.ts";
+import { Refusal, refuse, type WriteTransaction } from "./writer.ts";
 
-/** Writes for a tenant that must still exist. */
+/** Writes for a tenant that must still exist, and notes the act; null says that nothing was done. */
 export const livingTenants =
-  ({ writer, hold }: Pick<Connection, "writer" | "hold">) =>
-  <T>(tenantKey: number, write: (held: HeldTenant, tx: WriteTransaction) => T | Refusal): Promise<T> =>
+  ({ writer, hold, audit }: Pick<Connection, "writer" | "hold" | "audit">) =>
+  <T>(
+    tenantKey: number,
+    act: Act | undefined,
+    write: (held: HeldTenant, tx: WriteTransaction) => T | Refusal,
+  ): Promise<T> =>
     writer.submit<T>((tx) => {
       const held = hold(tx, tenantKey);
       const refusal = refusalOfWrite(held);
-      return refusal ? refuse(refusal) : write(held, tx);
+      if (refusal) return refuse(refusal);
+      const result = write(held, tx);
+      if (act && result !== null && !(result instanceof Refusal)) audit.note(tx, held.tenant.id, act);
+      return result;
     });

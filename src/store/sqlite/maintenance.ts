@@ -1,7 +1,9 @@
 import type { Database } from "bun:sqlite";
 import { idempotencyLifetimeMs } from "../../domain/acceptance.ts";
+import { auditLifetimeMs } from "../../domain/audit.ts";
 import { knownAddressLifetimeMs } from "../../domain/credentials.ts";
 import { unavailable } from "../../domain/errors.ts";
+import { keptAfterErasure } from "../audit.ts";
 import type { MaintenanceVerbs, TenantVerbs } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
@@ -48,6 +50,14 @@ export function maintenanceVerbs(
   const deleteSome = tenantTables.map((table) =>
     client.prepare(`delete from ${table} where rowid in (select rowid from ${table} where tenant_key = ?1 limit ?2)`),
   );
+  const ofTenant = "tenant_id = (select id from tenant where key = ?1)";
+  const deleteAudit = client.prepare(
+    `delete from audit where key in (
+       select key from audit where ${ofTenant} and not ${keptAfterErasure} limit ?2)`,
+  );
+  const stripAudit = client.prepare(
+    `update audit set detail = null, address = iif(actor = 'operator', address, null) where ${ofTenant}`,
+  );
   const deleteTenant = client.prepare("delete from tenant where key = ?1");
 
   const outlived = [
@@ -56,6 +66,7 @@ export function maintenanceVerbs(
     { statement: deleteUpTo(client, "ended_session", "expires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "signing_key", "retires_at"), ageMs: 0 },
     { statement: deleteUpTo(client, "signing_secret", "expires_at"), ageMs: 0 },
+    { statement: deleteUpTo(client, "audit", "at"), ageMs: auditLifetimeMs },
   ];
 
   /** Whole events with their deliveries and attempts, so that what is left always begins at the first one. */
@@ -81,6 +92,9 @@ export function maintenanceVerbs(
       left -= statement.run(tenantKey, left).changes;
       if (left <= 0) return true;
     }
+    left -= deleteAudit.run(tenantKey, left).changes;
+    if (left <= 0) return true;
+    stripAudit.run(tenantKey);
     deleteTenant.run(tenantKey);
     return true;
   }

@@ -25,6 +25,7 @@ import listsOfReplays from "../../../drizzle/sqlite/migrations/0022_lists_of_rep
 import ownLimits from "../../../drizzle/sqlite/migrations/0023_own_limits.sql" with { type: "text" };
 import attemptDurations from "../../../drizzle/sqlite/migrations/0024_attempt_durations.sql" with { type: "text" };
 import webhookStats from "../../../drizzle/sqlite/migrations/0025_webhook_stats.sql" with { type: "text" };
+import audit from "../../../drizzle/sqlite/migrations/0026_audit.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -72,6 +73,7 @@ export const migrations: readonly Migration[] = [
   { name: "0023_own_limits", sql: ownLimits },
   { name: "0024_attempt_durations", sql: attemptDurations },
   { name: "0025_webhook_stats", sql: webhookStats },
+  { name: "0026_audit", sql: audit },
 ];
 
 /**

@@ -49,7 +49,7 @@ export function replayVerbs(
   failures: FailureLedger,
   { mayGrow }: Growth,
 ): Omit<ReplayVerbs, "returnCancelled"> {
-  const { client, writer, hold, rowKeys, ownership, reportDamage } = connection;
+  const { client, writer, hold, rowKeys, ownership, reportDamage, audit } = connection;
 
   const insert = client.prepare(
     `insert into replay (id, tenant_key, kind, label, label_key, phase, from_seq, to_seq, cursor_seq, selected, created_at, filter)
@@ -266,7 +266,7 @@ export function replayVerbs(
     });
 
   return {
-    replayEvent: (tenantKey, replay, now) =>
+    replayEvent: (tenantKey, replay, now, act) =>
       writer.submit<Requeued>((tx) => {
         const held = hold(tx, tenantKey);
         const seq = held.gone ? null : findOwnEvent(tenantKey, replay.eventId ?? "");
@@ -294,10 +294,11 @@ export function replayVerbs(
         const done = requeueEvent(tx, held, eventSeq, { key, kind: "single", ...narrowing }, inAll);
         move(key, { phase: "queued", cursorSeq: eventSeq, completedAt: null }, done);
         ledger.completeIfEnded(key, tx.now);
+        if (act) audit.note(tx, held.tenant.id, act);
         return { replay: toReplay(byKey.get(key)), ...toRefs(tenantKey, inAll) };
       }),
 
-    async startReplay(tenantKey, replay, now, limits) {
+    async startReplay(tenantKey, replay, now, limits, act) {
       const { fromSeq, toSeq } = selection.rangeOf(replay);
       const selected = await selection.count(tenantKey, replay);
       return writer.submit<Replay>((tx) => {
@@ -307,7 +308,8 @@ export function replayVerbs(
           nthLastBegunAt: perDay === null ? null : (bulkBegun.get(tenantKey, perDay - 1)?.createdAt ?? null),
         };
         const moment = { now, orderedNow: tx.orderedNow };
-        const start = startBulkReplay(hold(tx, tenantKey), bulk, limits, mayGrow(), moment);
+        const held = hold(tx, tenantKey);
+        const start = startBulkReplay(held, bulk, limits, mayGrow(), moment);
         if (start.kind === "refused") return refuse(start.error);
         const { lastInsertRowid } = insert.run(
           replay.id,
@@ -322,6 +324,7 @@ export function replayVerbs(
           start.createdAt,
           filterText(replay.filter),
         );
+        if (act) audit.note(tx, held.tenant.id, act);
         return toReplay(byKey.get(Number(lastInsertRowid)));
       });
     },
@@ -369,7 +372,7 @@ export function replayVerbs(
       return row ? toReplay(row) : null;
     },
 
-    cancelReplay: (tenantKey, replayId, now) =>
+    cancelReplay: (tenantKey, replayId, now, act) =>
       writer.submit<Replay | null>((tx) => {
         const held = hold(tx, tenantKey);
         const refusal = refusalOfWrite(held);
@@ -382,6 +385,7 @@ export function replayVerbs(
           beginReturning.run(row.key);
           tx.changed({ ...changed(held.tenant), kind: "replay_cancelled", replayKey: row.key });
         }
+        if (act && cancellation) audit.note(tx, held.tenant.id, act);
         return toReplay(byKey.get(row.key));
       }),
   };

@@ -14,6 +14,8 @@ import { alone } from "../node-lease.ts";
 import type { OpenedStore } from "../opened.ts";
 import type { Store } from "../store.ts";
 import { acceptanceVerbs } from "./acceptance.ts";
+import { auditVerbs } from "./audit.ts";
+import { createAuditLog } from "./audit-log.ts";
 import { billingVerbs } from "./billing.ts";
 import { createBillingRows } from "./billing-rows.ts";
 import { createCancelledRuns } from "./cancelled-runs.ts";
@@ -128,6 +130,7 @@ export function openSqliteStore({
     ownership: createOwnership(),
     billing,
     books: createBooksFile(client, hold, billing),
+    audit: createAuditLog(client),
     queries,
     reader,
     reportDamage,
@@ -156,6 +159,7 @@ export function openSqliteStore({
     returnCancelled: cancelledRuns.returnCancelled,
     ...statVerbs(connection),
     ...inboxVerbs(connection),
+    ...auditVerbs(connection),
     ...maintenanceVerbs(connection, vault && createMasterKeyCheck(client, vault)),
     ...webhookUseVerbs(connection),
     ...retentionVerbs(connection, failures),

@@ -1,4 +1,5 @@
 import { and, count, desc, eq, isNull, sql } from "drizzle-orm";
+import type { Act } from "../../domain/audit.ts";
 import { changed } from "../../domain/change.ts";
 import { leaveTenant } from "../../domain/invoices.ts";
 import { toOwnLimits } from "../../domain/limits.ts";
@@ -32,6 +33,7 @@ export function tenantVerbs({
   hold,
   billing,
   books,
+  audit,
 }: Connection): Omit<TenantVerbs, "eraseDeleted"> {
   const rows = createTenantRows(client);
   const byId = db
@@ -50,17 +52,17 @@ export function tenantVerbs({
     .where(eq(t.tenantUsage.tenantKey, sql.placeholder("tenantKey")))
     .prepare();
 
-  const forTenant = livingTenants({ writer, hold });
+  const forTenant = livingTenants({ writer, hold, audit });
 
-  const change = (tenantKey: number, decide: (tenant: Tenant) => TenantChange) =>
-    forTenant<Tenant>(tenantKey, (held, tx) => {
+  const change = (tenantKey: number, act: Act | undefined, decide: (tenant: Tenant) => TenantChange) =>
+    forTenant<Tenant>(tenantKey, act, (held, tx) => {
       rows.change(tx, held, decide(held.tenant));
       books.recordPlan(held.tenant, tx.now);
       return held.tenant;
     });
 
   return {
-    createTenant: (tenant, now) =>
+    createTenant: (tenant, now, act) =>
       writer.submit<Tenant>((tx) => {
         if (isTaken(rows.holderOf(tenant.loginEmail), null)) return refuse(emailTaken());
         const { apiKey, signingKey, sealedSigningSecret, webhooks, verification, ...columns } = tenant;
@@ -103,6 +105,7 @@ export function tenantVerbs({
           const file = books.load(tx, billing.openAccount(tenantKey, verification.accountId).key);
           books.write(file, openVerification(file, verification.token, null, now), now);
         }
+        if (act) audit.note(tx, created.id, act);
         return created;
       }),
 
@@ -138,8 +141,8 @@ export function tenantVerbs({
       return { eventsThisMonth: openMonth({ ...noEvents, ...found }, now).eventsInMonth };
     },
 
-    setTier: (tenantKey, tier) =>
-      forTenant<Tenant>(tenantKey, (held, tx) => {
+    setTier: (tenantKey, tier, act) =>
+      forTenant<Tenant>(tenantKey, act, (held, tx) => {
         const decision = toTier(held.tenant, tier, rows.holderOf(loginEmailOf(tier, held.tenant.email)));
         if (decision.kind === "refused") return refuse(decision.error);
         const account = billing.accountOf(tenantKey);
@@ -149,26 +152,26 @@ export function tenantVerbs({
         return held.tenant;
       }),
 
-    setLimits: (tenantKey, limits) => change(tenantKey, (tenant) => toOwnLimits(tenant, limits)),
-    suspend: (tenantKey, cause, now) => change(tenantKey, () => toSuspended(cause, now)),
-    resume: (tenantKey, cause) => change(tenantKey, () => toSuspended(cause, null)),
-    changeEmail: (tenantKey, email) =>
-      forTenant<Tenant>(tenantKey, (held, tx) => {
+    setLimits: (tenantKey, limits, act) => change(tenantKey, act, (tenant) => toOwnLimits(tenant, limits)),
+    suspend: (tenantKey, cause, now, act) => change(tenantKey, act, () => toSuspended(cause, now)),
+    resume: (tenantKey, cause, act) => change(tenantKey, act, () => toSuspended(cause, null)),
+    changeEmail: (tenantKey, email, act) =>
+      forTenant<Tenant>(tenantKey, act, (held, tx) => {
         const decision = toEmail(held.tenant, email, rows.holderOf(loginEmailOf(held.tenant.tier, email)));
         if (decision.kind === "refused") return refuse(decision.error);
         rows.change(tx, held, decision.change);
         return held.tenant;
       }),
-    setPassword: (tenantKey, passwordHash) => change(tenantKey, (tenant) => toPassword(tenant, passwordHash)),
-    replacePassword: (tenantKey, verified, passwordHash) =>
-      forTenant<Tenant | null>(tenantKey, (held, tx) => {
+    setPassword: (tenantKey, passwordHash, act) => change(tenantKey, act, (tenant) => toPassword(tenant, passwordHash)),
+    replacePassword: (tenantKey, verified, passwordHash, act) =>
+      forTenant<Tenant | null>(tenantKey, act, (held, tx) => {
         const replaced = replacePassword(held.tenant, verified, passwordHash);
         if (!replaced) return null;
         rows.change(tx, held, replaced);
         return held.tenant;
       }),
 
-    deleteTenant: (tenantKey, now) =>
+    deleteTenant: (tenantKey, now, act) =>
       writer.submit<void>((tx) => {
         const held = hold(tx, tenantKey);
         if (held.gone) return;
@@ -178,6 +181,7 @@ export function tenantVerbs({
         const account = billing.accountOf(tenantKey);
         const file = account && books.load(tx, account.key);
         if (file) books.write(file, leaveTenant(file, now), now);
+        if (act) audit.note(tx, held.tenant.id, act);
       }),
   };
 }

@@ -1,4 +1,5 @@
 import { eq, inArray } from "drizzle-orm";
+import { webhookListDetail } from "../../domain/audit.ts";
 import { changed, throttled as throttledNow } from "../../domain/change.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import type { Webhook } from "../../domain/webhook.ts";
@@ -10,7 +11,7 @@ import { webhooksOf } from "./held-tenants.ts";
 import * as t from "./schema.ts";
 import { refuse } from "./writer.ts";
 
-export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookVerbs {
+export function webhookVerbs({ db, writer, hold, reader, audit }: Connection): WebhookVerbs {
   const registered = webhooksOf(db);
 
   return {
@@ -27,11 +28,12 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
       });
     },
 
-    replaceWebhooks: (tenantKey, webhooks, limit, now) =>
+    replaceWebhooks: (tenantKey, webhooks, limit, now, act) =>
       writer.submit<Webhook[]>((tx) => {
         const held = hold(tx, tenantKey);
         const change = replaceWebhooks(held, webhooks, limit);
         if (change.kind === "refused") return refuse(change.error);
+        const before = held.webhooks;
         const { removed, forgotten, throttled, unordered } = change;
         if (removed.length > 0) {
           db.update(t.webhook)
@@ -52,6 +54,8 @@ export function webhookVerbs({ db, writer, hold, reader }: Connection): WebhookV
           db.update(t.webhook).set(row).where(eq(t.webhook.key, webhook.key)).run();
           return webhook;
         });
+        const detail = webhookListDetail(before, held.webhooks);
+        if (act && detail) audit.note(tx, held.tenant.id, { ...act, detail });
         return held.webhooks.map(({ used: _, ...webhook }) => webhook);
       }),
   };

@@ -5,6 +5,7 @@ import type { StoreBackend } from "../../support/store-backend.ts";
 import {
   bytes,
   createWorld,
+  newAct,
   newApiKeyRow,
   newInboxDelivery,
   newSigningKeyRow,
@@ -39,7 +40,7 @@ export function erasureContract(backend: StoreBackend): void {
         await world.setUrls(tenant, b);
         await world.startReplay(tenant, "all", { label: "x".repeat(1_000) });
         await world.store.queueReplayBatch(1, world.clock.now());
-        await world.store.rotateApiKey(tenant.key, newApiKeyRow(), 1, 1);
+        await world.store.rotateApiKey(tenant.key, newApiKeyRow(), 1, 1, newAct({ action: "api_key.rotated" }));
         await world.store.rotateSigningKey(tenant.key, newSigningKeyRow(), 1, 2, 1);
         await world.store.rotateSigningSecret(tenant.key, bytes("x"), 2, 1);
         await world.store.rememberLogin(tenant.key, "192.0.2.1", 1);

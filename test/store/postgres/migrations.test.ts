@@ -6,6 +6,7 @@ import { is } from "drizzle-orm";
 import { PgTable, getTableConfig as postgresTable } from "drizzle-orm/pg-core";
 import { SQLiteTable, getTableConfig as sqliteTable } from "drizzle-orm/sqlite-core";
 import { systemClock } from "../../../src/lib/clock.ts";
+import * as audit from "../../../src/store/postgres/audit-schema.ts";
 import * as billing from "../../../src/store/postgres/billing-schema.ts";
 import * as events from "../../../src/store/postgres/event-schema.ts";
 import * as inbox from "../../../src/store/postgres/inbox-schema.ts";
@@ -13,6 +14,7 @@ import { type Migration, migrate, migrations } from "../../../src/store/postgres
 import * as nodes from "../../../src/store/postgres/node-schema.ts";
 import * as sandbox from "../../../src/store/postgres/sandbox-schema.ts";
 import * as rest from "../../../src/store/postgres/schema.ts";
+import * as sqliteAudit from "../../../src/store/sqlite/audit-schema.ts";
 import * as sqliteBilling from "../../../src/store/sqlite/billing-schema.ts";
 import * as sqliteInbox from "../../../src/store/sqlite/inbox-schema.ts";
 import * as sqliteSandbox from "../../../src/store/sqlite/sandbox-schema.ts";
@@ -20,7 +22,7 @@ import * as sqliteRest from "../../../src/store/sqlite/schema.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
 
 const folder = join(import.meta.dir, "../../../drizzle/postgres/migrations");
-const schema = { ...rest, ...events, ...nodes, ...billing, ...sandbox, ...inbox };
+const schema = { ...rest, ...events, ...nodes, ...billing, ...sandbox, ...inbox, ...audit };
 
 describe("migrations", () => {
   test("the list is the folder, in its order", async () => {
@@ -44,9 +46,13 @@ describe("the schema is that of SQLite, but for", () => {
   const columnsOf = (table: { name: string; columns: readonly { name: string }[] }) =>
     table.columns.map(({ name }) => `${table.name}.${name}`);
   const here = Object.values(schema).flatMap((one) => (is(one, PgTable) ? columnsOf(postgresTable(one)) : []));
-  const there = Object.values({ ...sqliteRest, ...sqliteBilling, ...sqliteInbox, ...sqliteSandbox }).flatMap((one) =>
-    is(one, SQLiteTable) ? columnsOf(sqliteTable(one)) : [],
-  );
+  const there = Object.values({
+    ...sqliteRest,
+    ...sqliteBilling,
+    ...sqliteInbox,
+    ...sqliteSandbox,
+    ...sqliteAudit,
+  }).flatMap((one) => (is(one, SQLiteTable) ? columnsOf(sqliteTable(one)) : []));
 
   test("what one node alone has", () => {
     const lacking = there.filter((name) => !here.includes(name) && !name.startsWith("tenant_usage."));

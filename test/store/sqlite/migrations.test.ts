@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { generateSQLiteDrizzleJson, generateSQLiteMigration } from "drizzle-kit/api";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { latencyBucket } from "../../../src/store/latency.ts";
+import * as auditSchema from "../../../src/store/sqlite/audit-schema.ts";
 import * as billingSchema from "../../../src/store/sqlite/billing-schema.ts";
 import * as inboxSchema from "../../../src/store/sqlite/inbox-schema.ts";
 import { migrate, migrations } from "../../../src/store/sqlite/migrations.ts";
@@ -34,7 +35,7 @@ describe("migrations", () => {
     const last = String(entries.length - 1).padStart(4, "0");
     const generated = await Bun.file(join(folder, `migrations/meta/${last}_snapshot.json`)).json();
     const today = await generateSQLiteDrizzleJson(
-      { ...schema, ...billingSchema, ...sandboxSchema, ...inboxSchema },
+      { ...schema, ...billingSchema, ...sandboxSchema, ...inboxSchema, ...auditSchema },
       generated.prevId,
     );
     expect(await generateSQLiteMigration(generated, today)).toEqual([]);

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { needleOf } from "../../../src/store/search.ts";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
+import { createAuditLog } from "../../../src/store/sqlite/audit-log.ts";
 import { createBillingRows } from "../../../src/store/sqlite/billing-rows.ts";
 import { createCancelledRuns } from "../../../src/store/sqlite/cancelled-runs.ts";
 import type { Connection } from "../../../src/store/sqlite/connection.ts";
@@ -322,7 +323,8 @@ describe("query plans", () => {
     const hold = createTenantHolder(client);
     const billing = createBillingRows(client);
     const books = createBooksFile(client, hold, billing);
-    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), billing, books };
+    const audit = createAuditLog(client);
+    const rows = { hold, rowKeys: createRowKeys(client), ownership: createOwnership(), billing, books, audit };
     return { client, db, writer, ...rows, queries: createQueries(db), reader, reportDamage: () => {} };
   }
 });

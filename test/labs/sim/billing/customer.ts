@@ -1,4 +1,5 @@
 import type { BillingCalendar } from "../../../../src/billing/calendar.ts";
+import { byAccount } from "../../../../src/domain/audit.ts";
 import { isHigherTier } from "../../../../src/domain/plans.ts";
 import { refusalOfUpgrade } from "../../../../src/domain/standing.ts";
 import type { Tenant, Tier } from "../../../../src/domain/tenant.ts";
@@ -50,7 +51,11 @@ export function createCustomer({
         const fresh = await seen.findTenant(tenant.id);
         const refusal = fresh && refusalOfUpgrade(fresh, tier);
         if (!fresh || refusal) return;
-        const result = await payments.upgrade(fresh, { tier, login });
+        const result = await payments.upgrade(fresh, {
+          tier,
+          login,
+          act: { ...byAccount("192.0.2.1"), action: "plan.upgraded" },
+        });
         counts.upgrades += 1;
         if (result.kind === "paid" && isHigherTier(tier, result.tenant.enforcedTier ?? "free")) {
           throw new Error(`An upgrade to ${tier} was answered as paid, but ${result.tenant.enforcedTier} is in force`);
@@ -107,7 +112,7 @@ export function createCustomer({
     const tenant = tenantNow();
     if (!tenant || tenant.tier === "free" || tenant.tier === "enterprise") return;
     act(async ({ payments }) => {
-      await payments.requestCard(tenant);
+      await payments.requestCard(tenant, byAccount("192.0.2.1"));
       later(random.between(0, minuteMs), () => visit(random.pick(["good", "any"])));
     });
   };

@@ -1,3 +1,4 @@
+import { byAccount } from "../../../../src/domain/audit.ts";
 import { DomainError } from "../../../../src/domain/errors.ts";
 import type { Tenant, Tier } from "../../../../src/domain/tenant.ts";
 import type { Clock } from "../../../../src/lib/clock.ts";
@@ -240,7 +241,8 @@ export async function runHistory(seed: number, { simulated, vault, clockOf }: Hi
   own.watch(tenantKey);
   await own.look();
   for (const [node] of nodes.entries()) start(node);
-  if (created.tier !== "free" && created.enforcedTier !== null) act((p) => p.payments.requestCard(created));
+  if (created.tier !== "free" && created.enforcedTier !== null)
+    act((p) => p.payments.requestCard(created, byAccount("192.0.2.1")));
 
   async function createAccount(): Promise<Tenant> {
     const kind = random.pick(["paid", "paid", "free", "vouched"]);

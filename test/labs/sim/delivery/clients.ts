@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { byAccount } from "../../../../src/domain/audit.ts";
 import { accountGone } from "../../../../src/domain/standing.ts";
 import { ingestedAtMs, parseEventId } from "../../../../src/lib/id.ts";
 import type { Random } from "../../../../src/lib/random.ts";
@@ -9,6 +10,9 @@ import type { Incarnation } from "./incarnation.ts";
 import { type Account, type Ledger, orderingKeyOf, type Submission, type Try } from "./ledger.ts";
 import { moods, type Network } from "./network.ts";
 import type { Entry, ThrottleModel } from "./throttle.ts";
+
+/** Where nobody looks from where. */
+const origin = byAccount("192.0.2.1");
 
 /** What becomes of a request. It may also be that nothing does: then the program has died. */
 export interface Heard<T> {
@@ -164,7 +168,7 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
       async ({ accounts, store }) => {
         const tenant = await store.findTenant(account.id);
         if (!tenant) throw accountGone();
-        return isPaused ? accounts.resume(tenant) : accounts.suspend(tenant);
+        return isPaused ? accounts.resume(tenant, origin) : accounts.suspend(tenant, origin);
       },
       {
         answered() {
@@ -178,7 +182,7 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
   }
 
   function remove(account: Account): void {
-    act(async (running) => running.accounts.remove(await tenantOf(running, account)), {
+    act(async (running) => running.accounts.remove(await tenantOf(running, account), origin), {
       answered() {
         account.isDeleted = true;
         ledger.deleted(account.key);
@@ -191,7 +195,9 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
   const rotate = (account: Account) =>
     act(async (running) => {
       const tenant = await tenantOf(running, account);
-      return random.chance(0.5) ? running.signingKeys.rotateSecret(tenant) : running.signingKeys.rotate(tenant, 60);
+      return random.chance(0.5)
+        ? running.signingKeys.rotateSecret(tenant, origin)
+        : running.signingKeys.rotate(tenant, 60, origin);
     });
 
   // ---------------------------------------------------------------- replays
@@ -203,9 +209,13 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
 
   function replayOne(account: Account, eventId = pickFrom(knownIds(account))): void {
     if (eventId === undefined) return;
-    act(async (running) => running.replays.replayEvent(await tenantOf(running, account), eventId, "one"), {
-      answered: ({ id }) => ledger.addReplay(account.key, id),
-    });
+    act(
+      async (running) =>
+        running.replays.replayEvent(await tenantOf(running, account), { eventId, label: "one" }, origin),
+      {
+        answered: ({ id }) => ledger.addReplay(account.key, id),
+      },
+    );
   }
 
   function replayMany(account: Account): void {
@@ -213,18 +223,21 @@ export function createClients({ clock, random, ledger, throttle, network, act, o
     const at = parseEventId(pickFrom(knownIds(account)) ?? "");
     const from = at ? ingestedAtMs(at.seq) : clock.now();
     const range = kind === "timeline" ? { from, to: from + random.pick([0, 10_000, 100_000]) } : {};
-    act(async (running) => running.replays.startBulk(await tenantOf(running, account), { kind, ...range }, kind), {
-      answered({ id }) {
-        ledger.addReplay(account.key, id);
-        // Some change their minds, with a part of it sent.
-        if (random.chance(0.3)) clock.after(random.pick([0, 1, 30, 600, 5_000]), () => cancel(account, id));
+    act(
+      async (running) => running.replays.startBulk(await tenantOf(running, account), { kind, ...range }, kind, origin),
+      {
+        answered({ id }) {
+          ledger.addReplay(account.key, id);
+          // Some change their minds, with a part of it sent.
+          if (random.chance(0.3)) clock.after(random.pick([0, 1, 30, 600, 5_000]), () => cancel(account, id));
+        },
       },
-    });
+    );
   }
 
   function cancel(account: Account, replayId = pickFrom(lateReplays(account))?.id): void {
     if (replayId === undefined) return;
-    act(async (running) => running.replays.cancel(await tenantOf(running, account), replayId), {
+    act(async (running) => running.replays.cancel(await tenantOf(running, account), replayId, origin), {
       answered({ id, status }) {
         if (status === "cancelled") ledger.replayCancelled(id);
       },

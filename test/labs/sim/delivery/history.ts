@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
+import { byAccount } from "../../../../src/domain/audit.ts";
 import { createRandom } from "../../../../src/lib/random.ts";
 import type { Vault } from "../../../../src/lib/vault.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -205,12 +206,15 @@ export async function runHistory(seed: number, { template, dataDir, vault }: His
     const registered = urls.slice(0, random.between(0, 3));
     host.act(
       ({ accounts }) =>
-        accounts.createForOperator({
-          tier: "enterprise",
-          name: "Test",
-          email: `account${n}@example.com`,
-          webhooks: registered.map((webhook_url) => ({ webhook_url, name: "", ordered: random.chance(0.4) })),
-        }),
+        accounts.createForOperator(
+          {
+            tier: "enterprise",
+            name: "Test",
+            email: `account${n}@example.com`,
+            webhooks: registered.map((webhook_url) => ({ webhook_url, name: "", ordered: random.chance(0.4) })),
+          },
+          byAccount("192.0.2.1"),
+        ),
       {
         answered({ tenant }) {
           const account = {

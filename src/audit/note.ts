@@ -1,0 +1,18 @@
+import type { Act } from "../domain/audit.ts";
+import { DomainError } from "../domain/errors.ts";
+import type { Log } from "../lib/log.ts";
+import type { Store } from "../store/store.ts";
+
+/** Notes what has been done outside the store. It cannot be undone for want of an entry, so that is only told. */
+export type NoteAct = (act: Act) => Promise<void>;
+
+export function createNoteAct({ store, log }: { store: Pick<Store, "noteAct">; log: Log }): NoteAct {
+  return async (act) => {
+    try {
+      await store.noteAct(null, act);
+    } catch (error) {
+      if (!(error instanceof DomainError && error.kind === "unavailable")) throw error;
+      log.write("error", "audit.not_noted", { action: act.action, by: act.via, code: error.code });
+    }
+  };
+}

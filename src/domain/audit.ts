@@ -1,0 +1,153 @@
+import type { Webhook, WebhookSettings } from "./webhook.ts";
+
+/**
+ * Who did what, from where. An entry about an act that writes is written in the same transaction, so neither is there without
+ * the other.
+ *
+ * | Acts that are                                    | are                                                        |
+ * |--------------------------------------------------|------------------------------------------------------------|
+ * | logins, failed ones, replays of single events    | counted in one entry for an hour, action, actor and address |
+ * | strangers', from many addresses in that hour     | counted in one entry without an address                    |
+ * | all others                                       | an entry each                                              |
+ *
+ * The latest are kept, for a year: a stranger who guesses takes up places of strangers alone.
+ */
+export const auditActions = [
+  "account.created",
+  "account.deleted",
+  "account.resumed",
+  "account.suspended",
+  "api_key.rotated",
+  "deliveries.resumed",
+  "charges.resumed",
+  "email.changed",
+  "event.replayed",
+  "limits.set",
+  "login",
+  "login.failed",
+  "logout.all",
+  "operator.login",
+  "operator.refused",
+  "operator_token.rotated",
+  "password.changed",
+  "password.reset",
+  "plan.set",
+  "plan.upgraded",
+  "replay.cancelled",
+  "replay.started",
+  "signing_key.rotated",
+  "signing_secret.rotated",
+  "webhook.enabled",
+  "webhooks.changed",
+] as const;
+export type AuditAction = (typeof auditActions)[number];
+
+/** `stranger`: somebody who gave a wrong password or token. */
+export const auditActors = ["account", "operator", "stranger"] as const;
+export type AuditActor = (typeof auditActors)[number];
+
+/** Who does something, and from where. */
+export interface Origin {
+  readonly actor: AuditActor;
+  /** How the operator came: `command of ada`, for example. */
+  readonly via: string | null;
+  /** Of the client. */
+  readonly address: string | null;
+}
+
+/** What there is to know of an act. Never a secret, nor what a header of a webhook holds. */
+export type AuditDetail = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+/** Somebody with a session of the account. */
+export const byAccount = (address: string): Origin => ({ actor: "account", via: null, address });
+
+export interface Act extends Origin {
+  readonly action: AuditAction;
+  readonly detail?: AuditDetail;
+}
+
+export interface AuditEntry extends Act {
+  /** Empty: it is about the server. */
+  readonly tenantId: string;
+  /** How often it happened, first `at` and last `lastAt`. */
+  readonly times: number;
+  readonly at: number;
+  readonly lastAt: number;
+}
+
+export const auditLifetimeMs = 365 * 24 * 60 * 60 * 1000;
+
+export const auditLimits = {
+  /** Entries of an account; the server's own are one more. */
+  entries: 10_000,
+  /** Of them, those about strangers. */
+  ofStrangers: 1_000,
+  /** Addresses of strangers that are told apart in a window. */
+  strangersAtOnce: 50,
+  /** In which the same is counted. */
+  windowMs: 60 * 60 * 1000,
+} as const;
+
+const counted: readonly AuditAction[] = [
+  "event.replayed",
+  "limits.set",
+  "login",
+  "login.failed",
+  "operator.login",
+  "operator.refused",
+];
+
+/** Whether it is counted with what was the same of late. */
+export const isCounted = ({ action }: Act): boolean => counted.includes(action);
+
+/** URLs of one kind in an entry. A list may be long, and an entry is read by people. */
+const mostUrls = 20;
+const longestUrl = 200;
+
+/** What changed about a list of webhooks; null: nothing but its order. Queries of URLs may be secrets. */
+export function webhookListDetail(before: readonly Webhook[], after: readonly Webhook[]): AuditDetail | null {
+  const earlier = new Map(before.map((webhook) => [webhook.url, webhook]));
+  const later = new Set(after.map(({ url }) => url));
+  const changed = after.flatMap((webhook) => {
+    const was = earlier.get(webhook.url);
+    const settings = was ? changedSettings(was, webhook) : [];
+    return settings.length === 0 ? [] : [`${shownUrl(webhook)}: ${settings.join(", ")}`];
+  });
+  const detail = {
+    ...named("added", after.filter(({ url }) => !earlier.has(url)).map(shownUrl)),
+    ...named("removed", before.filter(({ url }) => !later.has(url)).map(shownUrl)),
+    ...named("changed", changed),
+  };
+  return Object.keys(detail).length === 0 ? null : detail;
+}
+
+export function shownUrl({ url }: Pick<Webhook, "url">): string {
+  const [shown = ""] = url.split(/[?#]/);
+  return shown.length > longestUrl ? `${shown.slice(0, longestUrl)}…` : shown;
+}
+
+/** Says nothing of those that there are none of. */
+function named(name: string, urls: readonly string[]): AuditDetail {
+  if (urls.length === 0) return {};
+  const left = urls.length - mostUrls;
+  return { [name]: left > 0 ? [...urls.slice(0, mostUrls), `and ${left} more`] : urls };
+}
+
+/** As the API calls them. */
+const settingNames: Readonly<Record<keyof WebhookSettings, string>> = {
+  eventTypes: "event_types",
+  ordered: "ordered",
+  paused: "paused",
+  rateLimit: "rate_limit",
+  maxConcurrency: "max_concurrency",
+  sealedHeaders: "headers",
+};
+
+function changedSettings(was: Webhook, is: Webhook): string[] {
+  const names = Object.entries(settingNames) as [keyof WebhookSettings, string][];
+  const settings = names.flatMap(([field, name]) => (isSame(was[field], is[field]) ? [] : [name]));
+  return was.name === is.name ? settings : ["webhook_name", ...settings];
+}
+
+const isSame = (a: unknown, b: unknown): boolean =>
+  a === b || (typeof a === "object" && typeof b === "object" && JSON.stringify(a) === JSON.stringify(b));

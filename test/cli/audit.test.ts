@@ -1,0 +1,27 @@
+import { expect, test } from "bun:test";
+import { runCommand } from "../../src/cli/run.ts";
+import { createScriptedIo } from "../support/scripted-io.ts";
+import { startTestApp } from "../support/test-app.ts";
+
+test("postrider audit lists who did what, and which user of the machine ran the operator's command", async () => {
+  const server = await startTestApp();
+  const run = async (...args: string[]) => {
+    const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: server.dataDir } });
+    return { code: await runCommand(args, io), out: out.join("\n"), err: err.join("\n") };
+  };
+  const ada = await server.account();
+  await run("tenant", "suspend", ada.id);
+
+  const { code, out } = await run("audit", "--tenant", ada.id);
+  expect(code).toBe(0);
+  const [head, suspended = "", ...rest] = out.split("\n");
+  expect(head).toMatch(/^at +account +action +by +address +detail$/);
+  expect(suspended).toMatch(/account\.suspended +command of [\w.@-]+ +127\.0\.0\.1/);
+  expect(rest.join("\n")).toMatch(/account.created +account +127.0.0.1 +tier: free\n3 of 3\.$/);
+
+  const json = await run("audit", "--action", "login", "--from", "1h", "--size", "1", "--json");
+  expect(JSON.parse(json.out)).toMatchObject({ entries: [{ action: "login", tenant_id: ada.id }], total: 1 });
+  expect((await run("audit", "--to", "2020-01-01")).out).toBe("Nothing is noted.");
+  expect(await run("audit", "--from", "soon")).toMatchObject({ code: 2, err: expect.stringContaining("--from") });
+  await server.stop();
+});
