@@ -8,6 +8,7 @@ import { createCompletionCommand } from "./completion/completion.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { eventsListCommand } from "./events/list.ts";
 import { eventsShowCommand } from "./events/show.ts";
+import { healthcheckCommand } from "./healthcheck.ts";
 import { createHelpCommand } from "./help.ts";
 import { licensesCommand } from "./licenses.ts";
 import { listenCommand } from "./listen/listen.ts";
@@ -44,6 +45,7 @@ export const commands: readonly Command[] = [
   verifyCommand,
   restoreCommand,
   moveCommand,
+  healthcheckCommand,
   checkUrlCommand,
   crashCommand,
   diskFullCommand,

@@ -1,11 +1,14 @@
 import http from "node:http";
 import https from "node:https";
+import { systemClock } from "../lib/clock.ts";
 
 export interface Call {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   body?: unknown;
+  /** Until its answer is whole. @default as long as it goes on, with pauses of half a minute at most */
+  withinMs?: number;
 }
 
 export interface Answer {
@@ -22,7 +25,7 @@ const timeoutMs = 30_000;
  * One request to a server on this machine. By `node:http`, because `fetch` would hand it to a proxy of the environment;
  * and any certificate will do, because the connection never leaves the machine and a certificate names the public host.
  */
-export function call(url: string, { method = "GET", headers = {}, body }: Call = {}): Promise<Answer> {
+export function call(url: string, { method = "GET", headers = {}, body, withinMs }: Call = {}): Promise<Answer> {
   const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
   const options = {
     method,
@@ -42,11 +45,17 @@ export function call(url: string, { method = "GET", headers = {}, body }: Call =
       response.on("error", reject);
       response.on("end", () => {
         const bytes = Buffer.concat(chunks);
+        cancelTimer();
         resolve({ status: response.statusCode ?? 0, body: bytes, json: parse(bytes) });
       });
     });
-    request.on("timeout", () => request.destroy(new Error(`${url} did not answer within ${timeoutMs / 1000} s`)));
-    request.on("error", reject);
+    const giveUp = (afterMs: number) => request.destroy(new Error(`no answer within ${afterMs / 1000} s`));
+    const cancelTimer = withinMs === undefined ? () => {} : systemClock.after(withinMs, () => giveUp(withinMs));
+    request.on("timeout", () => giveUp(timeoutMs));
+    request.on("error", (error) => {
+      cancelTimer();
+      reject(error);
+    });
     request.end(content);
   });
 }

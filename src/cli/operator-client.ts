@@ -80,7 +80,7 @@ function readToken(dataDir: string): string {
 }
 
 /** "Every interface" can be listened on everywhere, but not be dialled everywhere. */
-const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+export const dialable = (url: string) => url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 
 const isRefused = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ECONNREFUSED" || error.code === "ConnectionRefused");
