@@ -324,7 +324,8 @@ async function smoke(): Promise<Outcome> {
   const told = results.flatMap(({ name, fault }) =>
     fault === null ? [] : [`(fail) executable > ${name}\n  ${fault}`],
   );
-  return { told, passed: results.length - told.length, failed: told.length, skipped: [] };
+  const skipped = results.flatMap(({ name, isSkipped }) => (isSkipped ? [`executable > ${name}`] : []));
+  return { told, passed: results.length - told.length - skipped.length, failed: told.length, skipped };
 }
 
 const describeError = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Answer, call } from "../../src/cli/http-client.ts";
+import { type Image, layOutImage } from "./image.ts";
 
 /** The compiled executable, started from a folder that has nothing of the sources, as a user would have it. */
 
@@ -9,6 +10,8 @@ export interface SmokeResult {
   name: string;
   /** Null: it held. */
   fault: string | null;
+  /** This machine lacks what it needs. */
+  isSkipped: boolean;
   ms: number;
 }
 
@@ -27,16 +30,21 @@ export async function runSmoke(executable: string): Promise<SmokeResult[]> {
     const folder = mkdtempSync(join(tmpdir(), "postrider-smoke-"));
     const startedAt = performance.now();
     let fault: string | null = null;
+    let isSkipped = false;
     try {
       await check(createBench(executable, folder));
     } catch (error) {
-      fault = error instanceof Error ? error.message : String(error);
+      isSkipped = error instanceof NotHere;
+      if (!isSkipped) fault = error instanceof Error ? error.message : String(error);
     }
-    results.push({ name, fault, ms: performance.now() - startedAt });
+    results.push({ name, fault, isSkipped, ms: performance.now() - startedAt });
     rmSync(folder, { recursive: true, force: true });
   }
   return results;
 }
+
+/** A check needs what this machine does not have. */
+class NotHere extends Error {}
 
 type Bench = ReturnType<typeof createBench>;
 
@@ -60,7 +68,7 @@ function createBench(executable: string, folder: string) {
     return { code: await child.exited, out, err };
   }
 
-  return { folder, start, run };
+  return { executable, folder, start, run };
 }
 
 const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
@@ -155,6 +163,31 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     await server.child.exited;
   },
 
+  async "the image: a server that is asked for its health, and deliveries, with nothing else there"({
+    executable,
+    folder,
+  }) {
+    const image = layOutImage(executable, folder);
+    if (image === null) throw new NotHere();
+    const env = { PATH: process.env.PATH ?? "", POSTRIDER_DATA_DIR: "/data", POSTRIDER_PORT: "0" };
+    const begin = (words: readonly string[]) => startInside(image, words, env);
+    const healthcheck = async () => {
+      const child = begin(["healthcheck"]);
+      const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+      return { code: await child.exited, out, err };
+    };
+    const server = await startServer(() => begin(["serve"]));
+    const ready = await healthcheck();
+    expectThat(ready.code === 0 && ready.out.startsWith("ready: "), "it is ready", ready);
+    server.child.kill("SIGTERM");
+    expectThat((await server.child.exited) === 0, "SIGTERM ends it with 0", {});
+    const gone = await healthcheck();
+    expectThat(gone.code === 1 && gone.out === "" && /^postrider: .+\n$/.test(gone.err), "then it is not", gone);
+    const demo = begin(["demo"]);
+    const told = await new Response(demo.stdout).text();
+    expectThat((await demo.exited) === 0 && told.includes("Every check passed"), "it delivers", told);
+  },
+
   async "a port in use, and a folder in use"({ start, run }) {
     const server = await startServer(start);
     const port = new URL(server.url).port;
@@ -186,6 +219,10 @@ const checks: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     expectThat(code === 0, "SIGINT ends it with 0", { code });
   },
 };
+
+/** Starts a program in the image. */
+const startInside = ({ inside }: Image, words: readonly string[], env: Record<string, string>) =>
+  Bun.spawn(inside(words), { env, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: limitMs });
 
 /** Starts the server on a free port and reads where it listens from its log. */
 async function startServer(start: Bench["start"]) {

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "../../release/inspect.ts";
 import { originOf } from "../../release/origin.ts";
-import { writePapers } from "../../release/papers.ts";
+import { ownFile, writePapers } from "../../release/papers.ts";
 import { filesOf } from "../../release/release.ts";
 import { withFolders, writeTar } from "../../release/tar.ts";
-import { targets } from "../../release/targets.ts";
+import { executableName, targets } from "../../release/targets.ts";
 import { writeZip } from "../../release/zip.ts";
 import { commands } from "../../src/cli/commands.ts";
+import { loadConfig } from "../../src/config.ts";
 import { clientSettings, settings } from "../../src/settings.ts";
 
 const at = new Date("2026-11-23T16:11:52Z");
@@ -110,6 +111,31 @@ test.each(targets.map((target) => [target.name, target] as const))("%s comes wit
     "completions/_postrider",
     "completions/postrider.fish",
   ]);
+});
+
+describe("the image", () => {
+  const dockerfile = ownFile("Dockerfile").toString();
+  const instructions = (name: string) =>
+    [...dockerfile.matchAll(new RegExp(`^${name} ((?:.*\\\\\n)*.*)$`, "gm"))].map(([, rest = ""]) => rest);
+
+  test("takes the executables of the targets that it is for, and nothing else of this folder", () => {
+    const built = targets.filter(({ debian }) => debian).map((target) => `dist/${executableName(target)}`);
+    const copied = instructions("COPY").flatMap((rest) => rest.split(" ").filter((word) => word.includes("/")));
+    expect(copied.filter((word) => word.startsWith("dist/"))).toEqual(built);
+    expect(ownFile(".dockerignore").toString().trim().split("\n").sort()).toEqual(
+      ["*", "!release/image.sh", ...built.map((name) => `!${name}`)].sort(),
+    );
+  });
+
+  test("has settings that there are, a user that is not root, and asks by healthcheck", () => {
+    const given = Object.fromEntries((instructions("ENV")[0] ?? "").split(" ").map((pair) => pair.split("=")));
+    const config = loadConfig({ ...given, POSTRIDER_PUBLIC_URL: "https://relay.example.com" }, new Map());
+    expect(config).toMatchObject({ host: "0.0.0.0", port: 8080, dataDir: "/data" });
+    expect(instructions("USER")).toEqual(["65532:65532"]);
+    expect(instructions("VOLUME")).toEqual([config.dataDir]);
+    expect(instructions("EXPOSE")).toEqual([String(config.port)]);
+    expect(instructions("HEALTHCHECK")[0]).toEndWith('CMD ["/usr/local/bin/postrider", "healthcheck"]');
+  });
 });
 
 describe("an executable is looked into", () => {
