@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { folderOf, type LockedPackage, root } from "./lock.ts";
+import { distinct, folderOf, type LockedPackage, root } from "./lock.ts";
 
 /** SPDX identifiers of what may be shipped under MIT: they ask for their notice and for nothing more. */
 export const acceptedLicences: ReadonlySet<string> = new Set([
@@ -48,7 +48,7 @@ export function noticesOf(one: LockedPackage): string[] {
 
 /** Postrider's own licence, and after it those of everything that is in the executable. */
 export function writeLicences(shipped: readonly LockedPackage[]): string {
-  const parts = shipped.map((one) => {
+  const parts = distinct(shipped).map((one) => {
     const title = `${one.name} ${one.version} (${manifestOf(one).license})`;
     return [title, "-".repeat(title.length), "", ...noticesOf(one).flatMap((text) => [text, ""])].join("\n");
   });

@@ -60,6 +60,11 @@ export function readLock(text = readFileSync(join(root, "bun.lock"), "utf8")): L
   };
 }
 
+/** Each once: one version may be installed in the folders of several others. */
+export const distinct = (packages: readonly LockedPackage[]): LockedPackage[] => [
+  ...new Map(packages.map((one) => [`${one.name}@${one.version}`, one])).values(),
+];
+
 /** The folder of an installed package; one that only another has lies below that. */
 export const folderOf = ({ path, name }: Pick<LockedPackage, "path" | "name">): string => {
   const holder = path.slice(0, path.length - name.length).replace(/\/$/, "");

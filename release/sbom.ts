@@ -1,6 +1,6 @@
 import { version } from "../src/version.ts";
 import { manifestOf } from "./licences.ts";
-import type { LockedPackage } from "./lock.ts";
+import { distinct, type LockedPackage } from "./lock.ts";
 
 /** A package URL (purl-spec): a scope is a name space, and its @ is escaped. */
 const purlOf = ({ name, version }: { name: string; version: string }) =>
@@ -13,13 +13,13 @@ const own = { name: "postrider", version };
  * and the hash that bun.lock holds its archive to. It is the same for the same lock file: no time, no serial number.
  */
 export function writeSbom(shipped: readonly LockedPackage[]): string {
-  const byName = new Map(shipped.map((one) => [one.name, one]));
-  const refsOf = (names: readonly string[]) =>
-    names
-      .flatMap((name) => byName.get(name) ?? [])
-      .map(purlOf)
-      .sort();
-  const asked = new Set(shipped.flatMap(({ dependencies }) => dependencies));
+  const byPath = new Map(shipped.map((one) => [one.path, one]));
+  /** One within the other's own folder comes first. */
+  const dependenciesOf = ({ path, dependencies }: LockedPackage) =>
+    dependencies.flatMap((name) => byPath.get(`${path}/${name}`) ?? byPath.get(name) ?? []);
+  const refsOf = (packages: readonly LockedPackage[]) => [...new Set(packages.map(purlOf))].sort();
+  const asked = new Set(shipped.flatMap(dependenciesOf));
+  const components = distinct(shipped);
   const document = {
     $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
     bomFormat: "CycloneDX",
@@ -34,10 +34,10 @@ export function writeSbom(shipped: readonly LockedPackage[]): string {
         licenses: [{ license: { id: "MIT" } }],
       },
     },
-    components: shipped.map(componentOf),
+    components: components.map(componentOf),
     dependencies: [
-      { ref: purlOf(own), dependsOn: refsOf(shipped.map(({ name }) => name).filter((name) => !asked.has(name))) },
-      ...shipped.map((one) => ({ ref: purlOf(one), dependsOn: refsOf(one.dependencies) })),
+      { ref: purlOf(own), dependsOn: refsOf(shipped.filter((one) => !asked.has(one))) },
+      ...components.map((one) => ({ ref: purlOf(one), dependsOn: refsOf(dependenciesOf(one)) })),
     ],
   };
   return `${JSON.stringify(document, null, 2)}\n`;

@@ -54,7 +54,7 @@ describe("the bill of materials", () => {
 
   test("names each with its version, licence, source and hash, as the lock file has it", () => {
     expect(sbom).toMatchObject({ bomFormat: "CycloneDX", specVersion: "1.6", version: 1 });
-    expect(sbom.components).toHaveLength(shipped.length);
+    expect(sbom.components).toHaveLength(new Set(shipped.map(({ name, version }) => `${name}@${version}`)).size);
     const elysia = lock.packages.find(({ name }) => name === "elysia");
     expect(sbom.components).toContainEqual({
       type: "library",
