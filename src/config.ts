@@ -4,7 +4,9 @@ import type { Pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isForeignVariable } from "./foreign-variables.ts";
 import { type Environment, type Given, give, variablesOf } from "./given-settings.ts";
+import { describePair } from "./lib/certificate.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
+import { messageOf } from "./lib/error-message.ts";
 import { nearest } from "./lib/nearest.ts";
 import { clientSettings, settings } from "./settings.ts";
 
@@ -158,15 +160,7 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
       bulkReplaysPerDay: null,
     }),
-    tls:
-      tlsCert === null || tlsKey === null
-        ? null
-        : {
-            cert: readSetting("POSTRIDER_TLS_CERT", tlsCert),
-            key: readSetting("POSTRIDER_TLS_KEY", tlsKey),
-            certFile: tlsCert,
-            keyFile: tlsKey,
-          },
+    tls: tlsCert === null || tlsKey === null ? null : readTls(tlsCert, tlsKey),
     extraCa: extraCaFile === null ? null : readSetting("POSTRIDER_EXTRA_CA_FILE", extraCaFile),
     payments: paymentsOf(payments, paystackSecretKeys, paystackUrl, localMode),
     localMode,
@@ -209,6 +203,20 @@ function paymentsOf(
     );
   }
   return { kind };
+}
+
+function readTls(certFile: string, keyFile: string): TlsSettings {
+  const cert = readSetting("POSTRIDER_TLS_CERT", certFile);
+  const key = readSetting("POSTRIDER_TLS_KEY", keyFile);
+  try {
+    describePair({ cert, key });
+  } catch (error) {
+    throw new StartupError(
+      `POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY name files that cannot be used: ${messageOf(error)}. ` +
+        "Try: the certificate chain, its own certificate first, and the private key of that one, both in PEM.",
+    );
+  }
+  return { cert, key, certFile, keyFile };
 }
 
 /** A container platform describes its services in variables: of one called "postrider" they look like settings. */

@@ -1,9 +1,10 @@
 import type { Api } from "./api.ts";
 import type { Config } from "./config.ts";
 import { StartupError } from "./domain/errors.ts";
-import { type CertificatePair, createCertificateWatch } from "./http/certificate-watch.ts";
+import { createCertificateWatch } from "./http/certificate-watch.ts";
 import { canSharePorts, steerConnections } from "./http/shared-port.ts";
 import { tlsSuites } from "./http/transport-security.ts";
+import type { CertificatePair } from "./lib/certificate.ts";
 import type { Clock } from "./lib/clock.ts";
 import { messageOf } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";

@@ -22,12 +22,14 @@ import { crashCommand } from "./selftest/crash/crash.ts";
 import { diskFullCommand } from "./selftest/disk-full/disk-full.ts";
 import { sendCommand } from "./send/send.ts";
 import { serveCommand } from "./serve.ts";
+import { configCommand } from "./show-config.ts";
 import { tenantCommands } from "./tenant.ts";
 import { versionCommand } from "./version.ts";
 
 /** In the order of the help. */
 export const commands: readonly Command[] = [
   serveCommand,
+  configCommand,
   demoCommand,
   listenCommand,
   sendCommand,

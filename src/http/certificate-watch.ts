@@ -1,12 +1,9 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { TlsSettings } from "../config.ts";
+import { type CertificatePair, describePair } from "../lib/certificate.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
-
-/** A certificate chain and its private key, in PEM. */
-export type CertificatePair = Pick<TlsSettings, "cert" | "key">;
 
 /** Keeps the listener's certificate that of the files: whoever renews it need not restart the server. */
 export interface CertificateWatch {
@@ -96,22 +93,3 @@ export function createCertificateWatch({ tls, clock, log, use }: CertificateWatc
 
 const isSame = (one: CertificatePair, other: CertificatePair | null) =>
   one.cert === other?.cert && one.key === other.key;
-
-const blocks = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
-
-/** @throws when they are no certificates, or the key is not the first one's */
-function describePair({ cert, key }: CertificatePair): { subject: string; validTo: string } {
-  const [own] = (cert.match(blocks) ?? []).map((block) => parse("certificate", () => new X509Certificate(block)));
-  if (!own) throw new Error("The certificate file contains no certificate");
-  const privateKey = parse("private key", () => createPrivateKey(key));
-  if (!own.checkPrivateKey(privateKey)) throw new Error("The private key does not match the certificate");
-  return { subject: own.subjectAltName ?? own.subject, validTo: own.validTo };
-}
-
-function parse<T>(what: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new Error(`The ${what} cannot be read (${messageOf(error)})`);
-  }
-}

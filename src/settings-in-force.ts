@@ -1,0 +1,55 @@
+import type { Config, GivenSettings } from "./config.ts";
+import type { Given, Source } from "./given-settings.ts";
+import type { Setting } from "./setting-forms.ts";
+import { settings } from "./settings.ts";
+
+/** One setting as a server goes by it. */
+export interface SettingInForce {
+  /** Its variable, by which everybody knows it. */
+  readonly setting: string;
+  /** What is in force, without secrets; null: nothing is set. */
+  readonly value: string | null;
+  readonly source: Source;
+  /** The variable or flag that says so; null: the default. */
+  readonly by: string | null;
+  /** The file that has it. */
+  readonly file: string | null;
+  /** Why what is in force is not what is written. */
+  readonly note: string | null;
+}
+
+type Derived = Partial<Record<keyof typeof settings, { readonly value: string; readonly note: string }>>;
+
+/** Every setting, in the order of the help: what is in force and where that is from. No secret is in it. */
+export function settingsInForce(given: GivenSettings, config: Config): SettingInForce[] {
+  const derived = derivedFrom(given, config);
+  return (Object.keys(settings) as (keyof typeof settings)[]).map((name) => {
+    const { source, name: by, file, text } = given[name];
+    const { value, note } = derived[name] ?? { value: shown(settings[name], text), note: null };
+    return { setting: settings[name].env, value, source, by, file, note };
+  });
+}
+
+/** What follows from several settings together. */
+function derivedFrom(given: GivenSettings, { localMode, payments, port, tls }: Config): Derived {
+  const isIgnored = (given: Given) => localMode && given.source !== "default";
+  const unlimited = (given: Given) => ({
+    value: "none",
+    note: isIgnored(given) ? "local mode has no such limit" : "in local mode",
+  });
+  const address = `${tls === null ? "http" : "https"}://localhost${port === 0 ? "" : `:${port}`}`;
+  return {
+    ...(given.publicUrl.text === "" && { publicUrl: { value: address, note: "of the listener" } }),
+    ...(given.payments.text === "auto" && { payments: { value: payments.kind, note: "auto" } }),
+    ...(localMode && {
+      deliveryRates: unlimited(given.deliveryRates),
+      bulkReplaysPerDay: unlimited(given.bulkReplaysPerDay),
+    }),
+  };
+}
+
+function shown({ isSecret, masked }: Setting<unknown>, text: string): string | null {
+  if (text === "") return null;
+  if (!isSecret) return text;
+  return masked ? masked(text) : "********";
+}
