@@ -4,6 +4,7 @@ import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
 import type { AccountChoice, OldEvents, RetentionVerbs } from "../store/retention.ts";
+import { createAnswerPruner } from "./answers.ts";
 
 /** Events in one go: a few milliseconds, so that live traffic does not feel it. */
 const chunk = 100;
@@ -71,6 +72,8 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     ...(payloadsMs === null ? [] : [walkOf("payloads", payloadsMs)]),
   ];
 
+  const answers = createAnswerPruner({ store, clock });
+
   function begin(walk: Walk): void {
     const now = clock.monotonicMs();
     walk.isAtEnd = false;
@@ -126,14 +129,16 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     pausePerWork,
     async step() {
       const walk = walks.find(({ isAtEnd }) => !isAtEnd);
-      if (!walk) return "idle";
-      await take(walk);
-      if (walks.some(({ isAtEnd }) => !isAtEnd)) return "more";
-      clock.after(lookEveryMs, () => {
-        walks.forEach(begin);
-        loop.wake();
-      });
-      return "idle";
+      if (walk) await take(walk);
+      else if (!(await answers.step())) {
+        clock.after(lookEveryMs, () => {
+          walks.forEach(begin);
+          answers.begin();
+          loop.wake();
+        });
+        return "idle";
+      }
+      return "more";
     },
     onFailure(error) {
       log.write("warn", "retention.failed", { error: messageOf(error) });

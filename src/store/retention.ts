@@ -1,3 +1,5 @@
+import type { AttemptRef } from "./deliveries.ts";
+
 /** Accounts by their keys: those, or all but those. */
 export interface AccountChoice {
   readonly kind: "only" | "except";
@@ -23,6 +25,22 @@ export interface OldEvents {
   readonly lookedTo: number | null;
 }
 
+export interface KeptAnswersQuery {
+  /** The attempt that was looked at last; null: none was. */
+  readonly after: AttemptRef | null;
+  readonly before: number;
+}
+
+export interface KeptAnswers {
+  readonly attempts: readonly (AttemptRef & { readonly webhookKey: number })[];
+  /** The attempt that was looked at last; null: none was. */
+  readonly lookedTo: AttemptRef | null;
+  readonly isMore: boolean;
+}
+
+/** Attempts that are looked at in one go: a few milliseconds. */
+export const attemptsInOneLook = 2_000;
+
 /** Events that are looked at in one go, of which few may be what is looked for: some milliseconds. */
 export const eventsInOneLook = 5_000;
 
@@ -40,6 +58,13 @@ export interface RetentionVerbs {
   forgetEvents(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
   /** As `forgetEvents`, of their payloads alone. */
   erasePayloads(tenantKey: number, seqs: readonly number[], endedBy: number): Promise<number>;
+  /**
+   * The next logged attempts that were acknowledged and of which the answer's body is kept, in the order of the log. Those that
+   * began after `before` may be missing, and are when a later look comes to them.
+   */
+  keptAnswers(query: KeptAnswersQuery): Promise<KeptAnswers>;
+  /** Removes the bodies of the answers to these attempts. None of an account that is gone. */
+  forgetAnswers(tenantKey: number, attempts: readonly AttemptRef[]): Promise<void>;
   /** Bytes that the store takes, without the room that can be used again. */
   usedBytes(): Promise<number>;
 }

@@ -54,6 +54,8 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
       for (const event of gone) event.erased = true;
       return gone.length;
     },
+    keptAnswers: async ({ after }) => ({ attempts: [], lookedTo: after, isMore: false }),
+    forgetAnswers: async () => {},
     usedBytes: async () => events.length,
   };
   const retention = createRetention({

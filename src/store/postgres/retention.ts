@@ -3,16 +3,16 @@ import { movesOf } from "../../domain/failure-groups.ts";
 import { hasEnded } from "../../domain/retention.ts";
 import { forgetEvent } from "../../domain/tenant-state.ts";
 import { firstSeqAt } from "../../lib/id.ts";
-import { type AccountChoice, eventsInOneLook, type RetentionVerbs } from "../retention.ts";
+import { type AccountChoice, attemptsInOneLook, eventsInOneLook, type RetentionVerbs } from "../retention.ts";
 import type { Connection } from "./connection.ts";
 import { eraseEventsTexts } from "./erasure.ts";
 import { FailureTally } from "./failure-counts.ts";
 import { databaseBytes } from "./figures.ts";
-import { count, type HeldTenant, hold } from "./held-tenants.ts";
+import { count, type HeldTenant, hold, lockTenant } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
 import type { WriteTransaction } from "./writes.ts";
 
-const inOneLook = `from event where seq > $1::bigint and seq < $2::bigint order by seq`;
+const inOneLook = `from event where seq > $1::bigint and seq < $2::bigint order by event.seq`;
 
 export const oldEventsText = (kind: AccountChoice["kind"], withPayload: boolean): string =>
   `select seq::float8 as seq, tenant_key::float8 as "tenantKey" from (
@@ -20,6 +20,26 @@ export const oldEventsText = (kind: AccountChoice["kind"], withPayload: boolean)
   where "isThere" and tenant_key ${kind === "only" ? "= any" : "<> all"} ($3::bigint[]) order by seq limit $4::int`;
 
 export const lookedToText = `select seq::float8 as seq ${inOneLook} limit 1 offset ${eventsInOneLook - 1}`;
+
+/** In the order of the events: attempts lie by them. */
+export const keptAnswersText = `select tenant_key::float8 as "tenantKey", event_seq::float8 as "eventSeq", key::float8 as key,
+    webhook_key::float8 as "webhookKey", status_code between 200 and 299 and response_body is not null as "isKept"
+  from attempt where event_seq >= $1::bigint and (event_seq, tenant_key, key) > ($1::bigint, $2::bigint, $3::bigint)
+    and event_seq < $4::bigint
+  order by attempt.event_seq, attempt.tenant_key, attempt.key limit ${attemptsInOneLook}`;
+
+interface AnsweredRow {
+  readonly tenantKey: number;
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly webhookKey: number;
+  readonly isKept: boolean;
+}
+
+export const forgetAnswersText = `update attempt set response_body = null, answer_head = null
+  from unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
+  where attempt.tenant_key = $1::bigint and attempt.event_seq = given.event_seq and attempt.key = given.key
+    and attempt.event_seq between $4::bigint and $5::bigint`;
 
 interface OldRecordRow {
   readonly seq: number;
@@ -99,6 +119,28 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
           placesOf(tenantKey, [...ended.keys()]),
         );
         return erased.length;
+      }),
+
+    async keptAnswers({ after, before }) {
+      const rows = await pool.read<AnsweredRow>(keptAnswersText, [
+        ...[after?.eventSeq ?? 0, after?.tenantKey ?? 0, after?.key ?? 0],
+        firstSeqAt(before),
+      ]);
+      return {
+        attempts: rows.flatMap(({ isKept, ...attempt }) => (isKept ? [attempt] : [])),
+        lookedTo: rows.at(-1) ?? after,
+        isMore: rows.length === attemptsInOneLook,
+      };
+    },
+
+    forgetAnswers: (tenantKey, attempts) =>
+      writes.submit(async (tx) => {
+        if (attempts.length === 0 || !(await lockTenant(tx, tenantKey))) return;
+        const seqs = attempts.map(({ eventSeq }) => eventSeq);
+        await tx.run(forgetAnswersText, [
+          ...[tenantKey, arrayText(seqs), arrayText(attempts.map(({ key }) => key))],
+          ...[Math.min(...seqs), Math.max(...seqs)],
+        ]);
       }),
 
     usedBytes: () => databaseBytes(pool),

@@ -1,6 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { firstSeqAt } from "../../lib/id.ts";
-import { eventsInOneLook, type OldEvents, type OldEventsQuery } from "../retention.ts";
+import {
+  attemptsInOneLook,
+  eventsInOneLook,
+  type KeptAnswers,
+  type KeptAnswersQuery,
+  type OldEvents,
+  type OldEventsQuery,
+} from "../retention.ts";
 import { unlessDamaged } from "./damage.ts";
 
 const inOneLook = "from event where seq > ?1 and seq < ?2 order by seq";
@@ -29,4 +36,34 @@ export function oldEvents(
       .get(afterSeq, toSeq),
   );
   return { events: events ?? [], lookedTo: end?.seq ?? null };
+}
+
+interface AnsweredRow {
+  readonly tenantKey: number;
+  readonly eventSeq: number;
+  readonly key: number;
+  readonly webhookKey: number;
+  readonly startedAt: number;
+  readonly isKept: number;
+}
+
+/** Along the table: its keys are in the order of the log. */
+export function keptAnswers(client: Database, { after, before }: KeptAnswersQuery): KeptAnswers {
+  const rows =
+    unlessDamaged(() =>
+      client
+        .query<AnsweredRow, [number]>(
+          `select tenant_key as tenantKey, event_seq as eventSeq, key, webhook_key as webhookKey, started_at as startedAt,
+             status_code between 200 and 299 and response_body is not null as isKept
+           from attempt where key > ?1 order by key limit ${attemptsInOneLook}`,
+        )
+        .all(after?.key ?? 0),
+    ) ?? [];
+  const firstLate = rows.findIndex(({ startedAt }) => startedAt >= before);
+  const looked = firstLate === -1 ? rows : rows.slice(0, firstLate);
+  return {
+    attempts: looked.flatMap(({ isKept, startedAt: _, ...attempt }) => (isKept ? [attempt] : [])),
+    lookedTo: looked.at(-1) ?? after,
+    isMore: looked.length === attemptsInOneLook,
+  };
 }

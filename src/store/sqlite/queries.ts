@@ -4,12 +4,12 @@ import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { DeliveryState } from "../../domain/delivery.ts";
 import type { FailureSelection } from "../../domain/event.ts";
 import { type PagePlace, spanOf } from "../page-span.ts";
-import type { OldEventsQuery } from "../retention.ts";
+import type { KeptAnswersQuery, OldEventsQuery } from "../retention.ts";
 import { type Needle, type Slice, sliceRecords } from "../search.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
-import { oldEvents } from "./old-events.ts";
+import { keptAnswers, oldEvents } from "./old-events.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
 import { searchSlice } from "./search-slice.ts";
@@ -170,6 +170,8 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
     webhookHealth: (query: HealthQuery) => webhookHealth(db, query),
 
     oldEvents: (query: OldEventsQuery) => oldEvents(db.$client, query),
+
+    keptAnswers: (query: KeptAnswersQuery) => keptAnswers(db.$client, query),
 
     /** Keys of the webhooks of a tenant, also removed ones, that have this id or this URL. */
     webhookKeys({ tenantKey, idOrUrl }: { tenantKey: number; idOrUrl: string }): number[] {

@@ -29,6 +29,9 @@ export function retentionVerbs(
   const erasePayload = client.prepare(
     "update event set payload = x'', checksum = null where seq = ?1 and tenant_key = ?2 and length(payload) > 0",
   );
+  const forgetAnswer = client.prepare(
+    "update attempt set response_body = null, answer_head = null where key = ?1 and tenant_key = ?2",
+  );
   const pages = client.prepare<{ used: number }, []>(
     `select (page_count - freelist_count) * page_size as used
      from pragma_page_count, pragma_freelist_count, pragma_page_size`,
@@ -87,6 +90,14 @@ export function retentionVerbs(
       ofEach(tenantKey, seqs, (_tx, _held, seq) => {
         if (!endedRecords(tenantKey, seq, endedBy)) return false;
         return erasePayload.run(seq, tenantKey).changes > 0;
+      }),
+
+    keptAnswers: (query) => reader.run("keptAnswers", query),
+
+    forgetAnswers: (tenantKey, attempts) =>
+      writer.submit<void>((tx) => {
+        if (hold(tx, tenantKey).gone) return;
+        for (const { key } of attempts) forgetAnswer.run(key, tenantKey);
       }),
 
     usedBytes: async () => pages.get()?.used ?? 0,

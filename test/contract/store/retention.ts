@@ -124,6 +124,40 @@ export function retentionContract(backend: StoreBackend): void {
       });
     });
 
+    describe("the body of an answer", () => {
+      const kept = async () => (await world.store.keptAnswers({ after: null, before: world.clock.now() })).attempts;
+
+      test("is found where it acknowledged, in the order of the log, and goes alone", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        const ids: string[] = [];
+        for (const outcome of ["delivered", "failed", "delivered", "delivered"] as const) {
+          ids.push(await world.event(tenant, outcome));
+        }
+        world.clock.advance(1);
+        const found = await kept();
+        expect(found.map(({ eventSeq }) => eventSeq)).toEqual([ids[0], ids[2], ids[3]].map((id = "") => seqOf(id)));
+        expect(new Set(found.map(({ webhookKey }) => webhookKey)).size).toBe(1);
+        const other = await world.tenant();
+        await world.store.forgetAnswers(other.key, found);
+        await world.store.forgetAnswers(tenant.key, found.slice(0, 2));
+        const bodies = await Promise.all(ids.map((id) => world.attemptsOf(tenant.key, id)));
+        expect(bodies.map((attempts) => attempts?.[0]?.responseBody)).toEqual(["", "answer", "", "answer"]);
+        expect(bodies.map((attempts) => attempts?.[0]?.statusCode)).toEqual([204, 503, 204, 204]);
+        const [left] = await kept();
+        const { attempts, lookedTo } = await world.store.keptAnswers({
+          after: left ?? null,
+          before: world.clock.now(),
+        });
+        expect({ attempts, lookedTo }).toMatchObject({ attempts: [], lookedTo: { key: left?.key } });
+      });
+
+      test("is not looked for yet while the attempt is new", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await world.event(tenant, "delivered");
+        expect(await kept()).toEqual([]);
+      });
+    });
+
     describe("an event whose payload was erased", () => {
       test("is shown without it, and found by its id alone", async () => {
         const tenant = await world.tenant({ urls: [a] });

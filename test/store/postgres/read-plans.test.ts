@@ -11,7 +11,12 @@ import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
 import { countText, placesText, webhookKeysText } from "../../../src/store/postgres/record-walks.ts";
-import { lookedToText, oldEventsText, oldRecordsTexts } from "../../../src/store/postgres/retention.ts";
+import {
+  keptAnswersText,
+  lookedToText,
+  oldEventsText,
+  oldRecordsTexts,
+} from "../../../src/store/postgres/retention.ts";
 import { foundText } from "../../../src/store/postgres/search-slice.ts";
 import { minutesText, refusedText, waitingText, webhookMinutesText } from "../../../src/store/postgres/stats.ts";
 import { describeWithPostgres, usePostgres } from "../../support/postgres.ts";
@@ -164,7 +169,15 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     for (const plan of plans) {
       expect(plan).toMatch(/event_2026_11_pkey .*\n +Index Cond: \(\(seq > \$1\) AND \(seq < \$2\)\)/);
       expect(plan).not.toMatch(growing);
+      expect(plan.slice(plan.lastIndexOf("Limit"))).not.toContain("Sort  (");
     }
+  });
+
+  test("attempts are walked in the order in which they lie", async () => {
+    const plan = await planOf(keptAnswersText, seq, 1, 1, seq + 10 ** 9);
+    expect(plan).toMatch(/attempt_2026_11_pkey .*\n +Index Cond: .*event_seq >= \$1/);
+    expect(plan).not.toMatch(growing);
+    expect(plan).not.toContain("Sort  (");
   });
 
   test.each(oldRecordsTexts.map((text) => [text]))("records of old events are found by them: %s", async (text) => {

@@ -13,7 +13,7 @@ import { createFailureLedger } from "../../../src/store/sqlite/failure-ledger.ts
 import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
-import { oldEvents } from "../../../src/store/sqlite/old-events.ts";
+import { keptAnswers, oldEvents } from "../../../src/store/sqlite/old-events.ts";
 import { openDatabase } from "../../../src/store/sqlite/open.ts";
 import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
 import { createOwnership } from "../../../src/store/sqlite/ownership.ts";
@@ -202,6 +202,7 @@ describe("query plans", () => {
         const accounts = { kind: "except", tenantKeys: [] } as const;
         oldEvents(client, { afterSeq: 0, before: 1, accounts, withPayload, limit: 1 });
       }
+      keptAnswers(client, { after: null, before: 1 });
       createSandboxBooks(connection);
       inboxVerbs(connection);
       statVerbs(connection);
