@@ -2,10 +2,11 @@ import type { DomainError } from "../domain/errors.ts";
 import { refusalReasonOf } from "../domain/refused-events.ts";
 import type { ReplayRef } from "../domain/replay.ts";
 import type { Tenant } from "../domain/tenant.ts";
+import { traceIdOf } from "../domain/trace-context.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { ingestedAtMs } from "../lib/id.ts";
 import { formatIso } from "../lib/iso-time.ts";
-import type { Log } from "../lib/log.ts";
+import type { Log, LogFields } from "../lib/log.ts";
 import type { StatRecorder } from "../maintenance/stat-recorder.ts";
 import type { Settlement } from "../store/deliveries.ts";
 import type { AcceptedEvents } from "../store/store.ts";
@@ -69,20 +70,33 @@ export function createAnnouncer({ hub, stats, metrics, log, failureLog, onReplay
         }));
       }
       failureLog.attempted(settlement);
-      if (next.kind === "delivered") return;
       if (attempt.errorCode !== null) metrics.attemptFailed(attempt.errorCode, attempt.statusCode);
-      if (log.enabled("debug")) {
-        log.write("debug", next.kind === "retry" ? "delivery.retrying" : "delivery.failed", {
-          eventId: delivery.eventId,
-          tenantId: delivery.tenantId,
-          host: URL.parse(delivery.url)?.host ?? null,
-          attempt: delivery.attempts + 1,
-          status: attempt.statusCode,
-          durationMs: attempt.durationMs,
-          nextAttemptAt: next.kind === "retry" ? formatIso(next.at) : null,
-        });
-      }
+      if (log.enabled("debug")) log.write("debug", "delivery.attempted", traceOf(settlement, kind));
     },
+  };
+}
+
+/** All that is known of an attempt, in one line: whoever looks for a delivery finds it by any of these. */
+function traceOf({ delivery, attempt, next }: Settlement, kind: "settled" | "superseded"): LogFields {
+  return {
+    outcome: kind === "superseded" ? "superseded" : next.kind,
+    eventId: delivery.eventId,
+    tenantId: delivery.tenantId,
+    host: URL.parse(delivery.url)?.host ?? null,
+    run: delivery.run,
+    attempt: delivery.attempts + 1,
+    attemptInRun: delivery.attemptsInRun + 1,
+    status: attempt.statusCode,
+    errorCode: attempt.errorCode,
+    startedAt: formatIso(attempt.startedAt),
+    durationMs: attempt.durationMs,
+    sinceAcceptedMs: attempt.startedAt + attempt.durationMs - ingestedAtMs(delivery.eventSeq),
+    payloadBytes: delivery.payload.length,
+    answerBytes: attempt.responseBody?.length ?? 0,
+    address: attempt.answerHead?.address ?? null,
+    isReplay: delivery.replayKey !== null,
+    traceId: traceIdOf(delivery.trace),
+    nextAttemptAt: next.kind === "retry" ? formatIso(next.at) : null,
   };
 }
 

@@ -24,6 +24,9 @@ export function readTrace(traceparent: string | null, tracestate: string | null)
   return tracestate !== null && isState(tracestate) ? `${traceparent}\n${tracestate}` : traceparent;
 }
 
+/** The trace itself, without the parent's part in it; null: none. */
+export const traceIdOf = (trace: TraceContext | null): string | null => trace?.slice(3, 35) ?? null;
+
 /** The headers of a delivery. */
 export function traceHeaders(trace: TraceContext | null): Record<string, string> {
   if (trace === null) return {};

@@ -130,6 +130,22 @@ test("the log tells what happened, one JSON object a line", () => {
   expect(log.join("\n")).toContain("made for this test");
 });
 
+test("every attempt of a delivery is one line, whatever became of it", () => {
+  const attempts = log.map((line) => JSON.parse(line)).filter(({ event }) => event === "delivery.attempted");
+  expect(new Set(attempts.map(({ outcome }) => outcome))).toContain("delivered");
+  for (const attempt of attempts) {
+    expect(attempt).toMatchObject({
+      level: "debug",
+      eventId: expect.stringMatching(/^evt_/),
+      host: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      attempt: expect.any(Number),
+      durationMs: expect.any(Number),
+      sinceAcceptedMs: expect.any(Number),
+      errorCode: attempt.outcome === "delivered" ? null : "http_status",
+    });
+  }
+});
+
 test("no line has a secret", () => {
   expect(secrets.size).toBeGreaterThan(20);
   for (const [name, secret] of secrets) {
