@@ -66,7 +66,5 @@ export const distinct = (packages: readonly LockedPackage[]): LockedPackage[] =>
 ];
 
 /** The folder of an installed package; one that only another has lies below that. */
-export const folderOf = ({ path, name }: Pick<LockedPackage, "path" | "name">): string => {
-  const holder = path.slice(0, path.length - name.length).replace(/\/$/, "");
-  return join(root, "node_modules", ...(holder === "" ? [] : [holder, "node_modules"]), name);
-};
+export const folderOf = ({ path }: Pick<LockedPackage, "path">): string =>
+  join(root, ...(path.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []).flatMap((name) => ["node_modules", name]));

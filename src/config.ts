@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { readS3Access, type S3Access } from "./backup-settings.ts";
 import { StartupError } from "./domain/errors.ts";
 import type { Pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
@@ -44,6 +45,12 @@ export interface Config {
   readonly retentionPayloadsMs: number | null;
   /** Null: any number. */
   readonly retentionMaxBytes: number | null;
+  /** Null: backups go where the command says. */
+  readonly backupUrl: string | null;
+  /** Public keys; none: backups are not encrypted. */
+  readonly backupRecipients: readonly string[];
+  /** Null: no key is set. */
+  readonly s3: S3Access | null;
   readonly webhookConcurrency: number;
   /** Attempts a second of an account by its plan; null: no limit, as everywhere in local mode. */
   readonly deliveryRates: Readonly<Record<Tier, number | null>>;
@@ -89,7 +96,7 @@ export interface ClientConfig {
   readonly apiKey: string | null;
 }
 
-type Raw = Omit<Config, "localMode" | "foreignVariables" | "tls" | "extraCa" | "payments"> & {
+type Raw = Omit<Config, "localMode" | "s3" | "foreignVariables" | "tls" | "extraCa" | "payments"> & {
   tlsCert: string | null;
   tlsKey: string | null;
   extraCaFile: string | null;
@@ -156,6 +163,7 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
   }
   return Object.freeze({
     ...plain,
+    s3: readS3Access(env),
     ...(localMode && {
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },
       bulkReplaysPerDay: null,

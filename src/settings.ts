@@ -1,3 +1,4 @@
+import { backupSettings } from "./backup-settings.ts";
 import { pausable } from "./domain/pauses.ts";
 import type { Tier } from "./domain/tenant.ts";
 import { isLoopbackHost } from "./lib/cidr.ts";
@@ -230,6 +231,7 @@ export const settings = {
       return value === null || value < 64 * 2 ** 20 ? null : { value };
     },
   }),
+  ...backupSettings,
   webhookConcurrency: setting({
     env: "POSTRIDER_WEBHOOK_CONCURRENCY",
     default: "16",

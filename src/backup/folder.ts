@@ -27,20 +27,14 @@ export function createFolder(folder: string): Place {
 
     async put(name, source) {
       const path = join(folder, name);
-      const partial = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
+      const staged = await stage(folder, name, source);
       try {
-        await mkdir(folder, { recursive: true, mode: 0o700 });
-        const bytes = await writeDurably(partial, source);
-        await removeStale(folder, partial);
-        await rename(partial, path);
+        await rename(staged.path, path);
         syncFolder(folder);
-        return bytes;
+        return staged.bytes;
       } catch (error) {
-        // What says why matters more than that there was nothing to remove.
-        await rm(partial, { force: true }).catch(() => {});
-        if (error instanceof StartupError || !isOfSystem(error)) throw error;
-        const remedy = isDiskFull(error) ? "free up space on its disk" : "check its folder and permissions";
-        throw new StartupError(`The backup ${path} cannot be written (${messageOf(error)}). Try: ${remedy}.`);
+        await staged.remove();
+        throw unwritable(path, error);
       }
     },
 
@@ -56,6 +50,35 @@ export function createFolder(folder: string): Place {
     read: (name) => readFile(join(folder, name)),
     remove: (name) => rm(join(folder, name), { force: true }),
   };
+}
+
+/**
+ * Writes a file that is on disk and not yet anybody's.
+ * @throws StartupError when it cannot; then nothing is left of it
+ */
+export async function stage(
+  folder: string,
+  name: string,
+  source: AsyncIterable<Uint8Array>,
+): Promise<{ path: string; bytes: number; remove(): Promise<void> }> {
+  const path = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
+  // What says why matters more than that there was nothing to remove.
+  const remove = () => rm(path, { force: true }).catch(() => {});
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const bytes = await writeDurably(path, source);
+    await removeStale(folder, path);
+    return { path, bytes, remove };
+  } catch (error) {
+    await remove();
+    throw unwritable(join(folder, name), error);
+  }
+}
+
+function unwritable(path: string, error: unknown): unknown {
+  if (error instanceof StartupError || !isOfSystem(error)) return error;
+  const remedy = isDiskFull(error) ? "free up space on its disk" : "check its folder and permissions";
+  return new StartupError(`The backup ${path} cannot be written (${messageOf(error)}). Try: ${remedy}.`);
 }
 
 const isOfSystem = (error: unknown): boolean => error instanceof Error && "code" in error;

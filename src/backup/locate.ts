@@ -1,7 +1,18 @@
+import { isBucketUrl, type S3Access } from "../backup-settings.ts";
+import { StartupError } from "../domain/errors.ts";
+import { locateInBucket } from "./bucket.ts";
 import { locateFolder } from "./folder.ts";
 import type { Location } from "./place.ts";
 
-/** `TO` and `FROM` of the commands: a file, a folder or `s3://bucket/prefix`. */
-export function locate(text: string): Location {
-  return locateFolder(text);
+export interface Surroundings {
+  readonly s3: S3Access | null;
+  /** Folder for what is on its way to somewhere else. */
+  readonly staging: string;
+}
+
+/** `TO` and `FROM` of the commands: a file, a folder or `s3://bucket/prefix`. @throws StartupError when it is none */
+export function locate(text: string, { s3, staging }: Surroundings): Location {
+  if (!text.startsWith("s3:")) return locateFolder(text);
+  if (isBucketUrl(text)) return locateInBucket(text, s3, staging);
+  throw new StartupError(`"${text}" is not an address of S3. Try: s3://bucket/prefix`);
 }

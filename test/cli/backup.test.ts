@@ -4,50 +4,33 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommand } from "../../src/cli/run.ts";
 import { openDataDir } from "../../src/data-dir.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { fill, masterKey, rowsOf } from "../support/filled-folder.ts";
-import { createScriptedIo } from "../support/scripted-io.ts";
+import { type BackedUp, createBackedUp } from "../support/backed-up.ts";
+import { rowsOf } from "../support/filled-folder.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
 
+let world: BackedUp;
 let folder: string;
 let dataDir: string;
 let backups: string;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "postrider-backup-"));
-  dataDir = join(folder, "data");
+  world = await createBackedUp();
+  ({ folder, dataDir } = world);
   backups = join(folder, "backups");
-  mkdirSync(dataDir, { mode: 0o700 });
-  writeFileSync(join(dataDir, "master-key"), Buffer.from(masterKey).toString("hex"), { mode: 0o600 });
-  await fill(dataDir);
-  openDataDir(dataDir).release();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => world.remove());
 
-async function run(args: readonly string[], env: Record<string, string> = {}) {
-  const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: dataDir, ...env } });
-  const code = await runCommand(args, io);
-  return { code, out: out.join("\n"), err: err.join("\n") };
-}
-
-/** Makes one there, and says where it is. */
-async function backUp(to = `${backups}/`, env: Record<string, string> = {}): Promise<string> {
-  const { out, err } = await run(["backup", to, "--json"], env);
-  if (out === "") throw new Error(err);
-  return JSON.parse(out).backup;
-}
+const run: BackedUp["run"] = (...given) => world.run(...given);
+const backUp = (to = `${backups}/`) => world.backUp(to);
 
 describe("postrider backup", () => {
   test("makes an archive that can be restored to what was there", async () => {

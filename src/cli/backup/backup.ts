@@ -25,24 +25,26 @@ export const backupCommand: Command = {
     jsonFlag,
   ],
   summary: "Back up the data directory, while the server runs or not",
-  details: `TO is a file or a folder (default: the current one). The backup is one archive
-(tar, zstd) with the database as it is at one moment, the secrets and a manifest. Whoever
-has it can read everything: keep it as you keep the data directory. A master key that
-POSTRIDER_MASTER_KEY_FILE names is not in it.`,
+  details: `TO is a file, a folder or s3://bucket/prefix, with AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3 (default: POSTRIDER_BACKUP_URL,
+else the current folder). The backup is one archive (tar, zstd) with the database as it is
+at one moment, the secrets and a manifest. Whoever has it can read everything, unless
+POSTRIDER_BACKUP_AGE_RECIPIENT encrypts it. A master key that POSTRIDER_MASTER_KEY_FILE
+names is not in it.`,
   async run({ operands, flags }, io) {
-    const [to = "./", extra] = operands;
-    if (extra !== undefined) throw new UsageError(`One backup goes to one place. Try: postrider backup ${to}`);
     const config = loadConfig(io.env, flags);
+    const [to = config.backupUrl ?? "./", extra] = operands;
+    if (extra !== undefined) throw new UsageError(`One backup goes to one place. Try: postrider backup ${to}`);
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);
     const { dataDir, masterKeyFile } = config;
     const now = clock.now();
-    const { place, name = null } = locate(to);
-    const file = name ?? backupName(now, false);
+    const { place, name = null } = locate(to, { s3: config.s3, staging: dataDir });
+    const file = name ?? backupName(now, config.backupRecipients.length > 0);
     const hasMasterKey = masterKeyFile === null;
     io.standBack();
     const { signal, given } = interruptible(io);
     const startedAt = clock.monotonicMs();
-    const own = await newIdentityFor([]);
+    const own = await newIdentityFor(config.backupRecipients);
     try {
       const { manifest, bytes } = await makeBackup({
         dataDir,

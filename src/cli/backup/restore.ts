@@ -34,15 +34,15 @@ export const restoreCommand: Command = {
     jsonFlag,
   ],
   summary: "Restore a backup to an empty data directory",
-  details: `FROM is a file, or a folder whose newest backup is meant. The backup is verified
-before anything is put in place. Deliveries that were pending when it was made are made
+  details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant. It is
+verified before anything is put in place. Deliveries that were pending when it was made are made
 again, even if the old server made them since: at least once. With --pending hold the
 server starts paused, until postrider resume.`,
   async run({ operands, flags }, io) {
     const way = ways.find((known) => known === (flags.get("--pending") ?? ways[0]));
     if (way === undefined) throw new UsageError(`--pending must be one of ${ways.join(", ")}. Try: --pending hold`);
     const config = loadConfig(io.env, flags);
-    const { place, name, from } = await findBackup(operands[0] ?? "");
+    const { place, name, from } = await findBackup(operands[0] ?? "", config);
     const identities = readIdentities(flags);
     const masterKey = readMasterKeyElsewhere(config);
     const { signal, given } = interruptible(io);

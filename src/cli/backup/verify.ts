@@ -19,12 +19,12 @@ export const verifyCommand: Command = {
   operands: ["FROM"],
   flags: [identityFlag, dirFlag, jsonFlag],
   summary: "Restore a backup to a temporary folder, and check it there",
-  details: `FROM is a file, or a folder whose newest backup is meant. Checked are its checksums,
-the database (pages, references, the counts of the manifest, the figures of each account
+  details: `FROM is a file, or a folder or s3://bucket/prefix whose newest backup is meant. Checked
+are its checksums, the database (pages, references, the counts of the manifest, the figures of each account
 against its rows), and that the master key opens it. Exit code 0: it can be restored.`,
   async run({ operands, flags }, io) {
     const config = loadConfig(io.env, new Map());
-    const { place, name, from } = await findBackup(operands[0] ?? "");
+    const { place, name, from } = await findBackup(operands[0] ?? "", config);
     io.standBack();
     const { signal, given } = interruptible(io);
     try {

@@ -1,0 +1,54 @@
+import { setting } from "./setting-forms.ts";
+
+const recipient = /^age1(?:[a-z]+1)?[02-9ac-hj-np-z]{50,}$/;
+
+/** Where backups go by themselves and by `postrider backup`, and who can read them. */
+export const backupSettings = {
+  backupUrl: setting({
+    env: "POSTRIDER_BACKUP_URL",
+    default: "",
+    doc: "Folder, or `s3://bucket/prefix` (with the `AWS_…` variables), to which backups go; for `postrider backup` the default of TO.",
+    example: "s3://backups/postrider",
+    isUrl: true,
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      // One slash, or a bucket that is none, would be a folder of a strange name.
+      return /^\w+:/.test(text) && !isBucketUrl(text) ? null : { value: text };
+    },
+  }),
+  backupRecipients: setting({
+    env: "POSTRIDER_BACKUP_AGE_RECIPIENT",
+    default: "",
+    doc: "Public keys of age (`age1…`), comma-separated: backups are encrypted to them. Restoring one takes the identity file of any.",
+    example: "age1c6wxef0xuq0tw4jpds9ggt98ylgdkrnszlqdk5a8lassx6fm5evq80e408",
+    parse: (text): string[] | null => {
+      const keys = text === "" ? [] : text.split(",").map((key) => key.trim());
+      return keys.every((key) => recipient.test(key)) ? keys : null;
+    },
+  }),
+};
+
+export const isBucketUrl = (text: string): boolean => /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/.*)?$/.test(text);
+
+/** How to reach an S3-compatible store. The variables are those of every program that does. */
+export interface S3Access {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken: string | null;
+  readonly region: string;
+  /** Null: Amazon's own. */
+  readonly endpoint: string | null;
+}
+
+/** Null without a key. */
+export function readS3Access(env: Readonly<Record<string, string | undefined>>): S3Access | null {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;
+  if (!accessKeyId || !secretAccessKey) return null;
+  return {
+    accessKeyId,
+    secretAccessKey,
+    sessionToken: env.AWS_SESSION_TOKEN || null,
+    region: env.AWS_REGION || env.AWS_DEFAULT_REGION || "us-east-1",
+    endpoint: env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || null,
+  };
+}

@@ -1,0 +1,122 @@
+import type { S3Access } from "../backup-settings.ts";
+import { StartupError } from "../domain/errors.ts";
+import { messageOf } from "../lib/error-message.ts";
+import { stage } from "./folder.ts";
+import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
+
+/** A part of an upload, of which two are in memory. There may be 10,000 of them. */
+const partBytes = 8 * 2 ** 20;
+const mostParts = 9_000;
+const partsAtOnce = 2;
+const retries = 3;
+/** Where it is kept for its way there: a bucket takes longer than a disk, and meanwhile a snapshot would hold the log. */
+const stagedName = "upload";
+
+/**
+ * `s3://bucket/prefix`, or the key of one backup below that.
+ * @param staging folder for a backup on its way
+ * @throws StartupError without access
+ */
+export function locateInBucket(text: string, access: S3Access | null, staging: string): Location {
+  if (access === null) {
+    throw new StartupError(
+      `${text} needs a key. Try: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL_S3 unless it is Amazon's.`,
+    );
+  }
+  const [, bucket = "", path = ""] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(text) ?? [];
+  const isOne = /\.tar\.zst(?:\.age)?$/.test(path);
+  const cut = path.lastIndexOf("/") + 1;
+  const prefix = isOne ? path.slice(0, cut) : path === "" || path.endsWith("/") ? path : `${path}/`;
+  return { place: createBucket(bucket, prefix, access, staging), name: isOne ? path.slice(cut) : null };
+}
+
+function createBucket(bucket: string, prefix: string, access: S3Access, staging: string): Place {
+  const { accessKeyId, secretAccessKey, sessionToken, region, endpoint } = access;
+  const client = new Bun.S3Client({
+    bucket,
+    accessKeyId,
+    secretAccessKey,
+    region,
+    ...(sessionToken !== null && { sessionToken }),
+    ...(endpoint !== null && { endpoint }),
+  });
+  const name = `s3://${bucket}/${prefix}`;
+
+  async function explained<T>(what: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw failure(error, what, endpoint);
+    }
+  }
+
+  /** It exists from its last part on: what fails before leaves nothing that can be seen. */
+  async function upload(key: string, file: string, bytes: number): Promise<void> {
+    const partSize = Math.max(partBytes, Math.ceil(bytes / mostParts));
+    const writer = client.file(key).writer({ partSize, queueSize: partsAtOnce, retry: retries });
+    for await (const chunk of Bun.file(file).stream()) {
+      await writer.write(chunk);
+      await writer.flush();
+    }
+    await writer.end();
+    const { size } = await client.file(key).stat();
+    if (size !== bytes) throw new Error(`it has ${size} bytes there, and ${bytes} here`);
+  }
+
+  return {
+    name,
+
+    async put(file, source) {
+      const staged = await stage(staging, stagedName, source);
+      try {
+        await explained(`${name}${file}`, () => upload(prefix + file, staged.path, staged.bytes));
+        return staged.bytes;
+      } finally {
+        await staged.remove();
+      }
+    },
+
+    async list() {
+      const found: StoredBackup[] = [];
+      let continuationToken: string | undefined;
+      do {
+        const from = continuationToken === undefined ? {} : { continuationToken };
+        const page = await explained(name, () => client.list({ prefix, ...from }));
+        for (const { key, size = 0 } of page.contents ?? []) {
+          const file = key.slice(prefix.length);
+          const createdAt = timeInName(file);
+          if (createdAt !== null) found.push({ name: file, bytes: size, createdAt });
+        }
+        continuationToken = page.isTruncated ? page.nextContinuationToken : undefined;
+      } while (continuationToken !== undefined);
+      return newestFirst(found);
+    },
+
+    async *read(file) {
+      try {
+        yield* client.file(prefix + file).stream();
+      } catch (error) {
+        throw failure(error, `${name}${file}`, endpoint);
+      }
+    },
+
+    remove: (file) => explained(`${name}${file}`, () => client.file(prefix + file).delete()),
+  };
+}
+
+/** By its code, as the sentences of S3 are not made for this. */
+function failure(error: unknown, what: string, endpoint: string | null): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (error instanceof StartupError) return error;
+  const remedies: Readonly<Record<string, string>> = {
+    NoSuchKey: "there is no such backup. Try: the folder above it, whose newest one is then meant",
+    NoSuchBucket: "there is no such bucket. Try: make it, or check its name",
+    InvalidAccessKeyId: "the key is not known there. Try: check AWS_ACCESS_KEY_ID",
+    SignatureDoesNotMatch: "the key is wrong. Try: check AWS_SECRET_ACCESS_KEY",
+    AccessDenied: "the key may not do that. Try: allow it to list, read, write and delete below the prefix",
+    ConnectionRefused: `${endpoint ?? "Amazon S3"} cannot be reached. Try: check AWS_ENDPOINT_URL_S3 and the network`,
+  };
+  const said =
+    remedies[code] ?? `${messageOf(error)}${code === "" ? "" : ` (${code})`}. Try: again, or check the store`;
+  return new StartupError(`${what}: ${said}.`);
+}

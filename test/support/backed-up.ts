@@ -1,0 +1,38 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../src/cli/run.ts";
+import { openDataDir } from "../../src/data-dir.ts";
+import { fill, masterKey } from "./filled-folder.ts";
+import { createScriptedIo } from "./scripted-io.ts";
+
+/** A data directory with something of everything, and commands on it. */
+export async function createBackedUp() {
+  const folder = mkdtempSync(join(tmpdir(), "postrider-backup-"));
+  const dataDir = join(folder, "data");
+  mkdirSync(dataDir, { mode: 0o700 });
+  writeFileSync(join(dataDir, "master-key"), Buffer.from(masterKey).toString("hex"), { mode: 0o600 });
+  await fill(dataDir);
+  openDataDir(dataDir).release();
+
+  async function run(args: readonly string[], env: Record<string, string> = {}) {
+    const { io, out, err } = createScriptedIo({ env: { POSTRIDER_DATA_DIR: dataDir, ...env } });
+    const code = await runCommand(args, io);
+    return { code, out: out.join("\n"), err: err.join("\n") };
+  }
+
+  return {
+    folder,
+    dataDir,
+    run,
+    /** Makes one there, and says where it is. */
+    async backUp(to: string, env: Record<string, string> = {}): Promise<string> {
+      const { out, err } = await run(["backup", to, "--json"], env);
+      if (out === "") throw new Error(err);
+      return JSON.parse(out).backup;
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+export type BackedUp = Awaited<ReturnType<typeof createBackedUp>>;
