@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { version } from "../src/version.ts";
 import { compile, dist, licencesFile, prepare, sbomFile } from "./compile.ts";
+import { debName, writeDeb } from "./deb.ts";
 import { inspect } from "./inspect.ts";
 import { originOf } from "./origin.ts";
 import { ownFile, type Papers, writePapers } from "./papers.ts";
@@ -13,7 +14,7 @@ import { executableName, type Target, targets } from "./targets.ts";
 import { writeZip } from "./zip.ts";
 
 /**
- * `bun run release`: leaves in dist/release what a page of a release shows: an archive for each target, the list of what is in
+ * `bun run release`: leaves in dist/release what a page of a release shows: archives and packages, the list of what is in
  * the executables, and the checksums of all of it. One commit gives the same bytes on every machine.
  */
 
@@ -74,6 +75,7 @@ async function main(): Promise<void> {
     check(target, executable);
     const { extension, bytes } = await writeArchive(target, filesOf(target, executable, papers), at);
     keep(`postrider-${version}-${target.name}.${extension}`, bytes);
+    if (target.debian) keep(debName(target.debian), await writeDeb(target.debian, executable, papers, at));
   }
   keep(`postrider-${version}.cdx.json`, readFileSync(join(dist, sbomFile)));
   const lines = [...sums].map(([name, sum]) => `${sum}  ${name}\n`).sort();
