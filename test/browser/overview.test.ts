@@ -40,7 +40,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seeFigure(page, "Delivered", "375 % success");
     await seeFigure(page, "Failed", "1");
     await seeFigure(page, "Waiting", /^1oldest/);
-    await seeFigure(page, "This month", "5of 10\u202f000 events");
+    await seeFigure(page, "This month", "5of 10\u202f000 events · 0 refused");
     await page.getByRole("img", { name: /5 events were accepted, 3 deliveries succeeded and 1 failed/ }).waitFor();
     await page.getByRole("img", { name: /half of the attempts with a response took up to \d/ }).waitFor();
     // Something was delivered within the last minute: so it is not down.
@@ -62,12 +62,15 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await account.signIn(page);
     await page.route("**/v1/tenants/me", async (route) => {
       const response = await route.fetch();
-      await route.fulfill({ response, json: { ...(await response.json()), events_this_month: 10_000 } });
+      const refused_this_month = { quota: 30, inactive: 0, invalid: 8 };
+      const full = { ...(await response.json()), events_this_month: 10_000, refused_this_month };
+      await route.fulfill({ response, json: full });
     });
     await page.goto(server.url);
     const verdict = page.locator(".verdict.bar.bad", { hasText: "Nothing is delivered." });
     await verdict.getByText(`${hook} has failed since`).waitFor();
     await seeFigure(page, "Delivered", "00 % success");
+    await seeFigure(page, "This month", "10\u202f000of 10\u202f000 events · 38 refused");
     await page.locator(".figure b.failed", { hasText: "0 % success" }).waitFor();
     await seeText(
       page,
@@ -78,6 +81,7 @@ describe.skipIf(noBrowser !== null)("the overview", () => {
     await seePath(page, "/webhooks");
     await follow(page, "See the plan");
     await seePath(page, "/plan");
+    await seeText(page, "38 refused: 30 beyond the quota, 8 not valid, 0 while the account was inactive.");
 
     // Some success, and the verdict is another one.
     await account.ingest({ n: 1 });

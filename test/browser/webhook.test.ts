@@ -31,6 +31,20 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
 
     await press(page, /^Replay 2 with HTTP 404$/);
     await see(page.getByText("All failed"));
+    // Of all that it was sent: one got through, two failed twice, and one will be sent again.
+    await see(page.getByRole("img", { name: /, 1 deliveries succeeded and 4 failed\./ }));
+    const outcomes = page.getByRole("region", { name: "Deliveries per 15 minutes, stacked by outcome" });
+    const legend = await outcomes.getByRole("listitem").allTextContents();
+    expect(legend).toEqual(["Delivered 1", "Failed 4", "To be retried 1"]);
+    await see(page.getByRole("img", { name: /half of the attempts with a response took up to \d/ }));
+    const boxes = await Promise.all([0, 1].map((nth) => page.locator(".chart-plot .u-over").nth(nth).boundingBox()));
+    expect(boxes[0]?.width).toBe(boxes[1]?.width);
+    await browser.inspect(page, "webhook-over-time");
+    await outcomes.getByText("Figures as a table").click();
+    await outcomes.getByRole("row").nth(1).getByRole("link").click();
+    await page.waitForURL(/\/events\?webhook=wh_\w+&from=.*&to=/);
+    await see(page.getByText("1–4 of 4 deliveries"));
+    await page.goBack();
     await figures.getByRole("link", { name: "Failed" }).click();
     await page.waitForURL(/\/events\?state=failed&webhook=wh_\w+&from=/);
     await see(page.getByText("1–2 of 2 deliveries"));
@@ -38,6 +52,7 @@ describe.skipIf(noBrowser !== null)("the page of a webhook", () => {
     await page.getByRole("link", { name: "1 h", exact: true }).click();
     await page.waitForURL(/\/webhooks\/wh_\w+\?range=1h$/);
     await see(figures.getByText("Failed2"));
+    await seeHeading(page, "Deliveries per minute, stacked by outcome");
   });
 
   test.each(["desktop", "phone"] as const)(

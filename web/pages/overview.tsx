@@ -1,21 +1,14 @@
 import "./overview.css";
-import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import { useLocation } from "preact-iso/router";
 import { call } from "../api/client.ts";
-import { serverNow } from "../api/server-time.ts";
-import type { EventPage, Stats } from "../api/types.ts";
-import { isUtc } from "../format/zone.ts";
+import type { EventPage } from "../api/types.ts";
 import { LinkButton } from "../parts/button.tsx";
-import { Chart } from "../parts/chart.tsx";
 import { PageHead } from "../parts/page.tsx";
-import { Panel } from "../parts/panel.tsx";
-import { Empty, Shown, Skeleton } from "../parts/states.tsx";
+import { Empty, Shown } from "../parts/states.tsx";
 import { useRefresh } from "../stream/live.ts";
 import { useLoaded } from "../stream/load.ts";
-import { streamState, streamTrouble } from "../stream/stream.ts";
-import { latencyChart, outcomeChart } from "./overview/charts.ts";
-import { listUrl } from "./overview/list-url.ts";
-import { type Range, ranges, readRange, statsQuery, urlOf } from "./overview/range.ts";
+import { OverTime, RangeChoice, useStats } from "./overview/over-time.tsx";
+import { type Range, ranges, readRange, urlOf } from "./overview/range.ts";
 import { readSituation } from "./overview/situation.ts";
 import { Standing, StandingSkeleton } from "./overview/standing.tsx";
 import { Summary } from "./overview/summary.tsx";
@@ -42,13 +35,7 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview">
         <div class="end">
-          <nav class="segments" aria-label="Time range">
-            {ranges.map((one) => (
-              <a key={one.key} href={urlOf(one)} {...(one.key === range.key && { "aria-current": "true" as const })}>
-                {one.name}
-              </a>
-            ))}
-          </nav>
+          <RangeChoice chosen={range} urlOf={urlOf} />
         </div>
       </PageHead>
       <div class="stack">
@@ -61,56 +48,14 @@ export function OverviewPage() {
           )}
         </Shown>
         {/* What comes above it later would move it. */}
-        <Shown
+        <OverTime
           of={situation.data === undefined && situation.error === null ? { ...stats, data: undefined } : stats}
-          skeleton={<ChartsSkeleton range={range} />}
-        >
-          {(data) => <Charts key={String(isUtc.value)} stats={data} range={range} />}
-        </Shown>
+          range={range}
+        />
       </div>
     </>
   );
 }
-
-function Charts({ stats, range }: { stats: Stats; range: Range }) {
-  const outcomes = useMemo(() => outcomeChart(stats, range), [stats, range]);
-  const latencies = useMemo(() => latencyChart(stats, range), [stats, range]);
-  return (
-    <div class="charts">
-      <Panel title={outcomesTitle(range)}>
-        <Chart data={outcomes} hrefOf={eventsOf} />
-      </Panel>
-      <Panel title={latencyTitle}>
-        <Chart data={latencies} hrefOf={eventsOf} />
-      </Panel>
-    </div>
-  );
-}
-
-const eventsOf = (from: number, to: number) =>
-  listUrl({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
-
-const outcomesTitle = ({ bucketWords }: Range) => `Deliveries ${bucketWords}, stacked by outcome`;
-const latencyTitle = "Response time, p50 and p95";
-
-function ChartsSkeleton({ range }: { range: Range }) {
-  return (
-    <div class="charts">
-      {[outcomesTitle(range), latencyTitle].map((title) => (
-        <Panel key={title} title={title}>
-          <Skeleton width="100%" height="240px" />
-        </Panel>
-      ))}
-    </div>
-  );
-}
-
-/** The statistics are written once a second: a read after a message waits for what it tells to be in them. */
-const lagMs = 1200;
-/** The range moves on even when nothing happens. */
-const moveOnMs = 60_000;
-/** Faster changes cannot be read, and a week sums 10,000 minutes. */
-const refreshMs = 2000;
 
 /** Reading it is several requests, and of days it counts much. */
 const situationEveryMs = ({ key }: Range) => (key === ranges[0].key ? 3000 : 10_000);
@@ -125,32 +70,7 @@ function useSituation(range: Range) {
   return situation;
 }
 
-function useStats(range: Range) {
-  const stats = useLoaded(`stats ${range.key}`, (signal) =>
-    call<Stats>("/v1/stats", { query: statsQuery(range, serverNow()), signal }),
-  );
-  // While offline nothing is asked: the bar says so already, and what was read stays.
-  const reload = useCallback(() => {
-    if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
-  }, [stats.reload]);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
-    clearTimeout(timer.current);
-    timer.current = setTimeout(reload, lagMs);
-  });
-  useEffect(() => {
-    // What happened just before the page was opened is not in the first answer either.
-    timer.current = setTimeout(reload, lagMs);
-    const moveOn = setInterval(() => {
-      if (document.visibilityState === "visible") reload();
-    }, moveOnMs);
-    return () => {
-      clearTimeout(timer.current);
-      clearInterval(moveOn);
-    };
-  }, [reload]);
-  return stats;
-}
+const unusedEveryMs = 2000;
 
 /** Whether no event has ever arrived; null until it is known. */
 function useIsUnused(): boolean | null {
@@ -158,7 +78,7 @@ function useIsUnused(): boolean | null {
     call<EventPage>("/v1/events", { query: { size: 1, payload: false }, signal }),
   );
   const isUnused = any.data?.total === 0;
-  useRefresh(["event.accepted"], refreshMs, () => {
+  useRefresh(["event.accepted"], unusedEveryMs, () => {
     if (isUnused) any.reload();
   });
   // Should it fail, the page itself says so.

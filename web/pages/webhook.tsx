@@ -17,7 +17,8 @@ import { useLoaded } from "../stream/load.ts";
 import { pairOf } from "./events/record.ts";
 import { EventRow } from "./events/row.tsx";
 import { FailingCard } from "./overview/failing-card.tsx";
-import { ranges, readRange } from "./overview/range.ts";
+import { OverTime, RangeChoice, useStats } from "./overview/over-time.tsx";
+import { readRange } from "./overview/range.ts";
 import { ReplaysUnderWay } from "./replays/under-way.tsx";
 import { Figures } from "./webhook/figures.tsx";
 import { SettingsForm } from "./webhook/settings-form.tsx";
@@ -66,6 +67,7 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
   const range = readRange({ range: "24h", ...useLocation().query });
   const situation = useLoaded(`${id} ${range.key}`, (signal) => readWebhookSituation(webhook, range, signal));
   useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], situationEveryMs, situation.reload);
+  const stats = useStats(range, id);
   const [replays, setReplays] = useState<readonly string[]>([]);
   const test = useTestEvent(webhook);
   const path = `/webhooks/${id}`;
@@ -108,22 +110,13 @@ function Registered({ webhook, onSaved }: { webhook: Webhook; onSaved(webhooks: 
         )}
         {webhook.paused && <p class="notice warn">Its deliveries wait, and go out oldest first when you resume it.</p>}
         <TestAnswer of={test} />
-        <nav class="segments webhook-ranges" aria-label="Time range">
-          {ranges.map((one) => (
-            <a
-              key={one.key}
-              href={one.key === "24h" ? path : `${path}?range=${one.key}`}
-              {...(one.key === range.key && { "aria-current": "true" as const })}
-            >
-              {one.name}
-            </a>
-          ))}
-        </nav>
+        <RangeChoice chosen={range} urlOf={({ key }) => (key === "24h" ? path : `${path}?range=${key}`)} />
         <Shown of={situation} skeleton={<Skeleton width="100%" height="240px" />}>
           {(data) => (
             <Doing webhook={webhook} situation={data} onReplay={(started) => setReplays([...replays, started])} />
           )}
         </Shown>
+        {(situation.data || situation.error) && <OverTime of={stats} range={range} webhook={id} />}
         {replays.length > 0 && <ReplaysUnderWay started={replays} webhooks={[webhook]} />}
         <SettingsForm webhook={webhook} onSaved={onSaved} />
         {situation.data && <Latest webhook={webhook} situation={situation.data} />}

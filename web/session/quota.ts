@@ -15,3 +15,7 @@ export function quotaResetsAt(now: number): string {
   const date = new Date(now);
   return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)).toISOString();
 }
+
+/** Events of this month that were not accepted, for whatever reason. */
+export const refusedOf = ({ refused_this_month: { quota, inactive, invalid } }: Account): number =>
+  quota + inactive + invalid;

@@ -141,7 +141,12 @@ describe("what fails", () => {
 });
 
 const none = { n: 0, isExact: true };
-const line = (name: string, state = "active") => ({ ...receiver({ id: name, url: "", name }), state, all: null });
+const line = (name: string, state = "active") => ({
+  ...receiver({ id: name, url: "", name }),
+  state,
+  all: null,
+  delivered: null,
+});
 const down = (name: string, time = "08:41"): Failing => ({
   id: name,
   name,

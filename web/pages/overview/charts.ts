@@ -86,4 +86,4 @@ const when = (ms: number | undefined, { bucketMs, buckets }: Range) =>
   ms === undefined ? "" : moment(ms, bucketMs * buckets >= dayMs);
 
 /** Two digits: the statistics count in steps of a fifth, so more would be invented. */
-const latency = (ms: number | null): string => (ms === null ? "–" : duration(Number(ms.toPrecision(2))));
+export const latency = (ms: number | null): string => (ms === null ? "–" : duration(Number(ms.toPrecision(2))));

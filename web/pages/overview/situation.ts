@@ -17,6 +17,8 @@ export interface WebhookLine extends Receiver {
   readonly state: string;
   /** Its records; null: there are too many webhooks to count for each. */
   readonly all: Total | null;
+  /** Of these; null: not counted, as some failed. */
+  readonly delivered: Total | null;
 }
 
 /** What works and what does not. */
@@ -46,12 +48,18 @@ export async function readSituation({ bucketMs, buckets }: Range, signal: AbortS
   const read = (state: string, size: number, webhook?: string) =>
     call<EventPage>(`/v1/events${state}`, { query: { from, webhook, size, payload: false }, signal });
   const lineOf = async (webhook: Webhook): Promise<WebhookLine> => {
-    const page = webhooks.length > mostCounted ? null : await read("", newest, webhook.id);
+    const isCounted = webhooks.length <= mostCounted;
+    const hasFailed = failures.groups.some(({ webhookId }) => webhookId === webhook.id);
+    const [page, delivered] = await Promise.all([
+      isCounted ? read("", newest, webhook.id) : null,
+      isCounted && !hasFailed ? read("/state/DELIVERED", 1, webhook.id) : null,
+    ]);
     return {
       ...receiverOf(webhook, page?.events ?? []),
       name: nameOf(webhook),
       state: webhook.state ?? "active",
       all: page && totalOf(page),
+      delivered: delivered && totalOf(delivered),
     };
   };
   const [delivered, failed, lines] = await Promise.all([

@@ -62,7 +62,11 @@ export function Standing({
         </div>
       )}
       <ReplaysUnderWay started={started} webhooks={webhooks} />
-      <WebhookLines lines={webhooks.filter(({ id, state }) => state !== "disabled" && !troubled.has(id))} from={from} />
+      <WebhookLines
+        lines={webhooks.filter(({ id, state }) => state !== "disabled" && !troubled.has(id))}
+        from={from}
+        range={range}
+      />
     </>
   );
 }

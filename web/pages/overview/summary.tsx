@@ -1,11 +1,12 @@
+import { useEffect } from "preact/hooks";
 import type { Stats } from "../../api/types.ts";
 import { count, percent } from "../../format/number.ts";
 import { Figure } from "../../parts/figure.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Skeleton } from "../../parts/states.tsx";
 import { now, Time } from "../../parts/time.tsx";
-import { account } from "../../session/account.ts";
-import { isNearlyUsedUp, isUsedUp } from "../../session/quota.ts";
+import { account, refreshAccount } from "../../session/account.ts";
+import { isNearlyUsedUp, isUsedUp, refusedOf } from "../../session/quota.ts";
 import { total } from "./failing-card.tsx";
 import { listUrl } from "./list-url.ts";
 import type { Situation } from "./situation.ts";
@@ -58,9 +59,18 @@ export function Summary({ situation, waiting }: { situation: Situation; waiting:
   );
 }
 
+const refreshEveryMs = 10_000;
+
 /** What is used of the month's quota that is in force. */
 function Month() {
   const who = account.value;
+  // No message tells of a refused event.
+  useEffect(() => {
+    const refresh = () => void refreshAccount().catch(() => {});
+    refresh();
+    const timer = setInterval(() => document.visibilityState === "visible" && refresh(), refreshEveryMs);
+    return () => clearInterval(timer);
+  }, []);
   const used = who?.events_this_month ?? 0;
   const limit = who?.enforced_events_per_month ?? 0;
   const tone = who && isUsedUp(who) ? "bad" : who && isNearlyUsedUp(who) ? "warn" : "";
@@ -76,7 +86,9 @@ function Month() {
         {who ? (
           <>
             <strong>{count(used)}</strong>
-            <span class="more">of {count(limit)} events</span>
+            <span class="more">
+              of {count(limit)} events · {count(refusedOf(who))} refused
+            </span>
           </>
         ) : (
           <Skeleton width="60%" height="20px" />

@@ -1,15 +1,18 @@
 import { showControls } from "../../format/controls.ts";
 import { Icon } from "../../parts/icon.tsx";
+import { latency } from "./charts.ts";
 import { total } from "./failing-card.tsx";
 import { listUrl } from "./list-url.ts";
+import { useStats } from "./over-time.tsx";
+import type { Range } from "./range.ts";
 import type { WebhookLine } from "./situation.ts";
 
 /** The webhooks of which nothing failed, as short as that can be said. */
-export function WebhookLines({ lines, from }: { lines: readonly WebhookLine[]; from: string }) {
+export function WebhookLines({ lines, from, range }: { lines: readonly WebhookLine[]; from: string; range: Range }) {
   if (lines.length === 0) return null;
   return (
     <ul class="well" aria-label="Webhooks without a failure">
-      {lines.map(({ id, name, state, all }) => (
+      {lines.map(({ id, name, state, all, delivered }) => (
         <li key={id}>
           <span class={`state ${state === "active" ? "delivered" : "waiting"}`}>
             <Icon name={state === "active" ? "check" : "wait"} />
@@ -24,7 +27,12 @@ export function WebhookLines({ lines, from }: { lines: readonly WebhookLine[]; f
                 "nothing sent"
               ) : (
                 <>
-                  <a href={listUrl({ webhook: id, from })}>{total(all)}</a>, none failed
+                  {delivered && (
+                    <>
+                      <a href={listUrl({ state: "delivered", webhook: id, from })}>{total(delivered)}</a> of{" "}
+                    </>
+                  )}
+                  <a href={listUrl({ webhook: id, from })}>{total(all)}</a> · <P95 webhook={id} range={range} />
                 </>
               )}
             </span>
@@ -33,4 +41,8 @@ export function WebhookLines({ lines, from }: { lines: readonly WebhookLine[]; f
       ))}
     </ul>
   );
+}
+
+function P95({ webhook, range }: { webhook: string; range: Range }) {
+  return <>p95 {latency(useStats(range, webhook).data?.total.p95Ms ?? null)}</>;
 }

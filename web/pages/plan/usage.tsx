@@ -3,7 +3,7 @@ import { count, percent } from "../../format/number.ts";
 import { Panel } from "../../parts/panel.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { account } from "../../session/account.ts";
-import { quotaResetsAt } from "../../session/quota.ts";
+import { quotaResetsAt, refusedOf } from "../../session/quota.ts";
 import type { PlanView } from "./plan-view.ts";
 
 const warnFrom = 0.8;
@@ -41,7 +41,8 @@ export function Usage({ view: { who: read, webhooks } }: { view: PlanView }) {
   );
 }
 
-function Quota({ who: { events_this_month: used, enforced_events_per_month: quota } }: { who: Account }) {
+function Quota({ who }: { who: Account }) {
+  const { events_this_month: used, enforced_events_per_month: quota, refused_this_month: refused } = who;
   if (quota === 0) {
     return (
       <div>
@@ -68,6 +69,12 @@ function Quota({ who: { events_this_month: used, enforced_events_per_month: quot
       ) : (
         <p class={tone === "warn" ? "quota-word warn" : "soft"}>
           {tone === "warn" && "Nearly used up. "}The count resets {resets}.
+        </p>
+      )}
+      {refusedOf(who) > 0 && (
+        <p class="soft">
+          {count(refusedOf(who))} refused: {count(refused.quota)} beyond the quota, {count(refused.invalid)} not valid,{" "}
+          {count(refused.inactive)} while the account was inactive.
         </p>
       )}
     </div>

@@ -1,0 +1,100 @@
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import { serverNow } from "../../api/server-time.ts";
+import type { Stats } from "../../api/types.ts";
+import { isUtc } from "../../format/zone.ts";
+import { Chart } from "../../parts/chart.tsx";
+import { Panel } from "../../parts/panel.tsx";
+import { Shown, Skeleton } from "../../parts/states.tsx";
+import { useRefresh } from "../../stream/live.ts";
+import { type Loaded, useLoaded } from "../../stream/load.ts";
+import { streamState, streamTrouble } from "../../stream/stream.ts";
+import { latencyChart, outcomeChart } from "./charts.ts";
+import { listUrl } from "./list-url.ts";
+import { type Range, ranges, statsQuery } from "./range.ts";
+
+/** The statistics are written once a second: a read after a message waits for what it tells to be in them. */
+const lagMs = 1200;
+/** The range moves on even when nothing happens. */
+const moveOnMs = 60_000;
+/** Faster changes cannot be read, and a week sums 10,000 minutes. */
+const refreshMs = 2000;
+
+/** What happened over time, kept true. @param webhook id; "": of all */
+export function useStats(range: Range, webhook = ""): Loaded<Stats> {
+  const stats = useLoaded(`stats ${range.key} ${webhook}`, (signal) =>
+    call<Stats>("/v1/stats", { query: { ...statsQuery(range, serverNow()), ...(webhook && { webhook }) }, signal }),
+  );
+  // While offline nothing is asked: the bar says so already, and what was read stays.
+  const reload = useCallback(() => {
+    if (streamState.peek() !== "offline" || streamTrouble.peek() !== null) stats.reload();
+  }, [stats.reload]);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useRefresh(["event.accepted", "delivery.attempted", "delivery.finished"], refreshMs, () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(reload, lagMs);
+  });
+  useEffect(() => {
+    // What happened just before the page was opened is not in the first answer either.
+    timer.current = setTimeout(reload, lagMs);
+    const moveOn = setInterval(() => {
+      if (document.visibilityState === "visible") reload();
+    }, moveOnMs);
+    return () => {
+      clearTimeout(timer.current);
+      clearInterval(moveOn);
+    };
+  }, [reload]);
+  return stats;
+}
+
+/** Both charts over one axis of time; click or drag leads to the events of that time. */
+export function OverTime({ of, range, webhook = "" }: { of: Loaded<Stats>; range: Range; webhook?: string }) {
+  const charts = (inPanel: (chartOf: typeof outcomeChart) => ComponentChildren) => (
+    <div class="charts">
+      <Panel title={`Deliveries ${range.bucketWords}, stacked by outcome`}>{inPanel(outcomeChart)}</Panel>
+      <Panel title="Response time, p50 and p95">{inPanel(latencyChart)}</Panel>
+    </div>
+  );
+  return (
+    <Shown of={of} skeleton={charts(() => <Skeleton width="100%" height="240px" />)}>
+      {(stats) =>
+        charts((chartOf) => (
+          <Drawn key={String(isUtc.value)} stats={stats} range={range} webhook={webhook} chartOf={chartOf} />
+        ))
+      }
+    </Shown>
+  );
+}
+
+function Drawn({
+  stats,
+  range,
+  webhook,
+  chartOf,
+}: {
+  stats: Stats;
+  range: Range;
+  webhook: string;
+  chartOf: typeof outcomeChart;
+}) {
+  const data = useMemo(() => chartOf(stats, range), [stats, range, chartOf]);
+  return (
+    <Chart
+      data={data}
+      hrefOf={(from, to) => listUrl({ webhook, from: new Date(from).toISOString(), to: new Date(to).toISOString() })}
+    />
+  );
+}
+
+/** How far back a page looks: each choice has a URL. */
+export const RangeChoice = ({ chosen, urlOf }: { chosen: Range; urlOf(range: Range): string }) => (
+  <nav class="segments" aria-label="Time range">
+    {ranges.map((one) => (
+      <a key={one.key} href={urlOf(one)} {...(one.key === chosen.key && { "aria-current": "true" as const })}>
+        {one.name}
+      </a>
+    ))}
+  </nav>
+);
