@@ -1,7 +1,7 @@
 # The executable of a release in an image that has nothing else: no shell, no package manager, no root.
 #
-#   bun run build:all && docker build -t postrider .
-#   docker buildx build --platform linux/amd64,linux/arm64 …    needs no emulation
+#   bun run release linux-x64 && docker build -t postrider .
+#   bun run release && docker buildx build --platform linux/amd64,linux/arm64 …     needs no emulation
 #
 # docs/install.md says how it is run.
 FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS files
@@ -10,7 +10,7 @@ WORKDIR /build
 # The C library of the target's architecture, as it is today; nothing of it is run here.
 RUN dpkg --add-architecture "$TARGETARCH" && apt-get update \
  && apt-get download "libc6:$TARGETARCH" && dpkg-deb -x libc6_*.deb libc
-COPY release/image.sh dist/postrider-linux-x64 dist/postrider-linux-arm64 ./
+COPY release/image.sh dist/postrider-linux-* ./
 RUN case $TARGETARCH in amd64) name=x64 ;; *) name=$TARGETARCH ;; esac \
  && sh image.sh /image "$TARGETARCH" "postrider-linux-$name" libc
 

@@ -15,7 +15,7 @@ import { writeZip } from "./zip.ts";
 
 /**
  * `bun run release`: leaves in dist/release what a page of a release shows: archives and packages, the list of what is in
- * the executables, and the checksums of all of it. One commit gives the same bytes on every machine.
+ * the executables, and the checksums of all of it. One commit gives the same bytes on every machine. `bun run release linux-x64` builds that alone.
  */
 
 const out = join(dist, "release");
@@ -54,7 +54,17 @@ export async function writeArchive(target: Target, files: readonly Entry[], at: 
   return { extension: "tar.gz", bytes: await pack(writeTar(withFolders(files), at), { level: 9 }) };
 }
 
+/** @throws Error for a name that none has */
+export function targetsNamed(names: readonly string[]): readonly Target[] {
+  const unknown = names.find((name) => !targets.some((target) => target.name === name));
+  if (unknown !== undefined) {
+    throw new Error(`There is no target ${unknown}. Try: ${targets.map(({ name }) => name).join(", ")}`);
+  }
+  return targets.filter(({ name }) => names.length === 0 || names.includes(name));
+}
+
 async function main(): Promise<void> {
+  const asked = targetsNamed(process.argv.slice(2));
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   const origin = originOf();
@@ -68,7 +78,7 @@ async function main(): Promise<void> {
     sums.set(name, createHash("sha256").update(bytes).digest("hex"));
     process.stdout.write(`dist/release/${name}  ${(bytes.length / 2 ** 20).toFixed(1)} MiB\n`);
   };
-  for (const target of targets) {
+  for (const target of asked) {
     const path = join(dist, executableName(target));
     await compile(path, target);
     const executable = readFileSync(path);

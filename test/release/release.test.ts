@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { inspect } from "../../release/inspect.ts";
 import { originOf } from "../../release/origin.ts";
 import { ownFile, writePapers } from "../../release/papers.ts";
-import { filesOf } from "../../release/release.ts";
+import { filesOf, targetsNamed } from "../../release/release.ts";
 import { withFolders, writeTar } from "../../release/tar.ts";
 import { executableName, targets } from "../../release/targets.ts";
+import { runnerFor } from "../../release/try.ts";
 import { writeZip } from "../../release/zip.ts";
 import { commands } from "../../src/cli/commands.ts";
 import { loadConfig } from "../../src/config.ts";
@@ -121,7 +122,7 @@ describe("the image", () => {
   test("takes the executables of the targets that it is for, and nothing else of this folder", () => {
     const built = targets.filter(({ debian }) => debian).map((target) => `dist/${executableName(target)}`);
     const copied = instructions("COPY").flatMap((rest) => rest.split(" ").filter((word) => word.includes("/")));
-    expect(copied.filter((word) => word.startsWith("dist/"))).toEqual(built);
+    expect(copied.filter((word) => word.startsWith("dist/"))).toEqual(["dist/postrider-linux-*"]);
     expect(ownFile(".dockerignore").toString().trim().split("\n").sort()).toEqual(
       ["*", "!release/image.sh", ...built.map((name) => `!${name}`)].sort(),
     );
@@ -149,6 +150,38 @@ describe("an executable is looked into", () => {
   test("and is refused when it is none", () => {
     expect(() => inspect(Buffer.from("#!/bin/sh\n"))).toThrow("no executable");
   });
+});
+
+describe("a try", () => {
+  const machine = (platform: string, arch: string, ...there: string[]) => ({
+    platform,
+    arch,
+    has: (path: string) => there.includes(path),
+    finds: (program: string) => there.includes(program),
+  });
+  const qemu = ["qemu-aarch64-static", "/usr/aarch64-linux-gnu"];
+  test.each([
+    ["linux-x64", machine("linux", "x64"), []],
+    ["linux-x64", machine("linux", "arm64"), "needs x64"],
+    ["linux-x64", machine("darwin", "x64"), "needs linux"],
+    ["linux-arm64", machine("linux", "arm64"), []],
+    ["linux-arm64", machine("linux", "x64", ...qemu), ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]],
+    ["linux-arm64", machine("linux", "x64"), "needs qemu-aarch64-static and /usr/aarch64-linux-gnu"],
+    ["linux-x64-musl", machine("linux", "x64"), "needs /lib/ld-musl-x86_64.so.1"],
+    ["linux-x64-musl", machine("linux", "x64", "/lib/ld-musl-x86_64.so.1"), []],
+    ["darwin-arm64", machine("darwin", "arm64"), []],
+    ["windows-x64", machine("win32", "x64"), []],
+    ["windows-x64", machine("linux", "x64"), "needs windows"],
+  ])("of %s runs what the machine can run, and says what it lacks", (name, here, expected) => {
+    const target = targets.find((one) => one.name === name);
+    expect(target && runnerFor(target, here)).toEqual(expected);
+  });
+});
+
+test("a target that there is not is refused", () => {
+  expect(() => targetsNamed(["linux-x68"])).toThrow("There is no target linux-x68. Try: linux-x64, ");
+  expect(targetsNamed([])).toEqual(targets);
+  expect(targetsNamed(["darwin-arm64"]).map(({ bun }) => bun)).toEqual(["bun-darwin-arm64"]);
 });
 
 test("where there is no clone, commit and time are unknown", () => {
