@@ -9,6 +9,7 @@ import { createPasswords, type PasswordCost } from "./accounts/password.ts";
 import { accountRoutes } from "./accounts/routes.ts";
 import { sessionRoutes } from "./accounts/session-routes.ts";
 import { createSigningKeys } from "./accounts/signing-keys.ts";
+import { createStorageBytes } from "./accounts/storage-bytes.ts";
 import { createNoteAct } from "./audit/note.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { createStrangers } from "./audit/strangers.ts";
@@ -310,10 +311,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   const { host, healthPort } = config;
   const beacon = healthPort === null ? null : createHealthBeacon({ host, port: healthPort, readiness, clock });
 
+  const storageBytes = createStorageBytes({ store, clock });
   const dashboard = findDashboard();
   const endpoints = [
     ...aboutRoutes({ config, prices, pauses, baseUrl: publicUrl }),
-    ...accountRoutes({ store, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
+    ...accountRoutes({ store, storageBytes, clock, accounts, onPoll: (tenant) => payments?.poll(tenant) }),
     ...billingRoutes({ store, clock, log, prices, payments }),
     ...(sandbox ? sandboxRoutes({ sandbox }) : []),
     ...sessionRoutes({ store, sessions, login }),
@@ -344,6 +346,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       apiKeys,
       signingKeys,
       store,
+      storageBytes,
       clock,
       log,
       noteAct,

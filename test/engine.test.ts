@@ -29,6 +29,7 @@ function setUp(changes: Partial<Store> = {}, jobs: Jobs = everyJob) {
     prune: async () => false,
     forgetWebhooks: async () => false,
     reclaim: async () => false,
+    accountsKeptOtherwise: async () => [],
     keptAnswers: async () => ({ attempts: [], lookedTo: null, isMore: false }),
     settle: async () => ({ kind: "settled", attempt: { tenantKey: 1, eventSeq: 1, key: 1 } }),
     addStats: async () => {},

@@ -10,9 +10,11 @@ import { formatIso } from "../lib/iso-time.ts";
 import type { Store } from "../store/store.ts";
 import type { Accounts } from "./accounts.ts";
 import * as m from "./model.ts";
+import type { StorageBytes } from "./storage-bytes.ts";
 
 export interface AccountRouteDeps {
   store: Pick<Store, "usage" | "refusedEvents">;
+  storageBytes: StorageBytes;
   clock: Clock;
   accounts: Accounts;
   /** Somebody asks for the status, and may be waiting for a verification. */
@@ -28,7 +30,7 @@ const paymentsUnavailable = failure(
 );
 
 /** The account itself: make it, read it, upgrade it, delete it. */
-export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDeps): ErasedEndpoint[] {
+export function accountRoutes({ store, storageBytes, clock, accounts, onPoll }: AccountRouteDeps): ErasedEndpoint[] {
   return [
     endpoint(
       {
@@ -100,6 +102,7 @@ export function accountRoutes({ store, clock, accounts, onPoll }: AccountRouteDe
           enforced_events_per_month: tenant.enforcedTier === null ? 0 : quotaOf(tenant),
           enforced_webhooks: webhooksAllowed(tenant),
           events_this_month: eventsThisMonth,
+          storage_bytes: await storageBytes(tenant.key),
           status: statusOf(tenant),
           created_at: formatIso(tenant.createdAt),
           refused_this_month: refused,

@@ -45,15 +45,25 @@ const pageFlag: Flag = { name: "--page", value: "N", doc: "Page to show, from 0.
 const sizeFlag: Flag = { name: "--size", value: "N", doc: "Accounts on a page, 1 to 1000; 20 by default." };
 
 /** The limits of an account, by the field of the request. */
-const limits = {
+const limits: Readonly<Record<string, { name: string; doc: string; usual?: string }>> = {
   events_per_month: { name: "--events", doc: "Events that it may send in a month." },
   webhooks: { name: "--webhooks", doc: "Webhooks that it may have, up to 100." },
+  retention_days: {
+    name: "--retention-days",
+    doc: "How long its events are kept; 0: for ever.",
+    usual: "as any account's",
+  },
+  retention_payloads_days: {
+    ...{ name: "--payload-days", doc: "How long its payloads are kept; 0: as long as the events." },
+    usual: "as any account's",
+  },
+  storage_bytes: { name: "--storage", doc: "Bytes that its events may take.", usual: "any number" },
 };
 
-const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc }) => ({
+const limitFlags: readonly Flag[] = Object.values(limits).map(({ name, doc, usual = "what its tier includes" }) => ({
   name,
   value: "N",
-  doc: `${doc} default: what its tier includes.`,
+  doc: `${doc} default: ${usual}.`,
 }));
 
 /** @throws UsageError */
@@ -62,7 +72,7 @@ function limitsIn(flags: Invocation["flags"]): Fields {
     const given = flags.get(name);
     if (given === undefined) return [];
     if (given === "default") return [[field, null]];
-    if (!/^\d{1,13}$/.test(given))
+    if (!/^\d{1,15}$/.test(given))
       throw new UsageError(`${name} must be a whole number or default. Try: ${name} 50000`);
     return [[field, Number(given)]];
   });
@@ -124,7 +134,7 @@ const verbs: readonly Verb[] = [
     verb: "set-limits",
     operands: ["ID"],
     flags: limitFlags,
-    summary: "Set the quota and the number of webhooks of an account, whatever its tier",
+    summary: "Set the quota, webhooks, retention and storage of an account, whatever its tier",
     check: ({ flags }) => void limitsIn(flags),
     async run({ client, path, flags, print, io }) {
       const changed = (await client.send("PUT", `${path}/limits`, limitsIn(flags))) as Fields;

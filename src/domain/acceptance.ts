@@ -90,6 +90,7 @@ export function accept(state: TenantState, submission: Submission, moment: Momen
   const error =
     refusalOfIngestion(state.tenant) ??
     refusalOfQuota(state, submission.types.length, moment) ??
+    refusalOfStorage(state.tenant) ??
     (submission.mayGrow ? null : noRoom());
   if (error) return { kind: "refused", error };
   return { kind: "accepted", records: recordsOfEach(submission.types, state.webhooks, moment) };
@@ -200,6 +201,18 @@ function refusalOfQuota(
     (monthEnd - now) / 1000,
   );
 }
+
+/** As soon as something old has gone, or the operator has given it more; nobody knows when. */
+const storageRetrySeconds = 3600;
+
+const refusalOfStorage = ({ storageFullAt, ownStorageBytes }: Tenant): DomainError | null =>
+  storageFullAt === null || ownStorageBytes === null
+    ? null
+    : rateLimited(
+        `The events of the account take more than the ${ownStorageBytes} bytes that it may store; have that raised, or ask for a shorter retention.`,
+        "storage_exceeded",
+        storageRetrySeconds,
+      );
 
 /** The disk is below its floor. */
 export const noRoom = () =>

@@ -27,7 +27,7 @@ export function sumRefused(
 export function refusalReasonOf({ kind, code }: Pick<DomainError, "kind" | "code">): RefusalReason | null {
   switch (kind) {
     case "rate_limited":
-      return code === "quota_exceeded" ? "quota" : null;
+      return code === "quota_exceeded" || code === "storage_exceeded" ? "quota" : null;
     case "payment_required":
     case "forbidden":
       return "inactive";

@@ -27,6 +27,13 @@ export interface Tenant {
   /** What the operator has set instead of the plan's, whatever that is or becomes; null: the plan's. */
   readonly ownEventsPerMonth: number | null;
   readonly ownWebhooks: number | null;
+  /** How long its events, and their payloads, are kept; 0: for ever. Null: as long as those of any. */
+  readonly ownRetentionDays: number | null;
+  readonly ownPayloadDays: number | null;
+  /** Most bytes that its events may take; null: any number. */
+  readonly ownStorageBytes: number | null;
+  /** Since when they have taken more; null: they have not, as far as is known. */
+  readonly storageFullAt: number | null;
 }
 
 export type TenantStatus = "suspended" | "past_due" | "pending_verification" | "active";

@@ -65,6 +65,7 @@ export const refusalCodes: readonly string[] = [
   "shutting_down",
   "signup_closed",
   "storage_damaged",
+  "storage_exceeded",
   "storage_full",
   "storage_unavailable",
   "tenant_not_found",

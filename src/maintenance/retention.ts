@@ -3,7 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { createLoop, type Loop } from "../lib/loop.ts";
-import type { AccountChoice, OldEvents, RetentionVerbs } from "../store/retention.ts";
+import type { AccountChoice, AccountKept, OldEvents, RetentionVerbs } from "../store/retention.ts";
 import { createAnswerPruner } from "./answers.ts";
 
 /** Events in one go: a few milliseconds, so that live traffic does not feel it. */
@@ -12,10 +12,12 @@ const chunk = 100;
 /** As the janitor does, and for the same reason. */
 const pausePerWork = 2;
 
+const dayMs = 24 * 60 * 60_000;
+
 const lookEveryMs = 60_000;
 
 /** What waited as a walk passed it, and has ended since, goes with the next one that begins at the first event. */
-const beginAgainAfterMs = 24 * 60 * 60_000;
+const beginAgainAfterMs = dayMs;
 
 const failurePauseMs = 5_000;
 
@@ -61,16 +63,49 @@ interface Walk {
  */
 export function createRetention({ store, settings, clock, log, mayRun, passOn, onFreed }: RetentionDeps): Loop {
   const { retentionMs: eventsMs, retentionPayloadsMs: payloadsMs, retentionMaxBytes: maxBytes } = settings;
-  const everybody: AccountChoice = { kind: "except", tenantKeys: [] };
-  const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"]): Walk => ({
-    ...{ what, ageMs, accounts: everybody },
+  let walks: readonly Walk[] = [];
+  let isDue = true;
+
+  const walkOf = (what: Walk["what"], ageMs: Walk["ageMs"], accounts: AccountChoice): Walk => ({
+    ...{ what, ageMs, accounts },
     ...{ afterSeq: 0, begunAt: null, isAtEnd: false, gone: 0 },
   });
-  const walks: readonly Walk[] = [
-    ...(maxBytes === null ? [] : [walkOf("events", null)]),
-    ...(eventsMs === null ? [] : [walkOf("events", eventsMs)]),
-    ...(payloadsMs === null ? [] : [walkOf("payloads", payloadsMs)]),
-  ];
+
+  /** One for each age; accounts that say nothing of their own have that of the server. */
+  function walksOf(what: Walk["what"], usualMs: number | null, ownDays: ReadonlyMap<number, number>): Walk[] {
+    const byAge = Map.groupBy(ownDays, ([, days]) => days);
+    byAge.delete(0);
+    const own = [...byAge].map(([days, some]) =>
+      walkOf(what, days * dayMs, { kind: "only", tenantKeys: some.map(([tenantKey]) => tenantKey) }),
+    );
+    return usualMs === null
+      ? own
+      : [...own, walkOf(what, usualMs, { kind: "except", tenantKeys: [...ownDays.keys()] })];
+  }
+
+  /** What was known of a walk stays with the one for the same accounts. */
+  function plan(accounts: readonly AccountKept[]): void {
+    const daysOf = (of: "ownRetentionDays" | "ownPayloadDays") =>
+      new Map(accounts.flatMap(({ tenantKey, [of]: days }) => (days === null ? [] : [[tenantKey, days] as const])));
+    const wanted = [
+      ...(maxBytes === null ? [] : [walkOf("events", null, { kind: "except", tenantKeys: [] })]),
+      ...walksOf("events", eventsMs, daysOf("ownRetentionDays")),
+      ...walksOf("payloads", payloadsMs, daysOf("ownPayloadDays")),
+    ];
+    const nameOf = ({ what, ageMs, accounts: chosen }: Walk) => JSON.stringify([what, ageMs, chosen]);
+    const known = new Map(walks.map((walk) => [nameOf(walk), walk]));
+    walks = wanted.map((walk) => known.get(nameOf(walk)) ?? walk);
+    walks.forEach(begin);
+  }
+
+  /** An account that takes more than it may takes nothing new, until something old has gone. */
+  async function judgeStorage(accounts: readonly AccountKept[]): Promise<void> {
+    for (const { tenantKey, ownStorageBytes, storageFullAt } of accounts) {
+      if (ownStorageBytes === null) continue;
+      const isFull = (await store.storageOf(tenantKey)) > ownStorageBytes;
+      if (isFull !== (storageFullAt !== null)) await store.noteStorageFull(tenantKey, isFull ? clock.now() : null);
+    }
+  }
 
   const answers = createAnswerPruner({ store, clock });
 
@@ -128,12 +163,19 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
     failurePauseMs,
     pausePerWork,
     async step() {
+      if (isDue) {
+        const accounts = await store.accountsKeptOtherwise();
+        plan(accounts);
+        answers.begin();
+        await judgeStorage(accounts);
+        isDue = false;
+        return "more";
+      }
       const walk = walks.find(({ isAtEnd }) => !isAtEnd);
       if (walk) await take(walk);
       else if (!(await answers.step())) {
         clock.after(lookEveryMs, () => {
-          walks.forEach(begin);
-          answers.begin();
+          isDue = true;
           loop.wake();
         });
         return "idle";
@@ -144,6 +186,5 @@ export function createRetention({ store, settings, clock, log, mayRun, passOn, o
       log.write("warn", "retention.failed", { error: messageOf(error) });
     },
   });
-  walks.forEach(begin);
   return loop;
 }

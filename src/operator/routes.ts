@@ -3,6 +3,7 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { ApiKeys } from "../accounts/api-keys.ts";
 import * as m from "../accounts/model.ts";
 import type { SigningKeys } from "../accounts/signing-keys.ts";
+import type { StorageBytes } from "../accounts/storage-bytes.ts";
 import type { NoteAct } from "../audit/note.ts";
 import type { Origin } from "../domain/audit.ts";
 import { invalidField } from "../domain/errors.ts";
@@ -22,6 +23,7 @@ import { operatorOrigin } from "./origin.ts";
 
 export interface OperatorRouteDeps {
   store: Pick<Store, "listTenants" | "usage" | "refusedEvents" | "webhooks">;
+  storageBytes: StorageBytes;
   clock: Clock;
   accounts: Accounts;
   log: Log;
@@ -80,6 +82,7 @@ const detail = v.object({
   max_events_per_month: v.number(),
   max_webhooks: v.number(),
   events_this_month: v.number(),
+  storage_bytes: v.number(),
   webhooks: v.number(),
   limits: v.pipe(
     shownLimits,
@@ -90,7 +93,14 @@ const detail = v.object({
 
 const exampleDetail = {
   ...exampleRecord,
-  ...{ max_events_per_month: 250_000, max_webhooks: 10, events_this_month: 137, webhooks: 1, limits: setLimitsExample },
+  ...{
+    max_events_per_month: 250_000,
+    max_webhooks: 10,
+    events_this_month: 137,
+    storage_bytes: 81_432,
+    webhooks: 1,
+    limits: setLimitsExample,
+  },
   refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 
@@ -98,7 +108,7 @@ const changed = { description: "The updated account.", schema: record, example: 
 
 /** What only the operator of the server may do (rules, section 13). The commands `postrider tenant …` call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
-  const { store, clock, accounts, apiKeys, signingKeys, log, noteAct, rotateToken } = deps;
+  const { store, storageBytes, clock, accounts, apiKeys, signingKeys, log, noteAct, rotateToken } = deps;
 
   /** The private halves of Ed25519 keys never leave the server, so they need not end. */
   async function endKeys(tenant: Tenant, origin: Origin): Promise<void> {
@@ -115,6 +125,7 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
       max_events_per_month: orderedQuotaOf(tenant),
       max_webhooks: webhooksAllowed(tenant),
       events_this_month: eventsThisMonth,
+      storage_bytes: await storageBytes(tenant.key),
       webhooks: (await store.webhooks(tenant.key)).length,
       limits: toLimits(tenant),
       refused_this_month: await store.refusedEvents(tenant.key, utcMonth(now)),

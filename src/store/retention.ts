@@ -1,3 +1,4 @@
+import type { Tenant } from "../domain/tenant.ts";
 import type { AttemptRef } from "./deliveries.ts";
 
 /** Accounts by their keys: those, or all but those. */
@@ -23,6 +24,11 @@ export interface OldEvents {
   readonly events: readonly { readonly tenantKey: number; readonly seq: number }[];
   /** The last one that was looked at; null: there are no more of them. */
   readonly lookedTo: number | null;
+}
+
+export interface AccountKept
+  extends Pick<Tenant, "ownRetentionDays" | "ownPayloadDays" | "ownStorageBytes" | "storageFullAt"> {
+  readonly tenantKey: number;
 }
 
 export interface KeptAnswersQuery {
@@ -65,6 +71,15 @@ export interface RetentionVerbs {
   keptAnswers(query: KeptAnswersQuery): Promise<KeptAnswers>;
   /** Removes the bodies of the answers to these attempts. None of an account that is gone. */
   forgetAnswers(tenantKey: number, attempts: readonly AttemptRef[]): Promise<void>;
+  /** Accounts for which the operator has said how long or how much they keep. */
+  accountsKeptOtherwise(): Promise<readonly AccountKept[]>;
+  /**
+   * Bytes that the events of an account take, with their records, attempts and what they are found by. Of many events a sample
+   * is measured.
+   */
+  storageOf(tenantKey: number): Promise<number>;
+  /** Notes since when an account takes more than it may; null: it does not. Idempotent. */
+  noteStorageFull(tenantKey: number, since: number | null): Promise<void>;
   /** Bytes that the store takes, without the room that can be used again. */
   usedBytes(): Promise<number>;
 }

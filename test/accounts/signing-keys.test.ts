@@ -20,6 +20,10 @@ const tenant: Tenant = {
   pastDueAt: null,
   ownEventsPerMonth: null,
   ownWebhooks: null,
+  ownRetentionDays: null,
+  ownPayloadDays: null,
+  ownStorageBytes: null,
+  storageFullAt: null,
 };
 
 test("an account that was deleted and erased during the request has no secret, which is no defect", async () => {

@@ -273,6 +273,7 @@ scenarios<World>("GET /v1/tenants/me", world, {
           enforced_events_per_month: events,
           enforced_webhooks: webhooks,
           events_this_month: 0,
+          storage_bytes: 0,
           status: "active",
           created_at: stringMatching(isoPattern),
           refused_this_month: { quota: 0, inactive: 0, invalid: 0 },

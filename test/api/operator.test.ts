@@ -137,12 +137,17 @@ operatorScenarios("GET /operator/tenants", {
   "a page of -1": refused(() => operator("GET", "?page=-1"), "invalid_request", /^page must be at least 0\.$/),
 });
 
+const noLimits = {
+  ...{ events_per_month: null, webhooks: null },
+  ...{ retention_days: null, retention_payloads_days: null, storage_bytes: null },
+};
 const detail = {
-  ...{ max_events_per_month: 10_000, max_webhooks: 1, events_this_month: 0, webhooks: 0 },
-  limits: { events_per_month: null, webhooks: null },
+  ...{ max_events_per_month: 10_000, max_webhooks: 1, events_this_month: 0, storage_bytes: 0, webhooks: 0 },
+  limits: noLimits,
   refused_this_month: expect.any(Object),
 };
-const limited = { max_events_per_month: 2, max_webhooks: 5, limits: { events_per_month: 2, webhooks: 5 } };
+const limited = { max_events_per_month: 2, max_webhooks: 5, limits: { ...noLimits, events_per_month: 2, webhooks: 5 } };
+const kept = { retention_days: 30, retention_payloads_days: 0, storage_bytes: 1_000_000 };
 /** To be refused, when that is not for what is in it. */
 const oneWebhook = { webhooks: 1 };
 const unknown = "/t0000000000000";
@@ -225,10 +230,22 @@ operatorScenarios("/operator/tenants/{id}", {
     body: objectContaining({
       max_events_per_month: 5_000_000,
       max_webhooks: 5,
-      limits: { events_per_month: null, webhooks: 5 },
+      limits: { ...noLimits, webhooks: 5 },
     }),
     then: async () => void (await operator("PUT", `/${ada.id}/limits`, { webhooks: null })),
   },
+  "PUT limits of what is kept": {
+    section: "rules 16",
+    request: () => operator("PUT", `/${ada.id}/limits`, kept),
+    status: 200,
+    body: objectContaining({ limits: { ...noLimits, ...kept } }),
+    then: async () => void (await operator("PUT", `/${ada.id}/limits`, noLimits)),
+  },
+  "PUT limits of what is kept, beyond ten years": refused(
+    () => operator("PUT", `/${ada.id}/limits`, { retention_days: 3_651 }),
+    "invalid_request",
+    /^retention_days must be a whole number from 0 to 3650, 0 for ever, or null/,
+  ),
   "PUT limits of an unknown one": refused(() => operator("PUT", `${unknown}/limits`, oneWebhook), "tenant_not_found"),
   "PUT no limits": refused(
     () => operator("PUT", `/${ada.id}/limits`, {}),

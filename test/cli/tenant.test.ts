@@ -98,13 +98,16 @@ describe("postrider tenant", () => {
     expect(await json<Shown>("set-limits", id, "--events", "50000", "--webhooks", "4")).toMatchObject({
       limits: { events_per_month: 50_000, webhooks: 4 },
     });
-    const { code, out } = await tenant(["set-limits", id, "--events", "default"]);
+    const { code, out } = await tenant(["set-limits", id, "--events", "default", "--retention-days", "30"]);
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/max_webhooks +4\n/) });
-    expect(out).toMatch(/limits +events_per_month –, webhooks 4$/);
+    expect(out).toMatch(/limits +events_per_month –, webhooks 4, retention_days 30,/);
   });
 
   test.each([
-    [[], "set-limits needs a limit. Try: --events N or --webhooks N"],
+    [
+      [],
+      "set-limits needs a limit. Try: --events N or --webhooks N or --retention-days N or --payload-days N or --storage N",
+    ],
     [["--events", "many"], "--events must be a whole number or default. Try: --events 50000"],
   ])("set-limits with %p asks no server", async (flags, message) => {
     expect(await tenant(["set-limits", "t1", ...flags])).toMatchObject({ code: 2, err: `postrider: ${message}` });

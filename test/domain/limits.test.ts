@@ -20,9 +20,14 @@ test.each([
   expect([quotaOf(tenant), orderedQuotaOf(tenant), webhooksAllowed(tenant)]).toEqual([quota, ordered, webhooks]);
 });
 
-const own = { ownEventsPerMonth: 7, ownWebhooks: null };
+const own = {
+  ...{ ownEventsPerMonth: 7, ownWebhooks: null },
+  ...{ ownRetentionDays: null, ownPayloadDays: null, ownStorageBytes: null },
+};
 
 test.each([
+  ["a retention of its own", { ownRetentionDays: 0, ownPayloadDays: 7 }, { ownRetentionDays: 0, ownPayloadDays: 7 }],
+  ["whether more storage is enough is open", { ownStorageBytes: 9 }, { ownStorageBytes: 9, storageFullAt: null }],
   ["what is not named stays", { ownWebhooks: 3 }, { ownWebhooks: 3 }],
   ["null is the plan's again", { ownEventsPerMonth: null }, { ownEventsPerMonth: null }],
   ["what it is already is no change", { ownEventsPerMonth: 7, ownWebhooks: null }, {}],

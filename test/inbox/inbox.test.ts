@@ -34,6 +34,10 @@ const tenant: Tenant = {
   pastDueAt: null,
   ownEventsPerMonth: null,
   ownWebhooks: null,
+  ownRetentionDays: null,
+  ownPayloadDays: null,
+  ownStorageBytes: null,
+  storageFullAt: null,
 };
 
 function requestOf({ deliveryKey = 1 }: Partial<DueDelivery> = {}) {

@@ -5,7 +5,7 @@ import { firstSeqAt } from "../../src/lib/id.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Loop } from "../../src/lib/loop.ts";
 import { createRetention, type RetentionSettings } from "../../src/maintenance/retention.ts";
-import type { OldEventsQuery, RetentionVerbs } from "../../src/store/retention.ts";
+import type { AccountKept, OldEventsQuery, RetentionVerbs } from "../../src/store/retention.ts";
 import { createFakeClock } from "../support/fake-clock.ts";
 
 const dayMs = 24 * endedForMs;
@@ -15,6 +15,8 @@ const running: Loop[] = [];
 afterEach(async () => {
   for (const retention of running.splice(0)) await retention.stop();
 });
+
+const noneOfItsOwn = { ownRetentionDays: null, ownPayloadDays: null, ownStorageBytes: null, storageFullAt: null };
 
 interface Kept {
   readonly tenantKey: number;
@@ -31,15 +33,19 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
   const queries: OldEventsQuery[] = [];
   let faults = 0;
   let freed = 0;
+  let accounts: readonly AccountKept[] = [];
+  const full = new Map<number, boolean>();
   const ended = (tenantKey: number, seqs: readonly number[]) =>
     events.filter((event) => event.tenantKey === tenantKey && seqs.includes(event.seq) && !event.waits);
   const store: RetentionVerbs = {
     async oldEvents(query) {
       queries.push(query);
       if (faults-- > 0) throw unavailable("The disk is stuck.", "storage_unavailable");
-      const { afterSeq, before, withPayload, limit } = query;
+      const { afterSeq, before, withPayload, limit, accounts: chosen } = query;
+      const isChosen = (tenantKey: number) => chosen.tenantKeys.includes(tenantKey) === (chosen.kind === "only");
       const old = events.filter(
-        ({ seq, erased }) => seq > afterSeq && seq < firstSeqAt(before) && !(withPayload && erased),
+        ({ seq, erased, tenantKey }) =>
+          seq > afterSeq && seq < firstSeqAt(before) && !(withPayload && erased) && isChosen(tenantKey),
       );
       const found = old.slice(0, Math.min(limit, 3));
       return { events: found, lookedTo: old.length > found.length ? (found.at(-1)?.seq ?? null) : null };
@@ -56,6 +62,12 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
     },
     keptAnswers: async ({ after }) => ({ attempts: [], lookedTo: after, isMore: false }),
     forgetAnswers: async () => {},
+    accountsKeptOtherwise: async () => accounts,
+    storageOf: async (tenantKey) => events.filter((event) => event.tenantKey === tenantKey).length,
+    async noteStorageFull(tenantKey, since) {
+      full.set(tenantKey, since !== null);
+      accounts = accounts.map((one) => (one.tenantKey === tenantKey ? { ...one, storageFullAt: since } : one));
+    },
     usedBytes: async () => events.length,
   };
   const retention = createRetention({
@@ -75,6 +87,10 @@ function setUp(settings: Partial<RetentionSettings>, ages: readonly number[]) {
     queries,
     retention,
     events: () => events,
+    full,
+    setOwn(...own: (Partial<AccountKept> & { tenantKey: number })[]) {
+      accounts = own.map((one) => ({ ...noneOfItsOwn, ...one }));
+    },
     freed: () => freed,
     fail() {
       faults = 1;
@@ -139,6 +155,31 @@ describe("retention", () => {
     expect(queries.every(({ afterSeq }) => afterSeq >= (first?.seq ?? 0))).toBe(true);
     for (let minute = 0; minute < 24 * 60; minute++) await pass(60_000);
     expect(events()).toEqual([]);
+  });
+
+  test("keeps what an account keeps otherwise for as long as that", async () => {
+    const { begin, pass, events, setOwn } = setUp({ retentionMs: 30 * dayMs }, days(90, 90, 20, 20, 5, 5));
+    setOwn({ tenantKey: 1, ownRetentionDays: 10, ownPayloadDays: 1 }, { tenantKey: 2, ownRetentionDays: 0 });
+    await begin();
+    expect(events().map(({ tenantKey, erased }) => [tenantKey, erased])).toEqual([
+      [2, undefined],
+      [2, undefined],
+      [1, true],
+      [2, undefined],
+    ]);
+    setOwn();
+    await pass(60_000);
+    expect(events().map(({ tenantKey }) => tenantKey)).toEqual([2, 1, 2]);
+  });
+
+  test("finds out which accounts take more than they may, and when they do not any more", async () => {
+    const { begin, pass, full, setOwn } = setUp({}, days(9, 9, 8));
+    setOwn({ tenantKey: 1, ownStorageBytes: 1 }, { tenantKey: 2, ownStorageBytes: 1 });
+    await begin();
+    expect([...full]).toEqual([[1, true]]);
+    setOwn({ tenantKey: 1, ownStorageBytes: 2, storageFullAt: 1 });
+    await pass(60_000);
+    expect([...full]).toEqual([[1, false]]);
   });
 
   test("tries again after a fault", async () => {

@@ -24,6 +24,10 @@ const tenant: Tenant = {
   pastDueAt: null,
   ownEventsPerMonth: null,
   ownWebhooks: null,
+  ownRetentionDays: null,
+  ownPayloadDays: null,
+  ownStorageBytes: null,
+  storageFullAt: null,
 };
 
 const replay: Replay = {

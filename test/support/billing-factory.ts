@@ -83,6 +83,10 @@ export const tenantOf = (given: Partial<Tenant> = {}): Tenant => ({
   pastDueAt: null,
   ownEventsPerMonth: null,
   ownWebhooks: null,
+  ownRetentionDays: null,
+  ownPayloadDays: null,
+  ownStorageBytes: null,
+  storageFullAt: null,
   ...given,
 });
 

@@ -23,6 +23,10 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
   ownEventsPerMonth: t.tenant.ownEventsPerMonth,
   ownWebhooks: t.tenant.ownWebhooks,
+  ownRetentionDays: t.tenant.ownRetentionDays,
+  ownPayloadDays: t.tenant.ownPayloadDays,
+  ownStorageBytes: t.tenant.ownStorageBytes,
+  storageFullAt: t.tenant.storageFullAt,
 };
 
 const { key, id, url, name, eventTypes, ordered, paused, rateLimit, maxConcurrency, sealedHeaders } = t.webhook;
@@ -50,6 +54,10 @@ const nobody: Tenant = {
   pastDueAt: null,
   ownEventsPerMonth: null,
   ownWebhooks: null,
+  ownRetentionDays: null,
+  ownPayloadDays: null,
+  ownStorageBytes: null,
+  storageFullAt: null,
 };
 
 const gone: TenantState = { gone: true, tenant: nobody, webhooks: [], counters: noEvents };

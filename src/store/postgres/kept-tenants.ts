@@ -29,7 +29,9 @@ const columns = `key::float8 as key, id, name, email, tier, enforced_tier as "en
   password_hash as "passwordHash", session_version as "sessionVersion", created_at::float8 as "createdAt",
   operator_suspended_at::float8 as "operatorSuspendedAt", payment_suspended_at::float8 as "paymentSuspendedAt",
   past_due_at::float8 as "pastDueAt", own_events_per_month::float8 as "ownEventsPerMonth",
-  own_webhooks::float8 as "ownWebhooks"`;
+  own_webhooks::float8 as "ownWebhooks", own_retention_days as "ownRetentionDays",
+  own_payload_days as "ownPayloadDays", own_storage_bytes::float8 as "ownStorageBytes",
+  storage_full_at::float8 as "storageFullAt"`;
 
 export function createKeptTenants(pool: Pool, now: () => number): KeptTenants {
   const cache = createReadCache<number, KeptTenant>(keptLimit);

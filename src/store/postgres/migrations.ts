@@ -16,6 +16,7 @@ import ownLimits from "../../../drizzle/postgres/migrations/0014_own_limits.sql"
 import attemptDurations from "../../../drizzle/postgres/migrations/0015_attempt_durations.sql" with { type: "text" };
 import webhookStats from "../../../drizzle/postgres/migrations/0016_webhook_stats.sql" with { type: "text" };
 import audit from "../../../drizzle/postgres/migrations/0017_audit.sql" with { type: "text" };
+import keptOtherwise from "../../../drizzle/postgres/migrations/0018_kept_otherwise.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/error-message.ts";
@@ -47,6 +48,7 @@ export const migrations: readonly Migration[] = [
   { name: "0015_attempt_durations", sql: attemptDurations },
   { name: "0016_webhook_stats", sql: webhookStats },
   { name: "0017_audit", sql: audit },
+  { name: "0018_kept_otherwise", sql: keptOtherwise },
 ];
 
 /** The statements of a migration as drizzle-kit marks them. */

@@ -1,15 +1,23 @@
 import { deliveryStates } from "../../domain/delivery.ts";
 import { movesOf } from "../../domain/failure-groups.ts";
 import { hasEnded } from "../../domain/retention.ts";
-import { forgetEvent } from "../../domain/tenant-state.ts";
+import { forgetEvent, recordsIn } from "../../domain/tenant-state.ts";
 import { firstSeqAt } from "../../lib/id.ts";
-import { type AccountChoice, attemptsInOneLook, eventsInOneLook, type RetentionVerbs } from "../retention.ts";
+import {
+  type AccountChoice,
+  type AccountKept,
+  attemptsInOneLook,
+  eventsInOneLook,
+  type RetentionVerbs,
+} from "../retention.ts";
+import { type MeasuredRecord, measuredAtOnce, measureStorage, type RowSizes } from "../storage-size.ts";
 import type { Connection } from "./connection.ts";
 import { eraseEventsTexts } from "./erasure.ts";
 import { FailureTally } from "./failure-counts.ts";
 import { databaseBytes } from "./figures.ts";
-import { count, type HeldTenant, hold, lockTenant } from "./held-tenants.ts";
+import { count, countersOf, type HeldTenant, hold, lockTenant } from "./held-tenants.ts";
 import { arrayText } from "./parameters.ts";
+import { changeTenant } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writes.ts";
 
 const inOneLook = `from event where seq > $1::bigint and seq < $2::bigint order by event.seq`;
@@ -40,6 +48,35 @@ export const forgetAnswersText = `update attempt set response_body = null, answe
   from unnest($2::bigint[], $3::bigint[]) as given (event_seq, key)
   where attempt.tenant_key = $1::bigint and attempt.event_seq = given.event_seq and attempt.key = given.key
     and attempt.event_seq between $4::bigint and $5::bigint`;
+
+const keptOtherwiseText = `select key::float8 as "tenantKey", own_retention_days as "ownRetentionDays",
+    own_payload_days as "ownPayloadDays", own_storage_bytes::float8 as "ownStorageBytes",
+    storage_full_at::float8 as "storageFullAt"
+  from tenant where (own_retention_days is not null or own_payload_days is not null or own_storage_bytes is not null)
+    and deleted_at is null`;
+
+/** Of rows with their headers and entries in indexes; PostgreSQL stores what is long outside of them, and compresses it. */
+const rowSizes: RowSizes = { event: 90, record: 210, attempt: 130 };
+
+/** Of those that have ended, which nearly all have. */
+export const measuredText = `
+  select d.event_seq::float8 as "eventSeq", records::int as records, "eventBytes"::float8 as "eventBytes",
+    coalesce(length(d.error_reason), 0) + 4 * coalesce(length(d.error_code), 0) as "recordBytes",
+    attempts.n::int as attempts, attempts.bytes::float8 as "attemptBytes"
+  from (select event_seq, key from delivery
+        where tenant_key = $1::bigint and event_seq > $2::bigint and key % $3::bigint = 0
+        order by delivery.event_seq limit ${measuredAtOnce}) listed
+  cross join lateral (select error_reason, error_code, event_seq from delivery
+    where tenant_key = $1::bigint and event_seq = listed.event_seq and key = listed.key limit 1) d
+  cross join lateral (select octet_length(payload) + coalesce(length(type), 0) + coalesce(length(trace), 0)
+      + coalesce(length(ordering_key), 0) as "eventBytes"
+    from event where seq = listed.event_seq and tenant_key = $1::bigint limit 1) event
+  cross join lateral (select count(*) as records from delivery
+    where tenant_key = $1::bigint and event_seq = listed.event_seq) of_event
+  cross join lateral (select count(*) as n, coalesce(sum(coalesce(octet_length(response_body), 0) + coalesce(length(error), 0)
+      + coalesce(length(error_code), 0) + coalesce(length(answer_head), 0)), 0) as bytes
+    from attempt where event_seq = listed.event_seq and tenant_key = $1::bigint) attempts
+  order by d.event_seq`;
 
 interface OldRecordRow {
   readonly seq: number;
@@ -141,6 +178,22 @@ export function retentionVerbs({ pool, writes, node }: Pick<Connection, "pool" |
           ...[tenantKey, arrayText(seqs), arrayText(attempts.map(({ key }) => key))],
           ...[Math.min(...seqs), Math.max(...seqs)],
         ]);
+      }),
+
+    accountsKeptOtherwise: () => pool.read<AccountKept>(keptOtherwiseText),
+
+    async storageOf(tenantKey) {
+      const records = recordsIn(await countersOf({ run: pool.read }, tenantKey));
+      return measureStorage(records, rowSizes, (afterSeq, step) =>
+        pool.read<MeasuredRecord>(measuredText, [tenantKey, afterSeq, step]),
+      );
+    },
+
+    noteStorageFull: (tenantKey, since) =>
+      writes.submit(async (tx) => {
+        const tenant = await lockTenant(tx, tenantKey);
+        if (!tenant || (tenant.storageFullAt === null) === (since === null)) return;
+        await changeTenant(tx, { tenant }, { storageFullAt: since });
       }),
 
     usedBytes: () => databaseBytes(pool),

@@ -53,6 +53,12 @@ export const tenant = pgTable(
     /** What the operator has set instead of the plan's; null: the plan's. */
     ownEventsPerMonth: whole("own_events_per_month"),
     ownWebhooks: whole("own_webhooks"),
+    /** 0: for ever. Null: as long as those of any. */
+    ownRetentionDays: integer("own_retention_days"),
+    ownPayloadDays: integer("own_payload_days"),
+    ownStorageBytes: whole("own_storage_bytes"),
+    /** Since when its events have taken more than that. */
+    storageFullAt: whole("storage_full_at"),
     deletedAt: whole("deleted_at"),
     /** Grows with every change of the account, its webhooks and its API keys: what a node keeps of them names the one it read. */
     version: integer("version").notNull().default(1),
@@ -60,6 +66,11 @@ export const tenant = pgTable(
   (t) => [
     uniqueIndex("tenant_by_id").on(t.id),
     uniqueIndex("tenant_by_login_email").on(t.loginEmail),
+    index("tenant_to_keep_otherwise")
+      .on(t.key)
+      .where(
+        sql`${t.ownRetentionDays} is not null or ${t.ownPayloadDays} is not null or ${t.ownStorageBytes} is not null`,
+      ),
     index("tenant_to_erase").on(t.deletedAt).where(sql`${t.deletedAt} is not null`),
     check("tenant_tier", sql`${t.tier} in ('free', 'pro', 'business', 'enterprise')`),
     check("tenant_enforced_tier", sql`${t.enforcedTier} in ('free', 'pro', 'business', 'enterprise')`),

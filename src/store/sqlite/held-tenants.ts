@@ -45,6 +45,10 @@ export const tenantColumns = {
   pastDueAt: t.tenant.pastDueAt,
   ownEventsPerMonth: t.tenant.ownEventsPerMonth,
   ownWebhooks: t.tenant.ownWebhooks,
+  ownRetentionDays: t.tenant.ownRetentionDays,
+  ownPayloadDays: t.tenant.ownPayloadDays,
+  ownStorageBytes: t.tenant.ownStorageBytes,
+  storageFullAt: t.tenant.storageFullAt,
 };
 
 /** Plain SQL: read before every step of the biller, too, where the query builder took 14 µs and this takes 4. */
@@ -53,7 +57,9 @@ export const livingTenant = (client: Database) =>
     `select key, id, name, email, tier, enforced_tier as enforcedTier, password_hash as passwordHash,
        session_version as sessionVersion, created_at as createdAt, operator_suspended_at as operatorSuspendedAt,
        payment_suspended_at as paymentSuspendedAt, past_due_at as pastDueAt,
-       own_events_per_month as ownEventsPerMonth, own_webhooks as ownWebhooks
+       own_events_per_month as ownEventsPerMonth, own_webhooks as ownWebhooks,
+       own_retention_days as ownRetentionDays, own_payload_days as ownPayloadDays,
+       own_storage_bytes as ownStorageBytes, storage_full_at as storageFullAt
      from tenant where key = ?1 and deleted_at is null`,
   );
 
@@ -76,6 +82,10 @@ const nobody: Kept = {
     pastDueAt: null,
     ownEventsPerMonth: null,
     ownWebhooks: null,
+    ownRetentionDays: null,
+    ownPayloadDays: null,
+    ownStorageBytes: null,
+    storageFullAt: null,
   },
 };
 

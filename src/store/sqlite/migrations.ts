@@ -26,6 +26,7 @@ import ownLimits from "../../../drizzle/sqlite/migrations/0023_own_limits.sql" w
 import attemptDurations from "../../../drizzle/sqlite/migrations/0024_attempt_durations.sql" with { type: "text" };
 import webhookStats from "../../../drizzle/sqlite/migrations/0025_webhook_stats.sql" with { type: "text" };
 import audit from "../../../drizzle/sqlite/migrations/0026_audit.sql" with { type: "text" };
+import keptOtherwise from "../../../drizzle/sqlite/migrations/0027_kept_otherwise.sql" with { type: "text" };
 import { StartupError } from "../../domain/errors.ts";
 import { messageOf } from "../../lib/error-message.ts";
 import { type MigrationWatch, migrateInSteps, statementsOf, unwatched } from "./migration-steps.ts";
@@ -74,6 +75,7 @@ export const migrations: readonly Migration[] = [
   { name: "0024_attempt_durations", sql: attemptDurations },
   { name: "0025_webhook_stats", sql: webhookStats },
   { name: "0026_audit", sql: audit },
+  { name: "0027_kept_otherwise", sql: keptOtherwise },
 ];
 
 /**

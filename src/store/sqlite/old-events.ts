@@ -8,6 +8,7 @@ import {
   type OldEvents,
   type OldEventsQuery,
 } from "../retention.ts";
+import { type MeasuredRecord, measuredAtOnce } from "../storage-size.ts";
 import { unlessDamaged } from "./damage.ts";
 
 const inOneLook = "from event where seq > ?1 and seq < ?2 order by seq";
@@ -66,4 +67,32 @@ export function keptAnswers(client: Database, { after, before }: KeptAnswersQuer
     lookedTo: looked.at(-1) ?? after,
     isMore: looked.length === attemptsInOneLook,
   };
+}
+
+/** Every so-manieth record of an account, along the index of its list. */
+export function measuredRecords(
+  client: Database,
+  { tenantKey, afterSeq, step }: { tenantKey: number; afterSeq: number; step: number },
+): MeasuredRecord[] {
+  return (
+    unlessDamaged(() =>
+      client
+        .query<MeasuredRecord, [number, number, number]>(
+          `select d.event_seq as eventSeq,
+             (select count(*) from delivery other where other.tenant_key = ?1 and other.event_seq = d.event_seq) as records,
+             length(event.payload) + coalesce(length(event.type), 0) + coalesce(length(event.trace), 0)
+               + coalesce(length(event.ordering_key), 0) as eventBytes,
+             coalesce(length(d.error_reason), 0) + 4 * coalesce(length(d.error_code), 0) as recordBytes,
+             (select count(*) from attempt where event_seq = d.event_seq) as attempts,
+             (select coalesce(sum(coalesce(length(response_body), 0) + coalesce(length(error), 0)
+                + coalesce(length(error_code), 0) + coalesce(length(answer_head), 0)), 0)
+              from attempt where event_seq = d.event_seq) as attemptBytes
+           from (select event_seq, key from delivery
+                 where tenant_key = ?1 and event_seq > ?2 and key % ?3 = 0 order by event_seq limit ${measuredAtOnce}) listed
+             join delivery d on d.key = listed.key join event on event.seq = d.event_seq
+           order by d.event_seq`,
+        )
+        .all(tenantKey, afterSeq, step),
+    ) ?? []
+  );
 }

@@ -9,7 +9,7 @@ import { type Needle, type Slice, sliceRecords } from "../search.ts";
 import { type MinuteRange, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import { failureQueries } from "./failure-queries.ts";
 import { stepQueries } from "./list-steps.ts";
-import { keptAnswers, oldEvents } from "./old-events.ts";
+import { keptAnswers, measuredRecords, oldEvents } from "./old-events.ts";
 import type { RecordPlace } from "./record-steps.ts";
 import * as t from "./schema.ts";
 import { searchSlice } from "./search-slice.ts";
@@ -170,6 +170,8 @@ export function createQueries(db: BunSQLiteDatabase & { $client: Database }) {
     webhookHealth: (query: HealthQuery) => webhookHealth(db, query),
 
     oldEvents: (query: OldEventsQuery) => oldEvents(db.$client, query),
+
+    measuredRecords: (query: Parameters<typeof measuredRecords>[1]) => measuredRecords(db.$client, query),
 
     keptAnswers: (query: KeptAnswersQuery) => keptAnswers(db.$client, query),
 

@@ -1,13 +1,28 @@
 import { deliveryStates } from "../../domain/delivery.ts";
 import { movesOf } from "../../domain/failure-groups.ts";
 import { hasEnded } from "../../domain/retention.ts";
-import { forgetEvent } from "../../domain/tenant-state.ts";
-import type { RetentionVerbs } from "../retention.ts";
+import { type Counters, forgetEvent, recordsIn } from "../../domain/tenant-state.ts";
+import type { AccountKept, RetentionVerbs } from "../retention.ts";
+import { measureStorage, type Place, type RowSizes } from "../storage-size.ts";
 import type { Connection } from "./connection.ts";
 import { isStorageDamaged } from "./damage.ts";
 import type { FailureLedger } from "./failure-ledger.ts";
 import type { HeldTenant } from "./held-tenants.ts";
+import { createTenantRows } from "./tenant-rows.ts";
 import type { WriteTransaction } from "./writer.ts";
+
+/** Of the tables and their indexes, as `dbstat` shows them where rows came in the order of their keys. */
+const rowSizes: RowSizes = { event: 30, record: 140, attempt: 70, place: placeOf };
+
+/** The most that lies in a leaf of a table, the least, and what a page of a longer row holds (file format, section 1.6). */
+const [mostInLeaf, leastInLeaf, inOwnPage] = [4_061, 489, 4_092];
+
+function placeOf(rowBytes: number): Place {
+  if (rowBytes <= mostInLeaf) return { inPage: rowBytes, ownPages: 0 };
+  const rest = leastInLeaf + ((rowBytes - leastInLeaf) % inOwnPage);
+  const inPage = rest <= mostInLeaf ? rest : leastInLeaf;
+  return { inPage, ownPages: Math.ceil((rowBytes - inPage) / inOwnPage) };
+}
 
 interface OldRecordRow {
   readonly state: number;
@@ -32,6 +47,17 @@ export function retentionVerbs(
   const forgetAnswer = client.prepare(
     "update attempt set response_body = null, answer_head = null where key = ?1 and tenant_key = ?2",
   );
+  const keptOtherwise = client.prepare<AccountKept, []>(
+    `select key as tenantKey, own_retention_days as ownRetentionDays, own_payload_days as ownPayloadDays,
+       own_storage_bytes as ownStorageBytes, storage_full_at as storageFullAt
+     from tenant indexed by tenant_to_keep_otherwise
+     where (own_retention_days is not null or own_payload_days is not null or own_storage_bytes is not null)
+       and deleted_at is null`,
+  );
+  const countersOf = client.prepare<Pick<Counters, "pending" | "delivered" | "failed" | "skipped">, [number]>(
+    "select pending, delivered, failed, skipped from tenant_usage where tenant_key = ?1",
+  );
+  const rows = createTenantRows(client);
   const pages = client.prepare<{ used: number }, []>(
     `select (page_count - freelist_count) * page_size as used
      from pragma_page_count, pragma_freelist_count, pragma_page_size`,
@@ -98,6 +124,23 @@ export function retentionVerbs(
       writer.submit<void>((tx) => {
         if (hold(tx, tenantKey).gone) return;
         for (const { key } of attempts) forgetAnswer.run(key, tenantKey);
+      }),
+
+    accountsKeptOtherwise: async () => keptOtherwise.all(),
+
+    async storageOf(tenantKey) {
+      const counters = countersOf.get(tenantKey);
+      if (!counters) return 0;
+      return measureStorage(recordsIn(counters), rowSizes, (afterSeq, step) =>
+        reader.run("measuredRecords", { tenantKey, afterSeq, step }),
+      );
+    },
+
+    noteStorageFull: (tenantKey, since) =>
+      writer.submit<void>((tx) => {
+        const held = hold(tx, tenantKey);
+        if (held.gone || (held.tenant.storageFullAt === null) === (since === null)) return;
+        rows.change(tx, held, { storageFullAt: since });
       }),
 
     usedBytes: async () => pages.get()?.used ?? 0,

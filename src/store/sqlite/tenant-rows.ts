@@ -26,6 +26,10 @@ export function createTenantRows(client: Database): TenantRows {
     pastDueAt: "past_due_at",
     ownEventsPerMonth: "own_events_per_month",
     ownWebhooks: "own_webhooks",
+    ownRetentionDays: "own_retention_days",
+    ownPayloadDays: "own_payload_days",
+    ownStorageBytes: "own_storage_bytes",
+    storageFullAt: "storage_full_at",
   });
   const byLogin = client.prepare<{ key: number }, [string | null]>("select key from tenant where login_email = ?1");
   return {

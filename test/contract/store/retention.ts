@@ -124,6 +124,59 @@ export function retentionContract(backend: StoreBackend): void {
       });
     });
 
+    describe("what the operator says of one account", () => {
+      const own = { ownRetentionDays: 7, ownPayloadDays: 0, ownStorageBytes: 5_000 };
+
+      test("is found, as long as there is such an account", async () => {
+        const [tenant] = [await world.tenant(), await world.tenant()];
+        expect(await world.store.accountsKeptOtherwise()).toEqual([]);
+        await world.store.setLimits(tenant.key, own);
+        expect(await world.store.accountsKeptOtherwise()).toEqual([
+          { tenantKey: tenant.key, ...own, storageFullAt: null },
+        ]);
+        await world.store.setLimits(tenant.key, { ...own, ownRetentionDays: null });
+        const [changed] = await world.store.accountsKeptOtherwise();
+        expect(changed?.ownRetentionDays).toBeNull();
+        await world.store.deleteTenant(tenant.key, 1);
+        expect(await world.store.accountsKeptOtherwise()).toEqual([]);
+      });
+
+      test("is heeded when its storage is full: nothing is accepted, until there is room or it may store more", async () => {
+        const tenant = await world.tenant({ urls: [a] });
+        await world.store.setLimits(tenant.key, own);
+        const accept = () => refusalOf(world.accept(tenant));
+        await world.store.noteStorageFull(tenant.key, 9);
+        await world.store.noteStorageFull(tenant.key, 10);
+        expect(await accept()).toBe("rate_limited storage_exceeded");
+        expect(await world.store.findTenant(tenant.id)).toMatchObject({ storageFullAt: 9 });
+        await world.store.noteStorageFull(tenant.key, null);
+        expect(await accept()).toBe("fulfilled");
+        await world.store.noteStorageFull(tenant.key, 11);
+        await world.store.setLimits(tenant.key, { ownStorageBytes: 6_000 });
+        expect(await accept()).toBe("fulfilled");
+        await world.store.deleteTenant(tenant.key, 1);
+        await world.store.noteStorageFull(tenant.key, 12);
+      });
+    });
+
+    describe("the storage of an account", () => {
+      test("grows with what its events hold, and with nobody else's", async () => {
+        const [tenant, other] = [await world.tenant({ urls: [a, b] }), await world.tenant({ urls: [a] })];
+        expect(await world.store.storageOf(tenant.key)).toBe(0);
+        await world.event(tenant, "delivered", "failed");
+        const one = await world.store.storageOf(tenant.key);
+        expect(one).toBeGreaterThan(300);
+        for (let i = 0; i < 300; i++) await world.event(other, "delivered");
+        expect(await world.store.storageOf(tenant.key)).toBe(one);
+        const payloads = Array.from({ length: 250 }, () => bytes(`{"a":"${"x".repeat(1_000)}"}`));
+        const { deliveries } = await world.acceptOwned(other, { payloads });
+        for (const delivery of deliveries) await world.settle(delivery, "delivered");
+        const both = await world.store.storageOf(other.key);
+        expect(both).toBeGreaterThan(250 * 1_000 + 300 * 150);
+        expect(both).toBeLessThan(250 * 1_600 + 300 * 600);
+      });
+    });
+
     describe("the body of an answer", () => {
       const kept = async () => (await world.store.keptAnswers({ after: null, before: world.clock.now() })).attempts;
 
