@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { buildWeb } from "../web/build.ts";
 import { writeLicences } from "./licences.ts";
 import { root } from "./lock.ts";
+import { withIdentifier } from "./macos.ts";
 import { originOf } from "./origin.ts";
 import { writeSbom } from "./sbom.ts";
 import { entryPoints, findShipped } from "./shipped.ts";
@@ -62,6 +63,9 @@ export async function compile(outfile: string, target?: Target): Promise<void> {
   try {
     if (runtime) aim.push(`--compile-executable-path=${runtime.path}`);
     await bundle([...options, ...defined(), ...aim, ...entryPoints()], outfile);
+    if (target?.system === "darwin") {
+      writeFileSync(outfile, withIdentifier(readFileSync(outfile), "postrider"));
+    }
   } finally {
     if (runtime) rmSync(runtime.folder, { recursive: true, force: true });
   }

@@ -1,3 +1,4 @@
+import { identifierOf, isSigned } from "./macos.ts";
 import { namesOf } from "./windows.ts";
 
 /** What an executable says of itself, for systems on which it cannot be run here. */
@@ -46,23 +47,17 @@ function elfLibraries(bytes: Buffer): string[] {
     .sort();
 }
 
-/** LC_LOAD_DYLIB, and the identifier of the code signature. */
+/** LC_LOAD_DYLIB, and the identifier of the code signature, which has to hold. */
 function inspectMachO(bytes: Buffer): Inspection {
   const libraries: string[] = [];
-  let name: string | null = null;
+  if (!isSigned(bytes)) throw new Error("The executable for macOS is not what its signature says");
   let at = 32;
   for (let i = 0; i < bytes.readUInt32LE(16); i++) {
     const command = bytes.readUInt32LE(at);
     if (command === 0x0c) libraries.push(text(bytes, at + bytes.readUInt32LE(at + 8)));
-    if (command === 0x1d) name = signedAs(bytes, bytes.readUInt32LE(at + 8));
     at += bytes.readUInt32LE(at + 4);
   }
-  return { libraries: libraries.sort(), name };
-}
-
-function signedAs(bytes: Buffer, signature: number): string {
-  const directory = signature + bytes.readUInt32BE(signature + 16);
-  return text(bytes, directory + bytes.readUInt32BE(directory + 20));
+  return { libraries: libraries.sort(), name: identifierOf(bytes) };
 }
 
 /** Windows loads nothing whose sections do not follow each other without a gap, and Linux would not tell. */

@@ -46,7 +46,8 @@ export function check({ name, system, libraries }: Target, executable: Buffer): 
   const found = inspect(executable);
   const other = found.libraries.filter((library) => !libraries.includes(library));
   if (other.length > 0) throw new Error(`${name} needs ${other.join(", ")}, which release/targets.ts does not name`);
-  if (system === "windows" && found.name !== "Postrider") throw new Error(`${name} is called ${found.name}`);
+  if (system !== "linux" && found.name?.toLowerCase() !== "postrider")
+    throw new Error(`${name} is called ${found.name}`);
 }
 
 export async function writeArchive(target: Target, files: readonly Entry[], at: Date) {
