@@ -114,16 +114,19 @@ describe("an upgrade", () => {
       expect(look(folder, "pragma user_version")).toEqual([{ user_version: migrations.length }]);
       expect(examineDatabase(folder).faults).toEqual([]);
 
-      goBack(folder, snapshotName(schema));
-      expect(schemaOf(folder)).toEqual(earlier);
-      expect(allOf(folder)).toEqual(all);
-      withDatabase(folder, (client) => {
+      // A copy: here a connection may be closed late, and takes the log of whatever has its name by then along.
+      const back = emptyFolder();
+      cpSync(folder, back, { recursive: true });
+      goBack(back, snapshotName(schema));
+      expect(schemaOf(back)).toEqual(earlier);
+      expect(allOf(back)).toEqual(all);
+      withDatabase(back, (client) => {
         expect(migrate(client, migrations.slice(0, schema))).toBe(true);
         client.run("pragma journal_mode = wal");
         client.run("update tenant set name = 'later'");
       });
-      expect(look(folder, "pragma user_version")).toEqual([{ user_version: schema }]);
-      expect(look(folder, "pragma auto_vacuum")).toEqual([{ auto_vacuum: 2 }]);
+      expect(look(back, "pragma user_version")).toEqual([{ user_version: schema }]);
+      expect(look(back, "pragma auto_vacuum")).toEqual([{ auto_vacuum: 2 }]);
     },
   );
 

@@ -8,7 +8,7 @@ import { putEmptyDatabase } from "./empty-database.ts";
 import type { StoreBackend } from "./store-backend.ts";
 
 /** Tables of the backend itself; each of the others is a kind of thing. */
-const ownTables: readonly string[] = ["lane", "vault_check"];
+const ownTables: readonly string[] = ["lane", "vault_check", "written_by"];
 
 export const sqliteBackend: StoreBackend = {
   name: "SQLite",

@@ -36,6 +36,9 @@ function upgrade({ dataDir, masterKey, stop, takesSnapshot, forMove }: UpgradeRe
     });
     const finished = standingOf(client).schema === migrations.length;
     const removed = finished ? removeOlderSnapshots(client) : [];
+    // A statement that nobody has ended holds a closed connection open until it is collected; whoever hears of the end may
+    // move the files.
+    Bun.gc(true);
     client.close();
     return { kind: "ended", finished, removed };
   } catch (error) {
