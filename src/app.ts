@@ -13,6 +13,9 @@ import { createStorageBytes } from "./accounts/storage-bytes.ts";
 import { createNoteAct } from "./audit/note.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { createStrangers } from "./audit/strangers.ts";
+import { createBackups, type RunOwn } from "./backup/backups.ts";
+import { locate } from "./backup/locate.ts";
+import { backupRoutes } from "./backup/routes.ts";
 import { createBilling } from "./billing/billing.ts";
 import { billingRoutes } from "./billing/routes.ts";
 import { sandboxRoutes } from "./billing/sandbox/routes.ts";
@@ -104,6 +107,8 @@ export interface AppDeps {
   storeFolder: string;
   /** Entered for this server, which leaves it at its end, or when it cannot be built. */
   home: Home;
+  /** What cannot be done beside the store in this process is done in one of its own. */
+  runOwn: RunOwn;
   /** 0 to 1; for the jitter of retries. @default Math.random */
   random?: () => number;
   /** Most pages of the database; tests make a full disk with it. */
@@ -172,6 +177,17 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
   const { hasRoom } = machine.disk;
   const operatorToken = createOperatorToken({ initial: secrets.operatorToken, home, log });
+  const backups = createBackups({
+    url: config.databaseUrl === null ? config.backupUrl : null,
+    cron: config.backupCron,
+    keep: config.backupKeep,
+    openPlace: (url) => locate(url, { s3: config.s3, staging: storeFolder, leaveFreeBytes: 0 }).place,
+    run: deps.runOwn,
+    folder: storeFolder,
+    notes: { read: home.readBackupNotes, write: home.noteBackups },
+    clock,
+    log,
+  });
   const pauses = createPauses(config.paused, (what) => {
     home.resumed(what);
     if (what === "deliveries") dispatcher.hold(false);
@@ -179,6 +195,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   });
   const metrics = createMetrics({
     isPaused: pauses.isPaused,
+    backups: backups.figures,
     queueDepth: () => store.queueDepth(),
     clock,
     openStreams: () => hub.openStreams,
@@ -366,6 +383,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       self: { name: nodeName, since: clock.now(), listener: () => listenersText(address.ownListeners) },
     }),
     ...healthRoutes({ readiness, isStopping: () => stopping }),
+    ...backupRoutes({ backups, noteAct }),
     ...pauseRoutes({ pauses, log, noteAct }),
     ...(deps.restart ? restartRoutes({ restart: deps.restart }) : []),
     ...metricsRoutes({ metrics, isPublic: !config.localMode }),
@@ -397,6 +415,11 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
   /** Nothing new is begun; what comes in is served until what is in flight has ended. */
   let stopping = false;
 
+  async function stopWork(): Promise<number> {
+    const [left] = await Promise.all([engine.stop(drainMs, payments?.biller.stop()), backups.stop()]);
+    return left;
+  }
+
   return {
     endpoints,
     store,
@@ -421,6 +444,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       if (pauses.isPaused("deliveries")) dispatcher.hold(true);
       await engine.start();
       if (!pauses.isPaused("charges")) payments?.biller.start();
+      backups.start();
       machine.descriptors.start();
       warnOfForeignVariables(config.foreignVariables, log);
       const url = publicUrl();
@@ -436,7 +460,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       announceEnd();
       const hasBalancer = !config.localMode && lease.living().length > 1;
       const noticed = hasBalancer ? sleep(clock, deps.noticeMs ?? noticeMs) : null;
-      const left = await engine.stop(drainMs, payments?.biller.stop());
+      const left = await stopWork();
       await noticed;
       server.turnAway();
       return close(left, server.stop);
@@ -445,7 +469,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
     async handOver(successor) {
       server.sendElsewhere();
       announceEnd();
-      const left = await engine.stop(drainMs, payments?.biller.stop());
+      const left = await stopWork();
       await successor.takePort();
       hub.closeAll();
       answers.closeAll();

@@ -1,4 +1,5 @@
-import { setting } from "./setting-forms.ts";
+import { Cron } from "croner";
+import { setting, wholeNumber } from "./setting-forms.ts";
 
 const recipient = /^age1(?:[a-z]+1)?[02-9ac-hj-np-z]{50,}$/;
 
@@ -24,6 +25,30 @@ export const backupSettings = {
     parse: (text): string[] | null => {
       const keys = text === "" ? [] : text.split(",").map((key) => key.trim());
       return keys.every((key) => recipient.test(key)) ? keys : null;
+    },
+  }),
+  backupCron: setting({
+    env: "POSTRIDER_BACKUP_CRON",
+    default: "",
+    doc: "When the server makes a backup, as a cron expression in the machine's time zone; each is verified. Needs POSTRIDER_BACKUP_URL; by hand only when empty.",
+    example: "0 3 * * *",
+    parse: (text): { value: string | null } | null => {
+      if (text === "") return { value: null };
+      try {
+        return new Cron(text, { paused: true }).nextRun() === null ? null : { value: text };
+      } catch {
+        return null;
+      }
+    },
+  }),
+  backupKeep: setting({
+    env: "POSTRIDER_BACKUP_KEEP",
+    default: "7",
+    doc: "How many of the server's backups are kept; the newest that is known to be whole always is. `none`: no limit.",
+    example: "30",
+    parse: (text): { value: number | null } | null => {
+      const value = text === "none" ? null : wholeNumber(text, 1, 10_000);
+      return value === null && text !== "none" ? null : { value };
     },
   }),
 };

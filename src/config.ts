@@ -49,6 +49,10 @@ export interface Config {
   readonly backupUrl: string | null;
   /** Public keys; none: backups are not encrypted. */
   readonly backupRecipients: readonly string[];
+  /** Null: none is made but by hand. */
+  readonly backupCron: string | null;
+  /** Null: all. */
+  readonly backupKeep: number | null;
   /** Null: no key is set. */
   readonly s3: S3Access | null;
   readonly webhookConcurrency: number;
@@ -159,6 +163,13 @@ export function toConfig(given: GivenSettings, env: Environment): Config {
   if (plain.retentionMaxBytes !== null && plain.databaseUrl !== null) {
     throw new StartupError(
       "POSTRIDER_RETENTION_MAX_BYTES is for SQLite: a PostgreSQL database keeps the room of what was deleted, so its size does not tell how much is in use. Try: POSTRIDER_RETENTION=90d",
+    );
+  }
+  if (plain.backupCron !== null && (plain.backupUrl === null || plain.databaseUrl !== null)) {
+    throw new StartupError(
+      plain.backupUrl === null
+        ? "POSTRIDER_BACKUP_CRON needs a place for the backups. Try: POSTRIDER_BACKUP_URL=s3://backups/postrider"
+        : "POSTRIDER_BACKUP_CRON is for SQLite: PostgreSQL has backups of its own. Try: pg_dump by the machine's cron, and no POSTRIDER_BACKUP_CRON.",
     );
   }
   return Object.freeze({

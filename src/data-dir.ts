@@ -32,6 +32,7 @@ export { operatorTokenFile };
 export const lockFile = "lock.db";
 const serverFile = "server.json";
 const nodeFile = "node.json";
+const backupsFile = "backups.json";
 const ownFiles: readonly string[] = [
   ownMasterKeyFile,
   sessionSecretFile,
@@ -40,6 +41,7 @@ const ownFiles: readonly string[] = [
   serverFile,
   nodeFile,
   heldFile,
+  backupsFile,
 ];
 /** SQLite's log and the small file beside it. The database itself may be a link to another disk. */
 const databaseFiles: readonly string[] = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`];
@@ -175,6 +177,14 @@ export function openDataDir(
           path,
           readHeld(path).filter((held) => held !== what),
         ),
+      readBackupNotes() {
+        try {
+          return readPrivate(join(path, backupsFile));
+        } catch {
+          return null;
+        }
+      },
+      noteBackups: (text) => writePrivate(path, backupsFile, `${text}\n`, false),
       release() {
         rmSync(join(path, serverFile), { force: true });
         lock.close();
@@ -300,7 +310,7 @@ function closeToOthers(path: string, warn: (message: string) => void): void {
 }
 
 function linkPolicyOf(name: string): LinkPolicy {
-  if (name === serverFile || name === nodeFile || name === heldFile) return "replaced";
+  if (name === serverFile || name === nodeFile || name === heldFile || name === backupsFile) return "replaced";
   return databaseFiles.includes(name) ? "followed" : "refused";
 }
 

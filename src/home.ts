@@ -26,6 +26,10 @@ export interface Home {
    * @throws the system's error when that cannot be noted
    */
   resumed(what: Pausable): void;
+  /** What was noted of backups; null when nothing was. */
+  readBackupNotes(): string | null;
+  /** @throws the system's error when it cannot be written */
+  noteBackups(text: string): void;
   /** Lets the next server in. */
   release(): void;
 }

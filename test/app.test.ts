@@ -29,6 +29,8 @@ function createNotedHome() {
       void told.push(`${stopping ? "stopping" : "serving"} port ${new URL(url).port}`),
     lastNode: () => null,
     resumed() {},
+    readBackupNotes: () => null,
+    noteBackups() {},
     noteNode() {},
     rotateOperatorToken: () => "the second token",
     release: () => void told.push("released"),
@@ -36,6 +38,7 @@ function createNotedHome() {
   return { home, told };
 }
 
+const runOwn = async () => ({ code: 1, out: "", err: "" });
 const secrets = {
   masterKey: new Uint8Array(32).fill(7),
   sessionSecret: "of sessions",
@@ -50,7 +53,7 @@ test("a server whose secrets and home are given has no data directory: of its ow
     { POSTRIDER_PORT: "0", POSTRIDER_DATA_DIR: dataDir, POSTRIDER_MIN_FREE_DISK: "1" },
     new Map(),
   );
-  const app = await createApp(config, { clock: systemClock, log: silentLog, secrets, storeFolder, home });
+  const app = await createApp(config, { clock: systemClock, log: silentLog, secrets, storeFolder, home, runOwn });
   const { url } = await app.start();
   const call = (token: string, method: string, path: string) =>
     fetch(`${url}${path}`, { method, headers: { Authorization: `Bearer ${token}` } });
@@ -73,7 +76,7 @@ test("a server that cannot be built leaves its home", async () => {
   const { home, told } = createNotedHome();
   const storeFolder = join(newFolder(), "missing");
   const config = loadConfig({ POSTRIDER_PORT: "0" }, new Map());
-  const app = createApp(config, { clock: systemClock, log: silentLog, secrets, storeFolder, home });
+  const app = createApp(config, { clock: systemClock, log: silentLog, secrets, storeFolder, home, runOwn });
   await expect(app).rejects.toThrow(StartupError);
   expect(told).toEqual(["released"]);
 });

@@ -1,7 +1,7 @@
 import type { S3Access } from "../backup-settings.ts";
 import { StartupError } from "../domain/errors.ts";
 import { messageOf } from "../lib/error-message.ts";
-import { stage } from "./folder.ts";
+import { type Staging, stage } from "./folder.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
 
 /** A part of an upload, of which two are in memory. There may be 10,000 of them. */
@@ -14,10 +14,10 @@ const stagedName = "upload";
 
 /**
  * `s3://bucket/prefix`, or the key of one backup below that.
- * @param staging folder for a backup on its way
+ * @param staging for a backup on its way
  * @throws StartupError without access
  */
-export function locateInBucket(text: string, access: S3Access | null, staging: string): Location {
+export function locateInBucket(text: string, access: S3Access | null, staging: Staging): Location {
   if (access === null) {
     throw new StartupError(
       `${text} needs a key. Try: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL_S3 unless it is Amazon's.`,
@@ -30,7 +30,7 @@ export function locateInBucket(text: string, access: S3Access | null, staging: s
   return { place: createBucket(bucket, prefix, access, staging), name: isOne ? path.slice(cut) : null };
 }
 
-function createBucket(bucket: string, prefix: string, access: S3Access, staging: string): Place {
+function createBucket(bucket: string, prefix: string, access: S3Access, staging: Staging): Place {
   const { accessKeyId, secretAccessKey, sessionToken, region, endpoint } = access;
   const client = new Bun.S3Client({
     bucket,
@@ -67,7 +67,7 @@ function createBucket(bucket: string, prefix: string, access: S3Access, staging:
     name,
 
     async put(file, source) {
-      const staged = await stage(staging, stagedName, source);
+      const staged = await stage({ ...staging, name: stagedName }, source);
       try {
         await explained(`${name}${file}`, () => upload(prefix + file, staged.path, staged.bytes));
         return staged.bytes;

@@ -6,6 +6,7 @@ import { isDiskFull } from "../lib/disk-full.ts";
 import { messageOf } from "../lib/error-message.ts";
 import { syncFolder } from "../private-files.ts";
 import { type Location, newestFirst, type Place, type StoredBackup, timeInName } from "./place.ts";
+import { checkRoom } from "./room.ts";
 
 /** So much is written before the disk has to have it: a sync of gigabytes at once would hold up the server's own. */
 const syncEveryBytes = 16 * 2 ** 20;
@@ -13,21 +14,27 @@ const syncEveryBytes = 16 * 2 ** 20;
 const unfinished = /^\.postrider-.*\.unfinished-\d+$/;
 const staleMs = 24 * 60 * 60_000;
 
-/** A folder of this machine, or a file in one: a path that ends with a slash or names a folder is one. */
-export function locateFolder(path: string): Location {
-  const isFolder = path.endsWith("/") || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  return isFolder
-    ? { place: createFolder(resolve(path)), name: null }
-    : { place: createFolder(dirname(resolve(path))), name: basename(path) };
+/** A folder in which something is written, and how much of its disk is not for that. */
+export interface Staging {
+  readonly folder: string;
+  readonly leaveFreeBytes: number;
 }
 
-export function createFolder(folder: string): Place {
+/** A folder of this machine, or a file in one: a path that ends with a slash or names a folder is one. */
+export function locateFolder(path: string, leaveFreeBytes: number): Location {
+  const isFolder = path.endsWith("/") || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder
+    ? { place: createFolder({ folder: resolve(path), leaveFreeBytes }), name: null }
+    : { place: createFolder({ folder: dirname(resolve(path)), leaveFreeBytes }), name: basename(path) };
+}
+
+function createFolder({ folder, leaveFreeBytes }: Staging): Place {
   return {
     name: folder,
 
     async put(name, source) {
       const path = join(folder, name);
-      const staged = await stage(folder, name, source);
+      const staged = await stage({ folder, leaveFreeBytes, name }, source);
       try {
         await rename(staged.path, path);
         syncFolder(folder);
@@ -57,8 +64,7 @@ export function createFolder(folder: string): Place {
  * @throws StartupError when it cannot; then nothing is left of it
  */
 export async function stage(
-  folder: string,
-  name: string,
+  { folder, leaveFreeBytes, name }: Staging & { name: string },
   source: AsyncIterable<Uint8Array>,
 ): Promise<{ path: string; bytes: number; remove(): Promise<void> }> {
   const path = join(folder, `.postrider-${name}.unfinished-${process.pid}`);
@@ -66,7 +72,7 @@ export async function stage(
   const remove = () => rm(path, { force: true }).catch(() => {});
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const bytes = await writeDurably(path, source);
+    const bytes = await writeDurably(path, source, () => checkRoom(folder, 0, leaveFreeBytes));
     await removeStale(folder, path);
     return { path, bytes, remove };
   } catch (error) {
@@ -101,7 +107,7 @@ async function* readFile(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function writeDurably(path: string, source: AsyncIterable<Uint8Array>): Promise<number> {
+async function writeDurably(path: string, source: AsyncIterable<Uint8Array>, check: () => void): Promise<number> {
   const file = await open(path, "wx", 0o600);
   let bytes = 0;
   let unsynced = 0;
@@ -113,6 +119,7 @@ async function writeDurably(path: string, source: AsyncIterable<Uint8Array>): Pr
       if (unsynced < syncEveryBytes) continue;
       unsynced = 0;
       await file.datasync();
+      check();
     }
     await file.sync();
   } finally {

@@ -10,6 +10,7 @@ import { databaseEntry } from "./archive.ts";
 import { decompress } from "./compression.ts";
 import { decrypt, isEncrypted } from "./encryption.ts";
 import { type Manifest, manifestFile, parseManifest, sumsFile } from "./manifest.ts";
+import { checkRoom } from "./room.ts";
 import { readTar, type TarTaker } from "./tar.ts";
 
 /** All else that may be in one is small. */
@@ -26,6 +27,8 @@ export interface UnpackOptions {
   identities: readonly string[];
   /** What opens the database when its key is kept elsewhere; null: not known here. */
   masterKey: Uint8Array | null;
+  /** Of the folder's disk. */
+  leaveFreeBytes: number;
   signal: AbortSignal;
   onProgress?(progress: { done: number; total: number }): void;
 }
@@ -45,7 +48,7 @@ export interface Unpacked extends CopyCheck {
 export async function unpack(options: UnpackOptions): Promise<Unpacked> {
   const { source, from, folder, identities, signal, onProgress } = options;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const files = createFiles(folder, (done, total) => onProgress?.({ done, total }));
+  const files = createFiles(folder, options.leaveFreeBytes, (done, total) => onProgress?.({ done, total }));
   try {
     await readTar(interruptible(decompress(await opened(source, from, identities)), signal), files);
     const { manifest, secrets } = files.finish();
@@ -104,7 +107,7 @@ function readMasterKey(folder: string): Uint8Array {
 }
 
 /** Writes entries as files, and knows their checksums. */
-function createFiles(folder: string, onDatabase: (done: number, total: number) => void) {
+function createFiles(folder: string, leaveFreeBytes: number, onDatabase: (done: number, total: number) => void) {
   const sums = new Map<string, string>();
   let file: number | null = null;
   let name = "";
@@ -116,7 +119,8 @@ function createFiles(folder: string, onDatabase: (done: number, total: number) =
     begin(entry, bytes) {
       const isKnown = [manifestFile, databaseEntry, sumsFile, ...secretFiles].includes(entry);
       if (!isKnown || sums.has(entry)) throw new Error(`"${entry}" does not belong in one`);
-      if (entry !== databaseEntry && bytes > mostSmallBytes) throw new Error(`${entry} is too large`);
+      if (entry === databaseEntry) checkRoom(folder, bytes, leaveFreeBytes);
+      else if (bytes > mostSmallBytes) throw new Error(`${entry} is too large`);
       name = entry;
       total = bytes;
       done = 0;

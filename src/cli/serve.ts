@@ -13,6 +13,7 @@ import { tellSupervisor } from "../supervisor.ts";
 import { type Command, noSnapshotFlag, settingFlags } from "./command.ts";
 import { type EndSignal, exitCode, type Io, signalExitCode } from "./io.ts";
 import { prepareData } from "./prepare.ts";
+import { createRunOwn } from "./run-own.ts";
 import { createStyle } from "./style.ts";
 import { createRestart, succeedTo } from "./succession.ts";
 import { formatPairs } from "./table.ts";
@@ -93,6 +94,7 @@ async function serve(flags: ReadonlyMap<string, string>, io: Io): Promise<number
     home: dataDir,
     reception,
     restart,
+    runOwn: createRunOwn(io.env, config.dataDir),
     ...(onTime && { onTime }),
   });
   const { url } = await app.start();

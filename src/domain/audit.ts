@@ -18,6 +18,7 @@ export const auditActions = [
   "account.resumed",
   "account.suspended",
   "api_key.rotated",
+  "backup.started",
   "deliveries.resumed",
   "charges.resumed",
   "email.changed",

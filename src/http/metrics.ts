@@ -20,9 +20,23 @@ export interface MetricSources {
   storage(): { databaseBytes: number; logBytes: number };
   oldestSnapshotSeconds(): number;
   descriptors(): Descriptors | null;
+  /** Null: this server makes none. */
+  backups(): BackupFigures | null;
   /** What people know this server by. */
   nodeName: string;
   lease(): Pick<NodeLease, "living" | "sinceBeatMs">;
+}
+
+export interface BackupFigures {
+  /** When the newest one was made of those that are known to be whole. */
+  readonly verifiedAt: number | null;
+  /** Of the latest. */
+  readonly hasFailed: boolean;
+  readonly bytes: number | null;
+  readonly tookMs: number | null;
+  /** Since the start. */
+  readonly failures: number;
+  readonly isUnderWay: boolean;
 }
 
 /** Why an attempt was no success: what came back, or else the code of its failure. An interrupted one is not told. */
@@ -191,6 +205,8 @@ export function createMetrics(sources: MetricSources) {
     registers,
   }).set({ version, commit, bun: Bun.version }, 1);
 
+  const backups = sources.backups() === null ? null : createBackupGauges(gauge);
+
   // A series that begins with its first count has no rate: each of them begins with 0.
   for (const outcome of ["delivered", "retry", "failed"]) attempts.inc({ outcome }, 0);
   for (const connection of ["reused", "new"]) connections.inc({ connection }, 0);
@@ -250,9 +266,33 @@ export function createMetrics(sources: MetricSources) {
         openDescriptors?.set(descriptors.open);
         mostDescriptors?.set(descriptors.limit);
       }
+      const backedUp = sources.backups();
+      if (backedUp) backups?.set(backedUp);
       return registry.metrics();
     },
     contentType: registry.contentType,
+  };
+}
+
+function createBackupGauges(gauge: (name: string, help: string) => Gauge) {
+  const verified = gauge(
+    "postrider_backup_last_verified_timestamp_seconds",
+    "When the newest backup that is known to be whole was made; 0: there is none.",
+  );
+  const failed = gauge("postrider_backup_last_failed", "1 if the latest backup, or its verification, failed.");
+  const size = gauge("postrider_backup_last_bytes", "Size of the latest backup.");
+  const took = gauge("postrider_backup_last_duration_seconds", "How long the latest backup and its verification took.");
+  const failureCount = gauge("postrider_backup_failures", "Backups and verifications that failed since the start.");
+  const underWay = gauge("postrider_backup_under_way", "1 while a backup is being made or verified.");
+  return {
+    set({ verifiedAt, hasFailed, bytes, tookMs, failures, isUnderWay }: BackupFigures) {
+      verified.set((verifiedAt ?? 0) / 1000);
+      failed.set(hasFailed ? 1 : 0);
+      size.set(bytes ?? 0);
+      took.set((tookMs ?? 0) / 1000);
+      failureCount.set(failures);
+      underWay.set(isUnderWay ? 1 : 0);
+    },
   };
 }
 

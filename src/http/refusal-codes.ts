@@ -5,6 +5,10 @@
 export const refusalCodes: readonly string[] = [
   "account_gone",
   "account_suspended",
+  "backup_not_configured",
+  "backup_not_found",
+  "backup_running",
+  "backups_unavailable",
   "bad_signature",
   "body_incomplete",
   "body_not_object",

@@ -47,7 +47,11 @@ describe("a backup in S3", () => {
     const named = "s3://backups/named.tar.zst";
     expect(await world.backUp(named, s3.env)).toBe(named);
     expect((await world.run(["backup", "verify", named], s3.env)).out).toContain("is whole");
-    const { place } = locate("s3://backups/large/", { s3: readS3Access(s3.env), staging: world.folder });
+    const { place } = locate("s3://backups/large/", {
+      s3: readS3Access(s3.env),
+      staging: world.folder,
+      leaveFreeBytes: 0,
+    });
     const part = new Uint8Array(2 ** 20).map((_, i) => i % 253);
     const bytes = await place.put(
       "x.tar.zst",
@@ -62,7 +66,11 @@ describe("a backup in S3", () => {
   });
 
   test("is listed with all others, newest first, and removed by its name", async () => {
-    const { place } = locate("s3://backups/many/", { s3: readS3Access(s3.env), staging: world.folder });
+    const { place } = locate("s3://backups/many/", {
+      s3: readS3Access(s3.env),
+      staging: world.folder,
+      leaveFreeBytes: 0,
+    });
     const names = Array.from(
       { length: 12 },
       (_, n) => `postrider-20260101T000000.${String(n).padStart(3, "0")}Z.tar.zst`,
@@ -132,7 +140,7 @@ describe("an encrypted backup", () => {
     const file = join(world.folder, "changed.tar.zst.age");
     await world.backUp(file, key.env);
     const bytes = readFileSync(file);
-    for (const changed of [bytes.with(bytes.length - 100, 0), bytes.subarray(0, -50)]) {
+    for (const changed of [bytes.with(bytes.length - 100, (bytes.at(-100) ?? 0) ^ 1), bytes.subarray(0, -50)]) {
       writeFileSync(file, changed);
       const { code, err } = await world.run(["backup", "verify", file, "--identity", key.file]);
       expect(code).toBe(1);

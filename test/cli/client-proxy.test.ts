@@ -41,6 +41,7 @@ beforeAll(async () => {
     POSTRIDER_TLS_KEY: file("key.pem", key),
   };
   app = await createApp(loadConfig(env, new Map()), {
+    runOwn: async () => ({ code: 1, out: "", err: "" }),
     clock: systemClock,
     log: silentLog,
     ...enterFolder(env.POSTRIDER_DATA_DIR),

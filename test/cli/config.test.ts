@@ -49,6 +49,8 @@ describe("loadConfig", () => {
       paused: [],
       backupUrl: null,
       backupRecipients: [],
+      backupCron: null,
+      backupKeep: 7,
       s3: null,
       webhookConcurrency: 16,
       deliveryRates: { free: null, pro: null, business: null, enterprise: null },

@@ -27,6 +27,7 @@ beforeAll(async () => {
     POSTRIDER_SIGNUP: "closed",
   };
   app = await createApp(loadConfig(env, new Map()), {
+    runOwn: async () => ({ code: 1, out: "", err: "" }),
     clock: systemClock,
     log: silentLog,
     ...enterFolder(env.POSTRIDER_DATA_DIR),

@@ -13,6 +13,7 @@ export const metricSources = (given: Partial<MetricSources> = {}): MetricSources
   storage: () => ({ databaseBytes: 0, logBytes: 0 }),
   oldestSnapshotSeconds: () => 0,
   descriptors: () => null,
+  backups: () => null,
   nodeName: "a test",
   lease: () => alone,
   ...given,

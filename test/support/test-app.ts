@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PasswordCost } from "../../src/accounts/password.ts";
 import { type App, type AppDeps, createApp } from "../../src/app.ts";
+import { createRunOwn } from "../../src/cli/run-own.ts";
 import { loadConfig } from "../../src/config.ts";
 import { openDataDir, operatorTokenFile } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -98,7 +99,8 @@ export async function startTestApp({ env = {}, dataDir, ...deps }: TestAppOption
   );
   const entered = enterFolder(folder, (message) => log.write("warn", "storage.warning", { message }));
   if (dataDir === undefined && !isOnPostgres) await putEmptyDatabase(folder);
-  const given = { senderThread: clock === systemClock, passwordCost, ...entered, ...data.deps, ...deps };
+  const runOwn = createRunOwn({ ...env }, folder);
+  const given = { runOwn, senderThread: clock === systemClock, passwordCost, ...entered, ...data.deps, ...deps };
   const app = await createApp(config, { ...given, clock, log });
   const { port } = await app.start();
   const url = `http://127.0.0.1:${port}`;

@@ -38,7 +38,11 @@ names is not in it.`,
     if (config.databaseUrl !== null) throw new StartupError(onPostgres);
     const { dataDir, masterKeyFile } = config;
     const now = clock.now();
-    const { place, name = null } = locate(to, { s3: config.s3, staging: dataDir });
+    const { place, name = null } = locate(to, {
+      s3: config.s3,
+      staging: dataDir,
+      leaveFreeBytes: config.minFreeDiskBytes,
+    });
     const file = name ?? backupName(now, config.backupRecipients.length > 0);
     const hasMasterKey = masterKeyFile === null;
     io.standBack();
@@ -70,6 +74,7 @@ names is not in it.`,
               parent: temporaryFolder(flags),
               identities: own.identities,
               masterKey: readMasterKeyElsewhere(config),
+              leaveFreeBytes: config.minFreeDiskBytes,
               signal,
               onProgress: ({ done, total }) => io.progress(`Verifying: ${megabytes(done)} of ${megabytes(total)}`),
             })

@@ -51,7 +51,11 @@ export function readMasterKeyElsewhere({ masterKeyFile }: Pick<Config, "masterKe
 
 /** A backup that is there: the one that is named, or the newest of its place. @throws StartupError when there is none */
 export async function findBackup(from: string, config: Config): Promise<{ place: Place; name: string; from: string }> {
-  const { place, name }: Location = locate(from, { s3: config.s3, staging: config.dataDir });
+  const { place, name }: Location = locate(from, {
+    s3: config.s3,
+    staging: config.dataDir,
+    leaveFreeBytes: config.minFreeDiskBytes,
+  });
   if (name !== null) return { place, name, from };
   const [newest] = await place.list();
   if (newest === undefined) {

@@ -54,6 +54,7 @@ server starts paused, until postrider resume.`,
         folder: folder.workshop,
         identities,
         masterKey,
+        leaveFreeBytes: 0,
         signal,
         onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
       });

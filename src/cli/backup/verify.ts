@@ -34,6 +34,7 @@ against its rows), and that the master key opens it. Exit code 0: it can be rest
         parent: temporaryFolder(flags),
         identities: readIdentities(flags),
         masterKey: readMasterKeyElsewhere(config),
+        leaveFreeBytes: config.minFreeDiskBytes,
         signal,
         onProgress: ({ done, total }) => io.progress(`Restoring: ${megabytes(done)} of ${megabytes(total)}`),
       });

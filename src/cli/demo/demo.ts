@@ -11,6 +11,7 @@ import { createLog } from "../../lib/log.ts";
 import { type Flag, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { exitCode, type Io, signalExitCode } from "../io.ts";
+import { createRunOwn } from "../run-own.ts";
 import { createNarrator } from "./narrator.ts";
 import { startDemoReceiver } from "./receiver.ts";
 import { showNodes } from "./show-nodes.ts";
@@ -95,7 +96,14 @@ async function demonstrate(folder: string, io: Io): Promise<number> {
   const receiver = startDemoReceiver(statusFor);
   const dataDir = openDataDir(folder);
   const { secrets, path: storeFolder } = dataDir;
-  const app = await createApp(config, { clock, log, secrets, storeFolder, home: dataDir });
+  const app = await createApp(config, {
+    clock,
+    log,
+    secrets,
+    storeFolder,
+    home: dataDir,
+    runOwn: createRunOwn(io.env, config.dataDir),
+  });
   try {
     narrator.chapter("Postrider on this machine");
     const { url } = await narrator.step("Server", async () => {

@@ -1,0 +1,230 @@
+import { Cron } from "croner";
+import { DomainError, invalid, unavailable } from "../domain/errors.ts";
+import type { BackupFigures } from "../http/metrics.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/error-message.ts";
+import type { Log } from "../lib/log.ts";
+import { type BackupHistory, type BackupOutcome, forget, parseHistory, remember, toRemove } from "./history.ts";
+import { type Place, type StoredBackup, timeInName } from "./place.ts";
+
+/** A command of this program, in a process of its own. */
+export type RunOwn = (
+  args: readonly string[],
+  signal: AbortSignal,
+) => Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
+
+export interface BackupsOptions {
+  /** Null: none is made by the server. */
+  url: string | null;
+  cron: string | null;
+  keep: number | null;
+  /** The one of `url`. */
+  openPlace(url: string): Place;
+  run: RunOwn;
+  /** Of the data directory: its own disk is the one that has room for it. */
+  folder: string;
+  notes: { read(): string | null; write(text: string): void };
+  clock: Clock;
+  log: Log;
+}
+
+export interface Backups {
+  readonly url: string | null;
+  readonly cron: string | null;
+  readonly keep: number | null;
+  start(): void;
+  /** What is under way is broken off, and leaves nothing. */
+  stop(): Promise<void>;
+  /** Begins one, with its verification. @throws DomainError when none can be made, or something is under way */
+  begin(): void;
+  /** Begins to verify one. @throws DomainError as `begin` */
+  beginVerification(name: string): void;
+  /** Newest first. @throws DomainError when they cannot be listed */
+  list(): Promise<StoredBackup[]>;
+  underWay(): BackupOutcome["kind"] | null;
+  nextAt(): number | null;
+  history(): BackupHistory;
+  /** For the metrics; null without a place. */
+  figures(): BackupFigures | null;
+  whenIdle(): Promise<void>;
+}
+
+/** Makes backups by schedule and when it is asked to, one thing at a time, each in a process of its own. */
+export function createBackups(options: BackupsOptions): Backups {
+  const { url, cron, keep, openPlace, run, folder, notes, clock, log } = options;
+  const schedule = cron === null ? null : new Cron(cron, { paused: true });
+  const stopped = new AbortController();
+  let history = parseHistory(notes.read());
+  let working: { kind: BackupOutcome["kind"]; ended: Promise<void> } | null = null;
+  let nextAt: number | null = null;
+  let cancelTimer = () => {};
+  let failures = 0;
+
+  function plan(): void {
+    nextAt = schedule?.nextRun(new Date(clock.now()))?.getTime() ?? null;
+    if (nextAt === null || stopped.signal.aborted) return;
+    cancelTimer = clock.after(nextAt - clock.now(), () => {
+      // A timer may end early: it is cut when it is long, and the clock may have been set.
+      const isDue = nextAt !== null && clock.now() >= nextAt;
+      if (isDue && working === null && url !== null) work("backup", () => make(url));
+      plan();
+    });
+  }
+
+  function work(kind: BackupOutcome["kind"], task: () => Promise<void>): void {
+    const ended = task()
+      .catch((error: unknown) => log.write("error", "backup.failed", { kind, error: messageOf(error) }))
+      .finally(() => {
+        working = null;
+      });
+    working = { kind, ended };
+  }
+
+  /** Says what is wrong, if anything is, in the words of the command. */
+  function note(outcome: BackupOutcome, isWhole: boolean | null): void {
+    history = remember(history, outcome, {
+      createdAt: outcome.name === null ? null : timeInName(outcome.name),
+      isWhole,
+    });
+    save();
+    const { kind, name: backup, error, tookMs, bytes } = outcome;
+    if (error !== null) failures += 1;
+    if (error === null)
+      log.write("info", kind === "backup" ? "backup.made" : "backup.verified", { backup, bytes, tookMs });
+    else log.write("error", "backup.failed", { kind, backup, error });
+  }
+
+  function save(): void {
+    try {
+      notes.write(JSON.stringify(history));
+    } catch (error) {
+      log.write("warn", "storage.warning", {
+        message: `What is known of backups cannot be noted: ${messageOf(error)}`,
+      });
+    }
+  }
+
+  async function make(to: string): Promise<void> {
+    const at = clock.now();
+    const startedAt = clock.monotonicMs();
+    const target = /^s3:/.test(to) || to.endsWith("/") ? to : `${to}/`;
+    const { out, err } = await run(["backup", target, "--verify", "--dir", folder, "--json"], stopped.signal);
+    if (stopped.signal.aborted) return;
+    const made = parseAnswer(out);
+    const tookMs = Math.round(clock.monotonicMs() - startedAt);
+    const name = made?.backup?.split("/").at(-1) ?? null;
+    const error = made === null ? lastLine(err) : made.verified ? null : made.faults.join("; ");
+    note({ kind: "backup", name, at, tookMs, bytes: made?.bytes ?? null, error }, made === null ? null : made.verified);
+    if (made !== null) await prune(to);
+  }
+
+  async function verify(to: string, name: string): Promise<void> {
+    const at = clock.now();
+    const startedAt = clock.monotonicMs();
+    const from = `${to.replace(/\/$/, "")}/${name}`;
+    const { out, err } = await run(["backup", "verify", from, "--dir", folder, "--json"], stopped.signal);
+    if (stopped.signal.aborted) return;
+    const found = parseAnswer(out);
+    const error = found === null ? lastLine(err) : found.verified ? null : found.faults.join("; ");
+    const tookMs = Math.round(clock.monotonicMs() - startedAt);
+    note({ kind: "verify", name, at, tookMs, bytes: null, error }, found === null ? null : found.verified);
+  }
+
+  async function prune(to: string): Promise<void> {
+    const place = openPlace(to);
+    const stored = await place.list();
+    for (const name of toRemove(stored, keep, history.verified)) {
+      await place.remove(name);
+      log.write("info", "backup.removed", { backup: name });
+    }
+    history = forget(history, await place.list());
+    save();
+  }
+
+  function ready(): string {
+    if (url === null) throw notConfigured();
+    if (stopped.signal.aborted || working !== null) throw atWork();
+    return url;
+  }
+
+  return {
+    url,
+    cron,
+    keep,
+    start: plan,
+    async stop() {
+      cancelTimer();
+      stopped.abort();
+      await working?.ended;
+    },
+    begin() {
+      const to = ready();
+      work("backup", () => make(to));
+    },
+    beginVerification(name) {
+      const to = ready();
+      if (timeInName(name) === null) throw notFound();
+      work("verify", () => verify(to, name));
+    },
+    async list() {
+      if (url === null) return [];
+      try {
+        return await openPlace(url).list();
+      } catch (error) {
+        throw unavailable(messageOf(error), "backups_unavailable", 60);
+      }
+    },
+    underWay: () => working?.kind ?? null,
+    nextAt: () => nextAt,
+    history: () => history,
+    figures() {
+      if (url === null) return null;
+      const { latest, latestBackup, verifiedAt } = history;
+      return {
+        verifiedAt,
+        hasFailed: (latest?.error ?? null) !== null,
+        bytes: latestBackup?.bytes ?? null,
+        tookMs: latestBackup?.tookMs ?? null,
+        failures,
+        isUnderWay: working !== null,
+      };
+    },
+    async whenIdle() {
+      await working?.ended;
+    },
+  };
+}
+
+interface Answer {
+  readonly backup: string | null;
+  readonly bytes?: number;
+  readonly verified: boolean;
+  readonly faults: readonly string[];
+}
+
+/** Null: the command said what was wrong instead. */
+function parseAnswer(out: string): Answer | null {
+  try {
+    return JSON.parse(out) as Answer;
+  } catch {
+    return null;
+  }
+}
+
+/** As it is said to a person, without the program's name. */
+const lastLine = (err: string): string =>
+  err
+    .trim()
+    .split("\n")
+    .at(-1)
+    ?.replace(/^postrider: /, "") || "The command ended without a word.";
+
+const notConfigured = () =>
+  invalid(
+    "The server makes no backups. Try: set POSTRIDER_BACKUP_URL to a folder or s3://bucket/prefix.",
+    "backup_not_configured",
+  );
+const atWork = () =>
+  unavailable("A backup is being made or verified. Try: again when it has ended.", "backup_running", 30);
+const notFound = () =>
+  new DomainError({ kind: "not_found", code: "backup_not_found", message: "There is no backup of that name." });

@@ -1,0 +1,226 @@
+import { describe, expect, test } from "bun:test";
+import { type BackupsOptions, createBackups, type RunOwn } from "../../src/backup/backups.ts";
+import { backupName, newestFirst, type Place, timeInName } from "../../src/backup/place.ts";
+import { StartupError } from "../../src/domain/errors.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createFakeClock } from "../support/fake-clock.ts";
+
+const hour = 3_600_000;
+// Of the machine that runs the tests, whatever its zone is.
+const noon = new Date(2026, 2, 1, 12).getTime();
+
+/** A server's backups, with commands that do what they are told and a place in memory. */
+function createWorld(given: Partial<BackupsOptions> = {}) {
+  const clock = createFakeClock(noon);
+  const commands: string[][] = [];
+  const logged: Record<string, unknown>[] = [];
+  const stored: string[] = [];
+  let notes: string | null = null;
+  let answer: RunOwn = async () => ({ code: 0, out: "", err: "" });
+  /** Resolves the commands that wait. */
+  const waiting: (() => void)[] = [];
+  const place: Place = {
+    name: "memory",
+    put: async () => 0,
+    list: async () => newestFirst(stored.map((name) => ({ name, bytes: 9, createdAt: timeInName(name) ?? 0 }))),
+    async *read() {},
+    async remove(name) {
+      stored.splice(stored.indexOf(name), 1);
+    },
+  };
+  const open = () =>
+    createBackups({
+      url: "/backups",
+      cron: "0 3 * * *",
+      keep: 2,
+      openPlace: () => place,
+      folder: "/data",
+      notes: {
+        read: () => notes,
+        write(text) {
+          notes = text;
+        },
+      },
+      clock,
+      log: createLog({
+        level: "info",
+        format: "json",
+        now: () => clock.now(),
+        out: (line) => void logged.push(JSON.parse(line)),
+      }),
+      run(args, signal) {
+        commands.push([...args]);
+        return answer(args, signal);
+      },
+      ...given,
+    });
+  return {
+    clock,
+    commands,
+    logged,
+    stored,
+    place,
+    open,
+    waiting,
+    /** From now on each backup is made, and is whole or not. */
+    succeeds(verified = true) {
+      answer = async (args) => {
+        const isBackup = args[1] !== "verify";
+        const name = backupName(clock.now(), false);
+        if (isBackup) stored.push(name);
+        const backup = isBackup ? `/backups/${name}` : args[2];
+        return {
+          code: 0,
+          out: JSON.stringify({ backup, bytes: 9, verified, faults: verified ? [] : ["a page"] }),
+          err: "",
+        };
+      };
+    },
+    fails(err: string) {
+      answer = async () => ({ code: 1, out: "", err });
+    },
+    hangs() {
+      answer = (_, signal) =>
+        new Promise((resolve) => signal.addEventListener("abort", () => resolve({ code: 143, out: "", err: "" })));
+    },
+  };
+}
+
+describe("backups by schedule", () => {
+  test("are made at their times, verified, and make room for each other", async () => {
+    const world = createWorld();
+    const backups = world.open();
+    world.succeeds();
+    backups.start();
+    expect(backups.nextAt()).toBe(noon + 15 * hour);
+    world.clock.advance(14 * hour);
+    expect(world.commands).toEqual([]);
+    for (let day = 0; day < 4; day++) {
+      world.clock.advance(24 * hour);
+      await backups.whenIdle();
+    }
+    expect(world.commands[0]).toEqual(["backup", "/backups/", "--verify", "--dir", "/data", "--json"]);
+    expect(world.commands).toHaveLength(4);
+    expect(world.stored).toHaveLength(2);
+    expect(world.logged.map(({ event }) => event).filter((event) => event === "backup.made")).toHaveLength(4);
+    expect(backups.figures()).toMatchObject({ hasFailed: false, failures: 0, bytes: 9, isUnderWay: false });
+    // A server that starts again knows it.
+    expect(world.open().figures()?.verifiedAt).toBe(backups.figures()?.verifiedAt as number);
+    await backups.stop();
+    world.clock.advance(48 * hour);
+    expect(world.commands).toHaveLength(4);
+  });
+
+  test("that fail are logged once each with their cause, and take nothing away", async () => {
+    const world = createWorld();
+    const backups = world.open();
+    world.succeeds();
+    backups.start();
+    for (let day = 0; day < 2; day++) {
+      world.clock.advance(24 * hour);
+      await backups.whenIdle();
+    }
+    const whole = [...world.stored];
+    world.fails("something else\npostrider: The backup cannot be written. Try: free up space on its disk.\n");
+    world.clock.advance(24 * hour);
+    await backups.whenIdle();
+    world.succeeds(false);
+    for (let day = 0; day < 3; day++) {
+      world.clock.advance(24 * hour);
+      await backups.whenIdle();
+    }
+    const failed = world.logged.filter(({ event }) => event === "backup.failed");
+    expect(failed.map(({ level, error }) => [level, error])).toEqual([
+      ["error", "The backup cannot be written. Try: free up space on its disk."],
+      ...Array(3).fill(["error", "a page"]),
+    ]);
+    expect(backups.figures()).toMatchObject({ hasFailed: true, failures: 4 });
+    // The newest that is whole is kept beside the newest two.
+    expect(world.stored).toHaveLength(3);
+    expect(world.stored).toContain(whole.at(-1) as string);
+    await backups.stop();
+  });
+
+  test("wait for nobody, and are left out while another one is made", async () => {
+    const world = createWorld();
+    const backups = world.open();
+    world.hangs();
+    backups.start();
+    world.clock.advance(24 * hour);
+    expect(backups.underWay()).toBe("backup");
+    world.clock.advance(24 * hour);
+    expect(world.commands).toHaveLength(1);
+    // What a stop breaks off is no failure.
+    await backups.stop();
+    expect(world.logged.filter(({ event }) => event === "backup.failed")).toEqual([]);
+  });
+
+  test("go by the clock, however it is set", async () => {
+    const world = createWorld();
+    const backups = world.open();
+    world.succeeds();
+    backups.start();
+    world.clock.step(-10 * hour);
+    world.clock.advance(15 * hour);
+    await backups.whenIdle();
+    expect(world.commands).toEqual([]);
+    world.clock.advance(10 * hour);
+    await backups.whenIdle();
+    expect(world.commands).toHaveLength(1);
+    await backups.stop();
+  });
+
+  test("cannot remove what their place does not let go, and say so", async () => {
+    const world = createWorld({
+      openPlace: () => ({ ...world.place, list: () => Promise.reject(new StartupError("gone")) }),
+    });
+    const backups = world.open();
+    world.succeeds();
+    backups.begin();
+    await backups.whenIdle();
+    expect(world.logged.at(-1)).toMatchObject({ event: "backup.failed", error: "gone" });
+    expect(backups.list()).rejects.toMatchObject({ code: "backups_unavailable" });
+  });
+});
+
+describe("backups that somebody asks for", () => {
+  test("are one at a time", async () => {
+    const world = createWorld({ cron: null });
+    const backups = world.open();
+    backups.start();
+    expect(backups.nextAt()).toBeNull();
+    world.hangs();
+    backups.begin();
+    expect(() => backups.begin()).toThrow("is being made or verified");
+    expect(() => backups.beginVerification(backupName(noon, false))).toThrow("is being made or verified");
+    await backups.stop();
+    expect(() => backups.begin()).toThrow();
+  });
+
+  test("are verified by their names, and remembered", async () => {
+    const world = createWorld({ cron: null, url: "s3://backups/x" });
+    const backups = world.open();
+    world.succeeds(false);
+    const name = backupName(noon, true);
+    backups.beginVerification(name);
+    await backups.whenIdle();
+    expect(world.commands).toEqual([["backup", "verify", `s3://backups/x/${name}`, "--dir", "/data", "--json"]]);
+    expect(backups.history()).toMatchObject({
+      latest: { kind: "verify", error: "a page" },
+      verified: { [name]: false },
+    });
+    world.fails("postrider: It is encrypted. Try: --identity FILE.");
+    backups.beginVerification(name);
+    await backups.whenIdle();
+    // That it cannot be read here does not say that it is not whole.
+    expect(backups.history()).toMatchObject({ latest: { error: "It is encrypted. Try: --identity FILE." } });
+    expect(() => backups.beginVerification("../../etc/passwd")).toThrow("no backup of that name");
+  });
+
+  test("need a place", async () => {
+    const backups = createWorld({ url: null, cron: null }).open();
+    expect(() => backups.begin()).toThrow("POSTRIDER_BACKUP_URL");
+    expect(await backups.list()).toEqual([]);
+    expect(backups.figures()).toBeNull();
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "bun:test";
+import { type BackupOutcome, forget, parseHistory, remember, toRemove } from "../../src/backup/history.ts";
+import { backupName, newestFirst, timeInName } from "../../src/backup/place.ts";
+
+const day = 86_400_000;
+const at = (n: number) => Date.UTC(2026, 0, 1) + n * day;
+const named = (n: number) => backupName(at(n), false);
+
+describe("what makes room", () => {
+  // Newest first: w is known to be whole, x is known not to be, ? has been looked at by nobody.
+  test.each([
+    ["wwwww", 3, "www--"],
+    ["wwwww", null, "wwwww"],
+    ["ww", 3, "ww"],
+    ["xxxxww", 3, "xxx-w-"],
+    ["xxxx", 3, "xxxx"],
+    ["?????", 3, "?????"],
+    ["w????", 2, "w?---"],
+    ["?w???", 1, "?w---"],
+    ["x?w", 1, "x-w"],
+    ["", 3, ""],
+  ])("of %s, with %p kept", (known, keep, left) => {
+    const stored = [...known].map((_, i) => ({ name: named(100 - i), bytes: 1, createdAt: at(100 - i) }));
+    const verified = Object.fromEntries(
+      [...known].flatMap((mark, i) => (mark === "?" ? [] : [[named(100 - i), mark === "w"]])),
+    );
+    const removed = toRemove(stored, keep, verified);
+    const expected = [...left].flatMap((mark, i) => (mark === "-" ? [named(100 - i)] : []));
+    expect(removed).toEqual(expected);
+  });
+});
+
+describe("what is remembered", () => {
+  const outcome = (n: number, given: Partial<BackupOutcome> = {}): BackupOutcome => ({
+    ...{ kind: "backup", name: named(n), at: at(n), tookMs: 5, bytes: 7, error: null },
+    ...given,
+  });
+
+  test("is the latest, which of them are whole, and when the newest of those was made", () => {
+    let history = remember(parseHistory(null), outcome(1), { createdAt: at(1), isWhole: true });
+    history = remember(history, outcome(2, { error: "a fault" }), { createdAt: at(2), isWhole: false });
+    expect(history).toMatchObject({ verifiedAt: at(1), verified: { [named(1)]: true, [named(2)]: false } });
+    // One that was not made at all, and an older one that somebody has looked at again.
+    history = remember(history, outcome(3, { name: null, error: "no room" }), { createdAt: null, isWhole: null });
+    history = remember(history, outcome(0, { kind: "verify" }), { createdAt: at(0), isWhole: true });
+    expect(history.verifiedAt).toBe(at(1));
+    expect(history.latest?.kind).toBe("verify");
+    expect(history.latestBackup?.error).toBe("no room");
+    expect(parseHistory(JSON.stringify(history))).toEqual(history);
+    const stored = [{ name: named(1), bytes: 1, createdAt: at(1) }];
+    expect(forget(history, stored).verified).toEqual({ [named(1)]: true });
+  });
+
+  test.each([null, "", "{}", "[1]", '{"latest":{"kind":"other"}}'])("begins anew with %j", (text) => {
+    expect(parseHistory(text)).toMatchObject({ latest: null, verified: {}, verifiedAt: null });
+  });
+});
+
+describe("the name of a backup", () => {
+  test.each([false, true])("tells when it was made, encrypted: %p", (isEncrypted) => {
+    const name = backupName(at(3) + 1_234, isEncrypted);
+    expect(name).toMatch(isEncrypted ? /^postrider-20260104T000001\.234Z\.tar\.zst\.age$/ : /Z\.tar\.zst$/);
+    expect(timeInName(name)).toBe(at(3) + 1_234);
+  });
+
+  test.each([
+    "postrider.tar.zst",
+    "x-postrider-20260104T000001.234Z.tar.zst",
+    "postrider-20269904T000001.234Z.tar.zst",
+    "../x",
+  ])("is not %s", (name) => expect(timeInName(name)).toBeNull());
+
+  test("sorts by time", () => {
+    const stored = [2, 9, 1].map((n) => ({ name: named(n), bytes: 1, createdAt: at(n) }));
+    expect(newestFirst(stored).map(({ name }) => name)).toEqual([9, 2, 1].map(named));
+  });
+});
