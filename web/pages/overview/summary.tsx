@@ -87,7 +87,7 @@ function Month() {
           <>
             <strong>{count(used)}</strong>
             <span class="more">
-              of {count(limit)} events · {count(refusedOf(who))} refused
+              of {count(limit)} events · <span class="nowrap">{count(refusedOf(who))} refused</span>
             </span>
           </>
         ) : (
