@@ -22,31 +22,22 @@ const pruneEveryMs = 60_000;
 /** Each look walks through the events of every account that has removed webhooks. */
 const judgeWebhooksEveryMs = 10 * 60_000;
 
+/** An hour of each account is merged by then. */
+const thinStatsEveryMs = 60 * 60_000;
+
 const failurePauseMs = 5000;
 
 export interface JanitorDeps {
   store: Pick<
     Store,
-    "isShared" | "failUndeliverable" | "endOrder" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim"
-  >;
-  deliveries: {
-    /** These webhooks have something due. */
-    wake(webhooks: readonly WebhookRef[]): void;
-  };
-  clock: Clock;
-  log: Log;
-  /** Whether the job is this node's. */
-  mayRun(): boolean;
-  /** Wakes the node that has it. */
-  passOn(): void;
-  /** Records were failed: the replay that they belonged to may have ended with them. */
-  onFailed(): void;
-}
-
-export interface JanitorDeps {
-  store: Pick<
-    Store,
-    "isShared" | "failUndeliverable" | "endOrder" | "eraseDeleted" | "prune" | "forgetWebhooks" | "reclaim"
+    | "isShared"
+    | "failUndeliverable"
+    | "endOrder"
+    | "eraseDeleted"
+    | "prune"
+    | "forgetWebhooks"
+    | "thinStats"
+    | "reclaim"
   >;
   deliveries: {
     /** These webhooks have something due. */
@@ -65,7 +56,7 @@ export interface JanitorDeps {
 /**
  * Clears up in the background, in small steps, across restarts: the tables say what is left to do. Records that wait for a
  * removed or disabled webhook come first, then those that are held back for one that is not ordered any more, then the rows
- * of deleted accounts, then what has outlived its use, then removed webhooks that nothing names, then the space of it all.
+ * of deleted accounts, then what has outlived its use, then removed webhooks that nothing names, then old statistics, then the space of it all.
  *
  * `wake` it when a webhook was removed, or is not ordered any more, or an account was deleted.
  */
@@ -77,6 +68,7 @@ export interface Janitor extends Loop {
 export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, onFailed }: JanitorDeps): Janitor {
   let pruneIsDue = true;
   let webhooksAreDue = true;
+  let statsAreDue = true;
   let hasFreedSpace = true;
 
   const loop = createLoop({
@@ -115,6 +107,17 @@ export function createJanitor({ store, deliveries, clock, log, mayRun, passOn, o
         webhooksAreDue = false;
         clock.after(judgeWebhooksEveryMs, () => {
           webhooksAreDue = true;
+          loop.wake();
+        });
+      }
+      if (statsAreDue) {
+        if (await store.thinStats(clock.now())) {
+          hasFreedSpace = true;
+          return "more";
+        }
+        statsAreDue = false;
+        clock.after(thinStatsEveryMs, () => {
+          statsAreDue = true;
           loop.wake();
         });
       }

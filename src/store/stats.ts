@@ -63,6 +63,8 @@ export interface RefusalDelta {
 export interface StatVerbs {
   addStats(deltas: readonly StatDelta[]): Promise<void>;
   stats(tenantKey: number, range: StatRange): Promise<Stats>;
+  /** Takes a step in merging old minutes to hours, and in forgetting hours (`old-minutes.ts`); true while there is more. */
+  thinStats(now: number): Promise<boolean>;
   addRefused(deltas: readonly RefusalDelta[]): Promise<void>;
   refusedEvents(tenantKey: number, month: number): Promise<RefusedEvents>;
   /** Costs the same however much waits. */

@@ -15,11 +15,19 @@ afterEach(async () => {
 
 /** A janitor over a store that has `work` steps of each kind to do; it notes what is asked of it. */
 function setUp(
-  work: { fail?: number; order?: number; erase?: number; prune?: number; forget?: number; release?: number } = {},
+  work: {
+    fail?: number;
+    order?: number;
+    erase?: number;
+    prune?: number;
+    forget?: number;
+    thin?: number;
+    release?: number;
+  } = {},
   isShared = false,
 ) {
   const clock = createFakeClock();
-  const left = { fail: 0, order: 0, erase: 0, prune: 0, forget: 0, release: 0, ...work };
+  const left = { fail: 0, order: 0, erase: 0, prune: 0, forget: 0, thin: 0, release: 0, ...work };
   const asked: string[] = [];
   const broken = new Set<string>();
   const step = (kind: keyof typeof left) => async () => {
@@ -38,6 +46,7 @@ function setUp(
       eraseDeleted: step("erase"),
       prune: step("prune"),
       forgetWebhooks: step("forget"),
+      thinStats: step("thin"),
       reclaim: step("release"),
     },
     deliveries: { wake: (webhooks) => void woken.push(...webhooks) },
@@ -63,10 +72,10 @@ function setUp(
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe("the janitor", () => {
-  test("fails what waits for removed webhooks first, then ends orders, erases, prunes, forgets webhooks and gives space back", async () => {
-    const { janitor, asked } = setUp({ fail: 2, order: 2, erase: 2, prune: 2, forget: 2, release: 2 });
+  test("fails what waits for removed webhooks first, then ends orders, erases, prunes, forgets webhooks, thins out statistics and gives space back", async () => {
+    const { janitor, asked } = setUp({ fail: 2, order: 2, erase: 2, prune: 2, forget: 2, thin: 2, release: 2 });
     await janitor.whenIdle();
-    const firstOf = ["fail", "order", "erase", "prune", "forget", "release"].map((kind) => asked.indexOf(kind));
+    const firstOf = ["fail", "order", "erase", "prune", "forget", "thin", "release"].map((kind) => asked.indexOf(kind));
     expect(firstOf).toEqual([...firstOf].sort((a, b) => a - b));
     expect(asked.filter((kind) => kind === "prune")).toHaveLength(2);
   });

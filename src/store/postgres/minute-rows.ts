@@ -1,26 +1,7 @@
 import { addCount, addStored, type Histogram, writeHistogram } from "../latency.ts";
+import type { MinuteTable } from "../minute-tables.ts";
 import type { Connection } from "./connection.ts";
 import { arrayText } from "./parameters.ts";
-
-/** A table with a row for each minute, of each slot its own, which whoever reads adds up. */
-export interface MinuteTable {
-  readonly name: string;
-  /** Whose minute it is. */
-  readonly keys: readonly string[];
-  readonly counts: readonly string[];
-}
-
-export const accountMinutes: MinuteTable = {
-  name: "stat",
-  keys: ["tenant_key"],
-  counts: ["accepted", "delivered", "failed", "attempts"],
-};
-
-export const webhookMinutes: MinuteTable = {
-  name: "webhook_stat",
-  keys: ["tenant_key", "webhook_key"],
-  counts: ["delivered", "failed", "attempts"],
-};
 
 export interface MinuteCounts {
   readonly keys: readonly number[];

@@ -1,9 +1,12 @@
 import { type RefusalReason, sumRefused } from "../../domain/refused-events.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
+import { accountMinutes, webhookMinutes } from "../minute-tables.ts";
+import { createThinner } from "../old-minutes.ts";
 import type { RefusalDelta, StatDelta, StatVerbs } from "../stats.ts";
 import { chartOf, type MinuteRow, sumMinutes } from "../sum-minutes.ts";
 import type { Connection } from "./connection.ts";
-import { accountMinutes, createMinuteRows, webhookMinutes } from "./minute-rows.ts";
+import { createMinuteRows } from "./minute-rows.ts";
+import { oldMinutes } from "./old-minutes.ts";
 import { arrayText } from "./parameters.ts";
 import { webhookKeys } from "./record-walks.ts";
 
@@ -30,7 +33,7 @@ export const addRefusedText = `insert into refused_events as r (tenant_key, mont
 export const refusedText = `select reason, events::float8 as events from refused_events
   where tenant_key = $1::bigint and month = $2::int`;
 
-export function statVerbs({ pool, node }: Pick<Connection, "pool" | "node">): StatVerbs {
+export function statVerbs({ pool, writes, node }: Pick<Connection, "pool" | "writes" | "node">): StatVerbs {
   /** What comes while a statement is under way goes together in the next. */
   let next: { readonly deltas: StatDelta[]; readonly added: Promise<void> } | null = null;
   let underWay: Promise<unknown> = Promise.resolve();
@@ -84,6 +87,8 @@ export function statVerbs({ pool, node }: Pick<Connection, "pool" | "node">): St
               ]);
         return sumMinutes(rows.map(toMinuteRow), bucketMinutes);
       }),
+
+    thinStats: createThinner([accountMinutes, webhookMinutes].map((table) => oldMinutes({ pool, writes }, table))),
 
     async addRefused(deltas: readonly RefusalDelta[]) {
       await pool.write(addRefusedText, [

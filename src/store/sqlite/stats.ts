@@ -1,10 +1,11 @@
-import type { Database } from "bun:sqlite";
 import { type RefusalReason, sumRefused } from "../../domain/refused-events.ts";
 import { ingestedAtMs } from "../../lib/id.ts";
-import { addCount, addStored, type Histogram, writeHistogram } from "../latency.ts";
+import { accountMinutes, webhookMinutes } from "../minute-tables.ts";
+import { createThinner } from "../old-minutes.ts";
 import type { StatVerbs } from "../stats.ts";
 import { chartOf } from "../sum-minutes.ts";
 import type { Connection } from "./connection.ts";
+import { createMinuteRows, oldMinutes } from "./minute-rows.ts";
 import * as t from "./schema.ts";
 
 export function statVerbs({ client, writer, hold, reader }: Connection): StatVerbs {
@@ -15,18 +16,8 @@ export function statVerbs({ client, writer, hold, reader }: Connection): StatVer
               as oldestSeq
      from tenant_usage where tenant_key = ?1`,
   );
-  const ofAccounts = minuteRows(
-    client,
-    "stat",
-    ["tenant_key", "minute"],
-    ["accepted", "delivered", "failed", "attempts"],
-  );
-  const ofWebhooks = minuteRows(
-    client,
-    "webhook_stat",
-    ["tenant_key", "webhook_key", "minute"],
-    ["delivered", "failed", "attempts"],
-  );
+  const ofAccounts = createMinuteRows(client, accountMinutes);
+  const ofWebhooks = createMinuteRows(client, webhookMinutes);
   const addRefused = client.prepare<void, [number, number, string, number]>(
     `insert into refused_events (tenant_key, month, reason, events) values (?1, ?2, ?3, ?4)
      on conflict (tenant_key, month, reason) do update set events = events + excluded.events`,
@@ -53,6 +44,10 @@ export function statVerbs({ client, writer, hold, reader }: Connection): StatVer
         return reader.run("webhookStats", { tenantKey, webhookKeys, ...minutes });
       }),
 
+    thinStats: createThinner(
+      [accountMinutes, webhookMinutes].map((table) => oldMinutes({ client, writer, hold }, table)),
+    ),
+
     addRefused: (deltas) =>
       writer.submit<void>((tx) => {
         for (const { tenantKey, month, reason, events } of deltas) {
@@ -65,28 +60,6 @@ export function statVerbs({ client, writer, hold, reader }: Connection): StatVer
     async waiting(tenantKey) {
       const { records, oldestSeq } = selectWaiting.get(tenantKey) ?? { records: 0, oldestSeq: null };
       return { records, oldestIngestedAt: oldestSeq === null ? null : ingestedAtMs(oldestSeq) };
-    },
-  };
-}
-
-/** A table with a row for each minute. A histogram is added where it was read, as SQLite has no words for that. */
-function minuteRows(client: Database, table: string, keys: readonly string[], counts: readonly string[]) {
-  const latencyOf = client.prepare<{ latency: string }, number[]>(
-    `select latency from ${table} where ${keys.map((key, i) => `${key} = ?${i + 1}`).join(" and ")}`,
-  );
-  const columns = [...keys, ...counts, "latency"];
-  const upsert = client.prepare<void, (number | string)[]>(
-    `insert into ${table} (${columns.join(", ")}) values (${columns.map((_, i) => `?${i + 1}`).join(", ")})
-     on conflict (${keys.join(", ")}) do update set
-       ${counts.map((count) => `${count} = ${count} + excluded.${count}`).join(", ")}, latency = excluded.latency`,
-  );
-  return {
-    add(key: readonly number[], counted: readonly number[], latency: ReadonlyMap<number, number>): void {
-      const sum: Histogram = [];
-      const stored = latencyOf.get(...key);
-      if (stored) addStored(stored.latency, sum);
-      for (const [bucket, count] of latency) addCount(sum, bucket, count);
-      upsert.run(...key, ...counted, writeHistogram(sum));
     },
   };
 }

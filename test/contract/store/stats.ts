@@ -146,6 +146,82 @@ export function statsContract(backend: StoreBackend): void {
       });
     });
 
+    describe("after 30 days", () => {
+      const hourOf = (minute: number) => minute - (minute % 60);
+      const nowMinute = () => Math.floor(world.clock.now() / minuteMs);
+      const thin = async () => {
+        let steps = 0;
+        while (await world.store.thinStats(world.clock.now())) steps += 1;
+        return steps;
+      };
+      const rows = async () => {
+        const { stat, webhook_stat } = await world.count();
+        return [stat, webhook_stat];
+      };
+
+      test("minutes are merged to hours, with the same sums and percentiles, and later ones stay", async () => {
+        const { key: tenantKey } = await world.tenant({ urls: [a] });
+        const { key: strangerKey } = await world.tenant();
+        const webhookKey = (await world.store.webhooks(tenantKey))[0]?.key ?? 0;
+        const kept = hourOf(nowMinute() - 30 * 24 * 60);
+        const at = (minute: number, ms: number) => {
+          const counts = {
+            accepted: 1,
+            delivered: 2,
+            failed: 3,
+            attempts: 4,
+            latency: new Map([[latencyBucket(ms), 1]]),
+          };
+          return [
+            { tenantKey, minute, ...counts },
+            { tenantKey, webhookKey, minute, ...counts },
+          ];
+        };
+        const minutes = [-3000, -2999, -121, -120, -119, -61, -1, 0, 1];
+        await world.store.addStats(minutes.flatMap((minute, i) => at(kept + minute, 2 ** i)));
+        await world.store.addStats([{ ...delta, tenantKey: strangerKey, minute: kept - 7, accepted: 1 }]);
+        const range = { from: (kept - 6000) * minuteMs, to: (kept + 119) * minuteMs, bucketMs: 60 * minuteMs };
+        const read = () => [
+          world.store.stats(tenantKey, range),
+          world.store.stats(tenantKey, { ...range, webhookId: a }),
+          world.store.stats(strangerKey, range),
+        ];
+        const before = await Promise.all(read());
+        expect(before[0]?.total).toMatchObject({ accepted: 9, attempts: 36 });
+        expect(await rows()).toEqual([10, 9]);
+        await thin();
+        // Hours at -3000, -180, -120 and -60, and two minutes.
+        expect(await rows()).toEqual([7, 6]);
+        expect(await Promise.all(read())).toEqual(before);
+        const atHour = { from: (kept - 120) * minuteMs, to: (kept - 61) * minuteMs, bucketMs: minuteMs };
+        const { buckets } = await world.store.stats(tenantKey, atHour);
+        expect(buckets.map(({ accepted }) => accepted)).toEqual([3, ...Array(59).fill(0)]);
+
+        // Nothing is left of that, and an hour later there is the next one.
+        await thin();
+        expect(await rows()).toEqual([7, 6]);
+        world.clock.advance(60 * minuteMs);
+        await thin();
+        expect(await rows()).toEqual([6, 5]);
+        expect(await Promise.all(read())).toEqual(before);
+      });
+
+      test("hours are forgotten after two years", async () => {
+        const { key: tenantKey } = await world.tenant({ urls: [a] });
+        const webhookKey = (await world.store.webhooks(tenantKey))[0]?.key ?? 0;
+        const kept = hourOf(nowMinute() - 2 * 365 * 24 * 60);
+        const at = (minute: number) => [
+          { ...delta, tenantKey, minute, accepted: 1 },
+          { ...delta, tenantKey, webhookKey, minute, attempts: 1 },
+        ];
+        await world.store.addStats([-100_000, -61, -60, 0, 60].flatMap((minute) => at(kept + minute)));
+        await thin();
+        expect(await rows()).toEqual([2, 2]);
+        const range = { from: 0, to: world.clock.now(), bucketMs: 100_000 * minuteMs };
+        expect((await world.store.stats(tenantKey, range)).total.accepted).toBe(2);
+      });
+    });
+
     describe("refused events", () => {
       test("are added up by month and reason", async () => {
         const [tenant, stranger] = [await world.tenant(), await world.tenant()];

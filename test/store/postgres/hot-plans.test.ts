@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
 import { SQL } from "bun";
+import { accountMinutes, webhookMinutes } from "../../../src/store/minute-tables.ts";
 import { acceptKeyedText, acceptText, metText } from "../../../src/store/postgres/accept-lane.ts";
 import { lockCancelledText, returnText, toReturnText } from "../../../src/store/postgres/cancelled-runs.ts";
 import { unownText } from "../../../src/store/postgres/holdings.ts";
 import { headsText, letGoText, releaseNextText } from "../../../src/store/postgres/lines.ts";
-import { accountMinutes, addText, addToKnownText, webhookMinutes } from "../../../src/store/postgres/minute-rows.ts";
+import { addText, addToKnownText } from "../../../src/store/postgres/minute-rows.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import { byIndexes, byKeys } from "../../../src/store/postgres/planner.ts";
 import {

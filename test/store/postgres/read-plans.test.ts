@@ -1,12 +1,14 @@
 import { beforeEach, expect, test } from "bun:test";
 import { type DeliveryState, deliveryStates } from "../../../src/domain/delivery.ts";
 import { firstSeqAt } from "../../../src/lib/id.ts";
+import { webhookMinutes } from "../../../src/store/minute-tables.ts";
 import { attemptKeysText, ownersText, previewText, recordKeysText } from "../../../src/store/postgres/events.ts";
 import {
   countedText,
   eventsText as failedEventsText,
   placesText as failurePlacesText,
 } from "../../../src/store/postgres/failures.ts";
+import { firstText, firstWithinHourText, nextText } from "../../../src/store/postgres/old-minutes.ts";
 import { makePartitions } from "../../../src/store/postgres/partitions.ts";
 import type { Pool } from "../../../src/store/postgres/pool.ts";
 import { attemptsText, recordsText } from "../../../src/store/postgres/record-rows.ts";
@@ -195,6 +197,21 @@ describeWithPostgres.each(["that was just made", "with a history"])("in a databa
     ["what waits", waitingText, [1], ["Index Only Scan Backward using pending_by_tenant"]],
     ["a chart", minutesText, [1, 0, 9], ["stat_tenant_key_minute_slot_pk"]],
     ["a webhook's chart", webhookMinutesText, [1, 0, 9, "{7}"], ["webhook_stat_tenant_key_webhook_key_minute_slot_pk"]],
+    ...(
+      [
+        ["next", nextText, [1, 7]],
+        ["first", firstText, [1, 7]],
+        ["first within an hour", firstWithinHourText, [1, 7, 0, 60]],
+      ] as const
+    ).map(
+      ([what, textOf, values]) =>
+        [
+          `the ${what} of a webhook's old minutes`,
+          textOf(webhookMinutes),
+          values,
+          ["webhook_stat_tenant_key_webhook_key_minute_slot_pk"],
+        ] as const,
+    ),
     ["refused events", refusedText, [1, 202611], ["refused_events_tenant_key_month_reason_slot_pk"]],
     ["groups of failures", countedText, [1, 0, 9, null], ["failure_group_tenant", "failure_count_tenant"]],
     [

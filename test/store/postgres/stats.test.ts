@@ -20,6 +20,9 @@ describeWithPostgres("statistics of a node", () => {
       pool,
       add: (at: number, ...latency: [bucket: number, count: number][]) =>
         store.addStats([{ ...counts, tenantKey, minute: at, attempts: latency.length, latency: new Map(latency) }]),
+      async thin() {
+        while (await store.thinStats(31 * 86_400_000));
+      },
       rows: () => pool.read("select minute, attempts, latency from stat order by minute"),
     };
   }
@@ -44,6 +47,18 @@ describeWithPostgres("statistics of a node", () => {
     await add(minute, [3, 1]);
     await add(minute, [4, 1]);
     expect(await rows()).toEqual([{ minute, attempts: 4, latency: "[3,2,4,1,5,1]" }]);
+  });
+
+  test("of several are one when they are old", async () => {
+    const { add, rows, pool, thin } = await open();
+    await add(minute, [3, 1]);
+    await add(minute + 60, [5, 1]);
+    await pool.write("insert into stat select tenant_key, minute, 7, 0, 0, 0, attempts, '[3,1,4,2]' from stat");
+    await thin();
+    expect(await rows()).toEqual([
+      { minute: 0, attempts: 2, latency: "[3,2,4,2]" },
+      { minute: 60, attempts: 2, latency: "[3,1,4,2,5,1]" },
+    ]);
   });
 
   test("begin anew with a row that is gone", async () => {

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { webhookMinutes } from "../../../src/store/minute-tables.ts";
 import { needleOf } from "../../../src/store/search.ts";
 import { acceptanceVerbs } from "../../../src/store/sqlite/acceptance.ts";
 import { createAuditLog } from "../../../src/store/sqlite/audit-log.ts";
@@ -13,6 +14,7 @@ import { createFailureLedger } from "../../../src/store/sqlite/failure-ledger.ts
 import { createTenantHolder } from "../../../src/store/sqlite/held-tenants.ts";
 import { inboxVerbs } from "../../../src/store/sqlite/inbox.ts";
 import { maintenanceVerbs } from "../../../src/store/sqlite/maintenance.ts";
+import { oldMinutes } from "../../../src/store/sqlite/minute-rows.ts";
 import { keptAnswers, oldEvents } from "../../../src/store/sqlite/old-events.ts";
 import { openDatabase } from "../../../src/store/sqlite/open.ts";
 import { createBooksFile } from "../../../src/store/sqlite/open-books.ts";
@@ -279,6 +281,19 @@ describe("query plans", () => {
     const search =
       "SEARCH webhook_stat USING INDEX sqlite_autoindex_webhook_stat_1 (tenant_key=? AND webhook_key=? AND minute>? AND minute<?)";
     expect(plans).toEqual([search, search]);
+  });
+
+  test("old minutes are found without a walk through those of others", () => {
+    const plans = plansOf((client) => {
+      // They are prepared, and none is run.
+      oldMinutes({ client, writer: null as never, hold: null as never }, webhookMinutes);
+    });
+    const index = "USING COVERING INDEX sqlite_autoindex_webhook_stat_1";
+    expect(plans.slice(0, 3)).toEqual([
+      `SEARCH webhook_stat ${index} ((tenant_key,webhook_key)>(?,?))`,
+      `SEARCH webhook_stat ${index} (tenant_key=? AND webhook_key=?)`,
+      `SEARCH webhook_stat ${index} (tenant_key=? AND webhook_key=? AND minute>? AND minute<?)`,
+    ]);
   });
 
   test("the health of webhooks is walked in the covering index, and its attempts are found by their event", () => {
