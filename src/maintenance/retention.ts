@@ -7,7 +7,7 @@ import type { AccountChoice, AccountKept, OldEvents, RetentionVerbs } from "../s
 import { createAnswerPruner } from "./answers.ts";
 
 /** Events in one go: a few milliseconds, so that live traffic does not feel it. */
-const chunk = 100;
+const chunk = 200;
 
 /** As the janitor does, and for the same reason. */
 const pausePerWork = 2;

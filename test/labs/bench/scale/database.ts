@@ -113,6 +113,8 @@ export function watch(folder: string) {
     deletedTenants: () => number("select count(*) from tenant where deleted_at is not null"),
     eventsOfDeleted: () =>
       number("select count(*) from event where tenant_key in (select key from tenant where deleted_at is not null)"),
+    events: () => number("select sum(events) from tenant_usage"),
+    firstSeq: () => number("select coalesce(min(seq), 9007199254740991) from event"),
     freePages: () => number("select freelist_count from pragma_freelist_count"),
     close: () => client.close(),
   };

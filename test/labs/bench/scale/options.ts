@@ -2,11 +2,12 @@ import { parseArgs } from "node:util";
 import { sharedOptions } from "../command.ts";
 import { positive } from "../options.ts";
 
-export const parts = ["reads", "restart", "rescue", "pages", "search", "replay", "erase"] as const;
+export const parts = ["reads", "restart", "rescue", "pages", "search", "replay", "erase", "retention"] as const;
 export type Part = (typeof parts)[number];
 
 /** One server has nobody who could rescue it; how room comes back is the database's own affair in PostgreSQL. */
-const partsOf = (postgres: boolean): Part[] => parts.filter((part) => part !== (postgres ? "erase" : "rescue"));
+const partsOf = (postgres: boolean): Part[] =>
+  parts.filter((part) => !(postgres ? ["erase", "retention"] : ["rescue"]).includes(part));
 
 export interface Options {
   /** Events in the database, one run each. */
@@ -32,11 +33,12 @@ export interface Options {
 const help = `Usage: bun run bench:scale [options]
 
 What a long history costs: seeds a database of each size and measures lists, single events, a restart with a tenth of the
-events pending, deep pages, searches, the replay of a tenth, and the deletion of the largest tenant, with ingestion beside it.
+events pending, deep pages, searches, the replay of a tenth, the deletion of the largest tenant, and a retention that lets go
+what is not pending, with ingestion beside it.
 
   --sizes LIST       sizes in events, smallest first; default: 10k,100k,1M,10M (10M takes 6 GB of disk, with its copy 12)
   --events N         one size
-  --parts LIST       what to measure; default: ${partsOf(false).join(",")}; rescue needs, and erase lacks, --postgres
+  --parts LIST       what to measure; default: ${partsOf(false).join(",")}; rescue needs --postgres, erase and retention are of SQLite
   --postgres         move the seeded database to a PostgreSQL of its own, with fsync on, and measure there
   --rate 1000        events ingested a second beside what is measured
   --seconds 30       measured seconds of ingestion alone, and of deep pages and searches beside it

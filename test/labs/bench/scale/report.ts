@@ -2,7 +2,7 @@ import type { Bar } from "../report.ts";
 import type { Window } from "./load.ts";
 import type { RescueResult } from "./postgres.ts";
 import type { ReadResult, Reads } from "./reads.ts";
-import type { EraseResult, ListsResult, ReplayResult, RestartResult } from "./server-runs.ts";
+import type { EraseResult, ListsResult, ReplayResult, RestartResult, RetentionResult } from "./server-runs.ts";
 
 /** Everything about one size; what was not asked for is missing. */
 export interface SizeResult {
@@ -19,6 +19,8 @@ export interface SizeResult {
   replay?: ReplayResult;
   aloneBeforeErase?: Window;
   erase?: EraseResult;
+  aloneBeforeRetention?: Window;
+  retention?: RetentionResult;
 }
 
 const maxFirstPageMs = 3;
@@ -44,6 +46,8 @@ export function judge({
   replay,
   aloneBeforeErase,
   erase,
+  aloneBeforeRetention,
+  retention,
 }: SizeResult): Bar[] {
   const bars: Bar[] = [];
   const add = (name: string, measured: number, limit: number, unit: (value: number) => string) =>
@@ -74,6 +78,7 @@ export function judge({
   };
   if (replay && aloneBeforeReplay) judgeWindow("the replay", replay.window, aloneBeforeReplay);
   if (erase && aloneBeforeErase) judgeWindow("the deletion", erase.window, aloneBeforeErase);
+  if (retention && aloneBeforeRetention) judgeWindow("the retention", retention.window, aloneBeforeRetention);
   return bars;
 }
 
@@ -119,3 +124,8 @@ export const eraseLine = ({ events, erased, erasedSeconds, window }: EraseResult
 export const count = (value: number) => value.toLocaleString("en-GB");
 export const ms = (value: number) => `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)} ms`;
 export const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
+
+export const retentionLine = ({ events, gone, goneSeconds, bytesBefore, bytesAfter, window }: RetentionResult) =>
+  `${windowLine("beside the retention", window)}\n${indent}${progress(gone, events)} events gone in ${goneSeconds.toFixed(0)} s ` +
+  `(${(gone / goneSeconds).toFixed(0)}/s), the file cut from ${(bytesBefore / 1e9).toFixed(2)} to ${(bytesAfter / 1e9).toFixed(2)} GB ` +
+  `after ${window.seconds.toFixed(0)} s`;

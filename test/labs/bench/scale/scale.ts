@@ -23,14 +23,17 @@ import {
   replayLine,
   rescueLine,
   restartLine,
+  retentionLine,
   type SizeResult,
   windowLine,
 } from "./report.ts";
 import {
+  keptMsOf,
   measureErase,
   measurePages,
   measureReplay,
   measureRestart,
+  measureRetention,
   measureSearches,
   type Site,
   start,
@@ -107,15 +110,39 @@ async function measureSize(options: Options, parent: string, events: number): Pr
     result.rescue = await measureRescue(copy.folder, options.source, postgres, leaseMs);
     say(rescueLine(result.rescue));
   }
-  if (options.parts.some((part) => !["reads", "restart", "rescue"].includes(part))) {
+  const besideIngestion = options.parts.filter((part) => !["reads", "restart", "rescue"].includes(part));
+  if (besideIngestion.length > 0) {
     if (postgres) await postgres.postponeBacklog(Date.now() + monthMs);
     else postponeBacklog(copy.folder, Date.now() + monthMs);
-    await measureBesideIngestion(options, site, result, isAsked);
+    if (besideIngestion.some((part) => part !== "retention")) {
+      await measureBesideIngestion(options, site, result, isAsked);
+    }
+    if (isAsked("retention")) await measureBesideRetention(options, site, result);
   }
   receiver.close();
   await postgres?.remove();
   copy.remove();
   return result;
+}
+
+/** A server of its own: how long it keeps what is set at its start. */
+async function measureBesideRetention(options: Options, site: Site, result: SizeResult): Promise<void> {
+  const apiKeys = await apiKeysIn(site, tenantCount);
+  for (const keptMs of [null, keptMsOf(site.history)]) {
+    const settings = keptMs === null ? {} : { POSTRIDER_RETENTION: `${keptMs}ms` };
+    const server = { ...(await start(site, settings)), apiKeys };
+    const load: Load = await startLoad(server, site.receiver, options.rate);
+    if (keptMs !== null) {
+      result.retention = await measureRetention(load, site.folder, keptMs, options.atMostSeconds);
+      say(retentionLine(result.retention));
+    } else {
+      await load.during("warming up", wait(options.warmupSeconds));
+      result.aloneBeforeRetention = (await load.during("ingestion alone", wait(options.seconds))).window;
+      say(windowLine("ingestion alone", result.aloneBeforeRetention));
+    }
+    await load.stop();
+    await server.stop();
+  }
 }
 
 async function measureBesideIngestion(

@@ -1,10 +1,11 @@
+import { firstSeqAt } from "../../../../src/lib/id.ts";
 import { createHistogram } from "../histogram.ts";
 import { showProgress } from "../output.ts";
 import type { Receiver } from "../receiver.ts";
 import { type Server, startProduct } from "../servers.ts";
 import { type Api, createApi } from "../tenants.ts";
 import { accountId, seededPassword } from "./accounts.ts";
-import { watch } from "./database.ts";
+import { sizeOf, watch } from "./database.ts";
 import { type History, largestTenant } from "./history.ts";
 import { countHistorical, type Load, type Window } from "./load.ts";
 import { settingsOf } from "./postgres.ts";
@@ -59,8 +60,8 @@ export async function measureRestart(site: Site, restarts: number): Promise<Rest
   return { pending, firstDeliveryMs, drainRate: (drained.deliveries / drained.ms) * 1000, peakBytes };
 }
 
-export const start = ({ folder, source, databaseUrl }: Site): Promise<Server> =>
-  startProduct({ dataDir: folder, source, env: settingsOf(databaseUrl) });
+export const start = ({ folder, source, databaseUrl }: Site, env: Record<string, string> = {}): Promise<Server> =>
+  startProduct({ dataDir: folder, source, env: { ...settingsOf(databaseUrl), ...env } });
 
 export const wait = (seconds: number): Promise<void> => Bun.sleep(seconds * 1000);
 
@@ -198,6 +199,58 @@ export async function measureErase(
   try {
     const { result: erasedSeconds, window } = await load.during("deletion", erase());
     return { events: total, erased: total - watched.eventsOfDeleted(), erasedSeconds, window };
+  } finally {
+    watched.close();
+  }
+}
+
+export interface RetentionResult {
+  /** That were there before. */
+  events: number;
+  /** That went in the time. */
+  gone: number;
+  /** Until the last one of those that were to go had gone; after that the file gives its space back. */
+  goneSeconds: number;
+  bytesBefore: number;
+  bytesAfter: number;
+  window: Window;
+}
+
+const hourMs = 3_600_000;
+
+/** So that all that is not pending is too old; of a short history less than that. */
+export const keptMsOf = (history: History): number =>
+  Math.max(hourMs, Date.now() - history.timeOf(history.firstPending));
+
+/** The retention of a server that was just started, to the last event that is to go and the last free page of the file. */
+export async function measureRetention(
+  load: Load,
+  folder: string,
+  keptMs: number,
+  atMostSeconds: number,
+): Promise<RetentionResult> {
+  const watched = watch(folder);
+  const bytesBefore = sizeOf(folder);
+  const oldest = firstSeqAt(Date.now() - keptMs);
+  const eventsBefore = watched.events();
+
+  async function letGo(): Promise<number> {
+    const startMs = performance.now();
+    const until = async (isDone: () => boolean) => {
+      while (!isDone() && performance.now() < startMs + atMostSeconds * 1000) {
+        showProgress(`retention: ${Math.round((performance.now() - startMs) / 1000)} s`);
+        await Bun.sleep(erasePollMs);
+      }
+    };
+    await until(() => watched.firstSeq() >= oldest);
+    const goneSeconds = (performance.now() - startMs) / 1000;
+    await until(() => watched.freePages() === 0);
+    return goneSeconds;
+  }
+  try {
+    const { result: goneSeconds, window } = await load.during("retention", letGo());
+    const gone = eventsBefore + window.accepted - watched.events();
+    return { events: eventsBefore, gone, goneSeconds, bytesBefore, bytesAfter: sizeOf(folder), window };
   } finally {
     watched.close();
   }
