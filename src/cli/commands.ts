@@ -4,6 +4,7 @@ import { restoreCommand } from "./backup/restore.ts";
 import { verifyCommand } from "./backup/verify.ts";
 import { checkUrlCommand } from "./check-url.ts";
 import type { Command } from "./command.ts";
+import { compactCommand } from "./compact.ts";
 import { createCompletionCommand } from "./completion/completion.ts";
 import { demoCommand } from "./demo/demo.ts";
 import { eventsListCommand } from "./events/list.ts";
@@ -46,6 +47,7 @@ export const commands: readonly Command[] = [
   backupCommand,
   verifyCommand,
   restoreCommand,
+  compactCommand,
   moveCommand,
   healthcheckCommand,
   checkUrlCommand,

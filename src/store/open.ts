@@ -1,6 +1,7 @@
 import type { OpenedStore } from "./opened.ts";
 import type { BorrowedDatabase, BorrowOptions } from "./postgres/borrowed.ts";
 import type { PostgresOptions } from "./postgres/store.ts";
+import { type Compacted, type CompactOptions, compactDatabase } from "./sqlite/compact.ts";
 import { type Examination, examineDatabase } from "./sqlite/examine.ts";
 import type { Snapshot } from "./sqlite/pre-migration.ts";
 import { openSqliteStore, type SqliteOptions } from "./sqlite/store.ts";
@@ -31,6 +32,9 @@ export type { Snapshot, UpgradeOptions, UpgradeProgress };
  * @throws StartupError with what to do, when there is too little room, or it fails
  */
 export const upgradeStore = (options: UpgradeOptions): Promise<boolean> => upgradeDatabase(options);
+
+/** Writes a store anew that no server has open, without the room that nothing uses. See `compactDatabase`. */
+export const compactStore = (options: CompactOptions): Promise<Compacted | null> => compactDatabase(options);
 
 /** Whether a store that another process may have open needs no upgrade, and is of no newer program either. */
 export const storeFits = (dataDir: string): boolean => isOfThisSchema(dataDir);

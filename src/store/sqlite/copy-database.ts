@@ -12,18 +12,25 @@ export const unfinished = (to: string) => `${to}.part`;
  * copied back from the log is in it; free pages are not.
  *
  * It takes seconds for each gigabyte, on the thread that asks.
+ * @param shrinks the copy gives free pages back as they come, whatever the source does
  * @throws what SQLite or the file system says; nothing is left behind
  */
-export function copyDatabase(from: string, to: string): void {
+export function copyDatabase(from: string, to: string, { shrinks = false } = {}): void {
   const part = unfinished(to);
   rmSync(part, { force: true });
   try {
     // SQLite takes a file that is empty, and would make one that others can read.
     closeSync(openSync(part, "wx", 0o600));
-    // It can neither write to the source nor copy its log back as it closes.
-    const client = new Database(from, { readonly: true, strict: true });
+    // Without the right to write, it can neither do so nor copy the log of the source back as it closes. What a copy is to be
+    // that shrinks has to be said to one that has it.
+    const client = new Database(from, {
+      ...(shrinks ? { readwrite: true, create: false } : { readonly: true }),
+      strict: true,
+    });
     try {
       waitForLocks(client);
+      // Of the copy; the source stays as it is.
+      if (shrinks) client.run("pragma auto_vacuum = incremental");
       client.run("vacuum into ?1", [part]);
     } finally {
       client.close();
@@ -47,7 +54,7 @@ function syncFile(path: string): void {
 }
 
 /** Windows makes names durable by itself, and cannot open a folder. */
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   if (process.platform === "win32") return;
   const folder = openSync(path, "r");
   try {

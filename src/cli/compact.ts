@@ -1,0 +1,71 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { loadConfig } from "../config.ts";
+import { masterKeyIsIn, openDataDir } from "../data-dir.ts";
+import { StartupError } from "../domain/errors.ts";
+import { systemClock as clock } from "../lib/clock.ts";
+import { formatDuration } from "../lib/duration.ts";
+import { compactStore } from "../store/open.ts";
+import { type Command, dataDirFlag, jsonFlag } from "./command.ts";
+import { type EndSignal, exitCode, signalExitCode } from "./io.ts";
+
+export const compactCommand: Command = {
+  words: ["compact"],
+  operands: [],
+  flags: [dataDirFlag, jsonFlag],
+  summary: "Give the unused space of the database back at once, while no server runs",
+  details: `A server gives space back by itself, in small steps. This writes the whole database
+anew beside itself, which takes as much room as is in use, and then takes its place. A
+database of an early version, which does not shrink by itself, does so from then on. When
+it is stopped, the database stays as it is.`,
+  async run({ flags }, io) {
+    const { dataDir: folder, databaseUrl, masterKeyFile } = loadConfig(io.env, flags);
+    if (databaseUrl !== null) throw new StartupError(onPostgres);
+    // Nothing is made where there is nothing: it would be the wrong folder.
+    if (!(masterKeyFile === null ? masterKeyIsIn(folder) : existsSync(folder))) {
+      throw new StartupError(`No server has run on ${resolve(folder)}. Try: name its data directory with --data-dir.`);
+    }
+    const ended = new AbortController();
+    let given: EndSignal = "SIGTERM";
+    void io.nextSignal().then((signal) => {
+      given = signal;
+      ended.abort();
+    });
+    const startedAt = clock.monotonicMs();
+    // With its lock: no server runs on it.
+    const dataDir = openDataDir(folder, io.err, { masterKeyFile, isShared: false });
+    try {
+      const compacted = await compactStore({
+        dataDir: dataDir.path,
+        clock,
+        signal: ended.signal,
+        onProgress: ({ done, total }) => io.progress(`Compacting: ${megabytes(done)} of about ${megabytes(total)}`),
+      });
+      io.progress("");
+      if (compacted === null) {
+        io.err("Compacting was stopped, and the database is as it was.");
+        return signalExitCode[given];
+      }
+      const tookMs = Math.round(clock.monotonicMs() - startedAt);
+      const { bytesBefore, bytesAfter, shrinksNow } = compacted;
+      if (flags.has(jsonFlag.name)) io.out(JSON.stringify({ ...compacted, tookMs }));
+      else {
+        io.out(
+          `The database had ${megabytes(bytesBefore)} and has ${megabytes(bytesAfter)}; it took ${formatDuration(tookMs)}.`,
+        );
+        if (shrinksNow) io.out("From now on it shrinks by itself as events go.");
+      }
+      return exitCode.ok;
+    } finally {
+      io.progress("");
+      dataDir.release();
+    }
+  },
+};
+
+const megabytes = (bytes: number): string =>
+  bytes < 10 * 2 ** 20 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${Math.round(bytes / 2 ** 20)} MiB`;
+
+const onPostgres =
+  "The data is in PostgreSQL, whose autovacuum makes unused space available to later events. " +
+  "Try: VACUUM FULL in psql, with every server stopped, to give it back to the system.";
