@@ -63,6 +63,7 @@ import { pauseRoutes } from "./operator/pause-routes.ts";
 import { type Restart, restartRoutes } from "./operator/restart-routes.ts";
 import { operatorRoutes } from "./operator/routes.ts";
 import { operatorSessionRoutes } from "./operator/session-routes.ts";
+import { statusRoutes } from "./operator/status-routes.ts";
 import { createOperatorToken } from "./operator/token.ts";
 import type { Reception } from "./reception.ts";
 import { replayRoutes } from "./replays/routes.ts";
@@ -362,6 +363,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       accounts,
       apiKeys,
       signingKeys,
+      sessions,
       store,
       storageBytes,
       clock,
@@ -369,6 +371,7 @@ export async function createApp(config: Config, deps: AppDeps): Promise<App> {
       noteAct,
       rotateToken: operatorToken.rotate,
     }),
+    ...statusRoutes({ metrics, store, clock, startedAt: clock.now(), paused: pauses.paused }),
     ...operatorSessionRoutes({
       sessions: browserSessions,
       operatorToken: operatorToken.current,

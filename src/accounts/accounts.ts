@@ -91,7 +91,7 @@ export interface Accounts {
    * @throws invalid `email_taken`; rate_limited `too_many_email_changes`
    */
   changeEmail(tenant: Tenant, email: string, origin: Origin): Promise<void>;
-  suspend(tenant: Tenant, origin: Origin): Promise<Tenant>;
+  suspend(tenant: Tenant, act: Omit<Act, "action">): Promise<Tenant>;
   resume(tenant: Tenant, origin: Origin): Promise<Tenant>;
   /** Sets a generated password, which it returns, and ends every session. */
   resetPassword(tenant: Tenant, origin: Origin): Promise<string>;
@@ -297,9 +297,9 @@ export function createAccounts(deps: AccountDeps): Accounts {
       announceStanding(await store.changeEmail(tenant.key, email, act), "account.email_changed");
     },
 
-    async suspend(tenant, origin) {
-      const act = { ...origin, action: "account.suspended" } as const;
-      return announceStanding(await store.suspend(tenant.key, "operator", clock.now(), act), "account.suspended");
+    async suspend(tenant, act) {
+      const noted = { ...act, action: "account.suspended" } as const;
+      return announceStanding(await store.suspend(tenant.key, "operator", clock.now(), noted), "account.suspended");
     },
 
     async resume(tenant, origin) {

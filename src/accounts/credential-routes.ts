@@ -35,6 +35,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         tag: keysTag,
         summary: "List the API keys",
         access: "session",
+        showsSecret: true,
         responses: {
           200: {
             description: "All keys, newest first, including inactive ones.",
@@ -137,6 +138,7 @@ export function credentialRoutes({ accounts, apiKeys, signingKeys, hub }: Creden
         path: "/v1/tenants/signing-secret",
         tag: signaturesTag,
         summary: "Show the Standard Webhooks secret",
+        showsSecret: true,
         access: "session",
         responses: {
           200: { description: "The secret.", schema: c.signingSecret, example: c.signingSecretExample },

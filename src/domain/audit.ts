@@ -17,6 +17,7 @@ export const auditActions = [
   "account.deleted",
   "account.resumed",
   "account.suspended",
+  "account.viewed",
   "api_key.rotated",
   "backup.started",
   "deliveries.resumed",

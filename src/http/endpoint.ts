@@ -43,6 +43,8 @@ export interface EndpointDescription<
   summary: string;
   description?: string;
   access: Access_;
+  /** It answers with what the operator, who looks at an account, must not see. */
+  showsSecret?: true;
   params?: Params;
   query?: Query;
   /** `bytes` and `form`: the handler reads them itself; the schema for the document is then `bodyDocument`. */

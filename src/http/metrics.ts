@@ -241,6 +241,32 @@ export function createMetrics(sources: MetricSources) {
     },
     answered: ({ method, path }: ErasedEndpoint, status: number) => requests.inc({ method, route: path, status }),
     connected: (reused: boolean) => connections.inc({ connection: reused ? "reused" : "new" }),
+    /** What the operator's page shows of it. `queue` is null when the database did not say in time. */
+    async figures() {
+      const depth = await queueDepthInTime(sources);
+      const { values } = await attempts.get();
+      const attemptsThat = (outcome: string) => values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0;
+      const { freeBytes, floorBytes } = sources.disk();
+      return {
+        queue: depth && {
+          pending: depth.pending,
+          oldestDueSeconds:
+            depth.oldestDueAt === null ? null : Math.max(0, (sources.clock.now() - depth.oldestDueAt) / 1000),
+        },
+        inFlight: sources.inFlight(),
+        sinceStart: {
+          events: (await accepted.get()).values[0]?.value ?? 0,
+          delivered: attemptsThat("delivered"),
+          retried: attemptsThat("retry"),
+          failed: attemptsThat("failed"),
+        },
+        ...sources.storage(),
+        diskFreeBytes: freeBytes,
+        diskFloorBytes: floorBytes,
+        memoryBytes: process.memoryUsage.rss(),
+        openStreams: sources.openStreams(),
+      };
+    },
     async text(): Promise<string> {
       const depth = await queueDepthInTime(sources);
       if (depth) {

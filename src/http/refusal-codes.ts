@@ -61,6 +61,7 @@ export const refusalCodes: readonly string[] = [
   "payments_unavailable",
   "quota_exceeded",
   "range_too_long",
+  "read_only_session",
   "replay_not_found",
   "request_abandoned",
   "reserved_header",

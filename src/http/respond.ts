@@ -7,6 +7,7 @@ import { type Access, type Caller, type ErasedEndpoint, type Reply, smallBodyByt
 import { errorResponse, securityHeaders } from "./errors.ts";
 import { clientRequestId, createRequestIds } from "./request-id.ts";
 import type { Place, Room } from "./room.ts";
+import { checkView } from "./session.ts";
 import { check } from "./validation.ts";
 
 export interface ResponderDeps {
@@ -98,6 +99,7 @@ export function createResponder(deps: ResponderDeps) {
     const address = clientAddress(socketAddress, headers);
     trace.address = address;
     const { tenant, session, apiKeyId } = await authenticate(endpoint.access, request, address);
+    if (session) checkView(session, endpoint.method, endpoint.showsSecret === true);
     trace.tenantId = tenant?.id ?? null;
     const caller = { address, tenant, session, apiKeyId } as Caller;
     if (endpoint.limit) await endpoint.limit(caller);

@@ -4,9 +4,13 @@ import type { Tenant } from "../domain/tenant.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newToken } from "../lib/id.ts";
 import type { Store } from "../store/store.ts";
+import { isSafe } from "./cross-site-guard.ts";
 
 /** Specification, "Limits": a session token lives for 2 hours. */
 export const sessionLifetimeSeconds = 2 * 60 * 60;
+
+/** Rules, section 17. */
+export const viewLifetimeSeconds = 30 * 60;
 
 /** Rules, section 4: a session is renewed until 24 hours after its login. */
 const renewableSeconds = 24 * 60 * 60;
@@ -22,6 +26,8 @@ export const sessionClaims = v.object({
   exp: v.number(),
   /** When the login was from which this token descends. */
   auth_time: v.number(),
+  /** The operator looks at the account: nothing is changed, and no secret is shown. */
+  view: v.optional(v.literal(true)),
 });
 export type SessionClaims = Readonly<v.InferOutput<typeof sessionClaims>>;
 
@@ -40,6 +46,8 @@ interface TokenRules {
 
 export interface Sessions {
   start(tenant: Tenant): Promise<string>;
+  /** For the operator, who looks at an account: it only reads, and is not renewed. */
+  view(tenant: Tenant): Promise<string>;
   /** @throws unauthenticated `session_too_old` */
   renew(tenant: Tenant, claims: SessionClaims): Promise<string>;
   /** @throws unauthenticated for every reason, always with the same words */
@@ -50,17 +58,20 @@ export interface Sessions {
 export function createSessions({ codec, store, clock }: { codec: TokenCodec; store: Store; clock: Clock }): Sessions {
   const nowSeconds = () => Math.floor(clock.now() / 1000);
 
-  const issue = (tenant: Tenant, authTime: number) =>
+  const issue = (tenant: Tenant, authTime: number, more: { exp?: number; view?: true } = {}) =>
     codec.sign({
       sub: tenant.id,
       jti: newToken(100),
       ver: tenant.sessionVersion,
       exp: nowSeconds() + sessionLifetimeSeconds,
       auth_time: authTime,
+      ...more,
     });
 
   return {
     start: (tenant) => issue(tenant, nowSeconds()),
+
+    view: (tenant) => issue(tenant, nowSeconds(), { exp: nowSeconds() + viewLifetimeSeconds, view: true }),
 
     renew(tenant, claims) {
       if (nowSeconds() >= claims.auth_time + renewableSeconds) {
@@ -91,3 +102,15 @@ export const notAuthenticated = () =>
     code: "unauthenticated",
     message: "Authorization must be `Bearer <session token>` with a token that has not expired or been revoked.",
   });
+
+/** @throws forbidden when a session of `Sessions.view` asks for more than to read what is no secret */
+export function checkView({ view }: SessionClaims, method: string, showsSecret: boolean): void {
+  if (!view || (isSafe(method) && !showsSecret)) return;
+  throw new DomainError({
+    kind: "forbidden",
+    code: "read_only_session",
+    message: showsSecret
+      ? "The operator only looks at this account, and its secrets are not shown."
+      : "The operator only looks at this account, so nothing can be changed.",
+  });
+}

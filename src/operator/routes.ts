@@ -13,6 +13,7 @@ import { utcMonth } from "../domain/tenant-state.ts";
 import { created, type ErasedEndpoint, endpoint, noContent, ok } from "../http/endpoint.ts";
 import { invalidRequest } from "../http/error-models.ts";
 import { anyTier } from "../http/fields.ts";
+import { type Sessions, viewLifetimeSeconds } from "../http/session.ts";
 import { jsonObject, queryInteger } from "../http/validation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { formatIso } from "../lib/iso-time.ts";
@@ -22,12 +23,13 @@ import { fromLimits, limitsDetail, setLimitsBody, setLimitsExample, shownLimits,
 import { operatorOrigin } from "./origin.ts";
 
 export interface OperatorRouteDeps {
-  store: Pick<Store, "listTenants" | "usage" | "refusedEvents" | "webhooks">;
+  store: Pick<Store, "listTenants" | "noteAct" | "usage" | "refusedEvents" | "webhooks">;
   storageBytes: StorageBytes;
   clock: Clock;
   accounts: Accounts;
   log: Log;
   noteAct: NoteAct;
+  sessions: Pick<Sessions, "view">;
   /** Makes a new operator token; from then on the old one is refused. */
   rotateToken(): string;
   apiKeys: Pick<ApiKeys, "rotate">;
@@ -104,11 +106,13 @@ const exampleDetail = {
   refused_this_month: { quota: 0, inactive: 0, invalid: 2 },
 };
 
+const reason = v.pipe(v.string(), v.trim(), v.maxLength(500, "must be at most 500 characters long"));
+
 const changed = { description: "The updated account.", schema: record, example: exampleRecord };
 
 /** What only the operator of the server may do (rules, section 13). The commands `postrider tenant …` call it. */
 export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
-  const { store, storageBytes, clock, accounts, apiKeys, signingKeys, log, noteAct, rotateToken } = deps;
+  const { store, storageBytes, clock, accounts, apiKeys, signingKeys, sessions, log, noteAct, rotateToken } = deps;
 
   /** The private halves of Ed25519 keys never leave the server, so they need not end. */
   async function endKeys(tenant: Tenant, origin: Origin): Promise<void> {
@@ -143,6 +147,14 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         query: v.object({
           page: v.optional(queryInteger(0, 1_000_000_000), "0"),
           size: v.optional(queryInteger(1, 1000), "20"),
+          q: v.optional(
+            v.pipe(
+              v.string(),
+              v.maxLength(200, "must be at most 200 characters long"),
+              v.description("Part of the id, the name or the e-mail address, in any case."),
+            ),
+            "",
+          ),
         }),
         responses: {
           200: {
@@ -153,8 +165,8 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
           400: invalidRequest("size must be at most 1000."),
         },
       },
-      async ({ query: { page, size } }) => {
-        const { tenants, total } = await store.listTenants({ offset: page * size, limit: size });
+      async ({ query: { page, size, q } }) => {
+        const { tenants, total } = await store.listTenants({ offset: page * size, limit: size, search: q.trim() });
         return ok({ tenants: tenants.map(toRecord), total });
       },
     ),
@@ -264,13 +276,24 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         path: "/operator/tenants/:id/suspend",
         tag,
         summary: "Suspend an account",
-        description: "It cannot submit work, and its deliveries pause until it is resumed.",
+        description:
+          "It cannot submit work, and its deliveries pause until it is resumed. The account reads the reason in its audit.",
         access: "operator",
         params: path,
-        responses: { 200: changed, 404: m.tenantNotFound },
+        body: jsonObject({ reason: v.optional(reason) }),
+        bodyOptional: true,
+        bodyExample: { reason: "Sends spam." },
+        responses: {
+          200: changed,
+          400: invalidRequest("reason must be at most 500 characters long."),
+          404: m.tenantNotFound,
+        },
       },
-      async (request) =>
-        ok(toRecord(await accounts.suspend(await accounts.find(request.params.id), operatorOrigin(request)))),
+      async (request) => {
+        const { params, body } = request;
+        const act = { ...operatorOrigin(request), ...(body.reason && { detail: { reason: body.reason } }) };
+        return ok(toRecord(await accounts.suspend(await accounts.find(params.id), act)));
+      },
     ),
 
     endpoint(
@@ -323,6 +346,34 @@ export function operatorRoutes(deps: OperatorRouteDeps): ErasedEndpoint[] {
         const password = await accounts.resetPassword(tenant, origin);
         if (body.end_keys) await endKeys(tenant, origin);
         return ok({ tenant_id: tenant.id, password, ...(body.end_keys && { ended: [...ended] }) });
+      },
+    ),
+
+    endpoint(
+      {
+        method: "POST",
+        path: "/operator/tenants/:id/view",
+        tag,
+        summary: "Look at an account as it sees itself",
+        description:
+          "A session token for the account's dashboard and its reading endpoints, for 30 minutes. It changes nothing and " +
+          "shows no secret. It is in the account's audit.",
+        access: "operator",
+        params: path,
+        responses: {
+          201: {
+            description: "The token.",
+            schema: v.object({ tenant_id: v.string(), token: v.string(), expires_in_seconds: v.number() }),
+            example: { tenant_id: "t5k2m8q0w3r7xa", token: "eyJ…", expires_in_seconds: viewLifetimeSeconds },
+          },
+          404: m.tenantNotFound,
+        },
+      },
+      async (request) => {
+        const tenant = await accounts.find(request.params.id);
+        await store.noteAct(tenant.id, { ...operatorOrigin(request), action: "account.viewed" });
+        const token = await sessions.view(tenant);
+        return created({ tenant_id: tenant.id, token, expires_in_seconds: viewLifetimeSeconds });
       },
     ),
 

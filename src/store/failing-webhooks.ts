@@ -17,10 +17,24 @@ export interface EnabledWebhook {
 /** A webhook that fails. */
 export interface KnownFailing extends WebhookRef, Pick<Failing, "since" | "goneInARow"> {}
 
+/** A webhook of any account that fails or was disabled, for the operator. */
+export interface FailingWebhook {
+  readonly tenantId: string;
+  readonly tenantName: string;
+  readonly webhookId: string;
+  readonly url: string;
+  readonly name: string;
+  readonly failingSince: number;
+  /** Null: it is still delivered to. */
+  readonly disabledAt: number | null;
+}
+
 /** What failures do to webhooks (`domain/failing-webhook.ts`). What nothing is to be said of any more is null, and no error. */
 export interface FailingWebhookVerbs {
   /** Registered webhooks whose failures have been noted, and that are not disabled. */
   failingWebhooks(): Promise<KnownFailing[]>;
+  /** Of living accounts, disabled ones too; those first that have failed for longest. */
+  listFailingWebhooks(limit: number): Promise<FailingWebhook[]>;
   /** Attempts have failed. Null: the webhook is not registered any more, or disabled. */
   noteFailures(webhook: WebhookRef, failures: Failures, policy: DisablePolicy): Promise<NotedFailures | null>;
   /** An attempt succeeded. Null: no failure of it was noted, or it is disabled, or not registered any more. */

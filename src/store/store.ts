@@ -77,6 +77,12 @@ export interface TenantUsage {
   readonly eventsThisMonth: number;
 }
 
+export interface TenantRange {
+  readonly offset: number;
+  readonly limit: number;
+  readonly search?: string;
+}
+
 export interface TenantVerbs {
   /** @throws invalid `email_taken` */
   createTenant(tenant: NewTenant, now: number, act?: Act): Promise<Tenant>;
@@ -87,8 +93,11 @@ export interface TenantVerbs {
    * The account; null when the address is no such account's.
    */
   releaseUnverifiedEmail(loginEmail: string, unverifiedSince: number): Promise<Tenant | null>;
-  /** Newest first; for the operator. */
-  listTenants(range: { offset: number; limit: number }): Promise<{ tenants: Tenant[]; total: number }>;
+  /**
+   * Newest first; for the operator.
+   * @param range `search`: only those with this in their id, name or e-mail address, in any case
+   */
+  listTenants(range: TenantRange): Promise<{ tenants: Tenant[]; total: number }>;
   usage(tenantKey: number, now: number): Promise<TenantUsage>;
   /** Sets the tier and the limits with it; leaves the webhooks as they are. @throws invalid `email_taken` */
   setTier(tenantKey: number, tier: Tier, act?: Act): Promise<Tenant>;

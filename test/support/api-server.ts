@@ -42,7 +42,8 @@ export async function startHooks() {
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("error", () => {});
     incoming.on("end", () => {
-      const found = hooks.get(incoming.url ?? "");
+      const [path = ""] = (incoming.url ?? "").split("?");
+      const found = hooks.get(path);
       if (!found) return void response.writeHead(404).end();
       const body = Buffer.concat(chunks);
       const { headers, rawHeaders, method = "" } = incoming;

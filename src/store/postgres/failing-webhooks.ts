@@ -4,7 +4,7 @@ import { changed } from "../../domain/change.ts";
 import { afterFailures } from "../../domain/failing-webhook.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
-import type { FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
+import type { FailingWebhook, FailingWebhookVerbs, KnownFailing } from "../failing-webhooks.ts";
 import { toStandingColumns } from "../webhook-rows.ts";
 import { noteAct } from "./audit.ts";
 import type { Connection } from "./connection.ts";
@@ -38,6 +38,17 @@ export function failingWebhookVerbs({ pool, writes }: Connection): FailingWebhoo
            coalesce(gone_in_a_row, 0) as "goneInARow"
          from webhook
          where failing_since is not null and removed_at is null and disabled_at is null`,
+      )),
+    ],
+
+    listFailingWebhooks: async (limit) => [
+      ...(await pool.read<FailingWebhook>(
+        `select tenant.id as "tenantId", tenant.name as "tenantName", webhook.id as "webhookId", webhook.url, webhook.name,
+           webhook.failing_since::float8 as "failingSince", webhook.disabled_at::float8 as "disabledAt"
+         from webhook join tenant on tenant.key = webhook.tenant_key
+         where webhook.failing_since is not null and webhook.removed_at is null and tenant.deleted_at is null
+         order by webhook.failing_since limit $1`,
+        [limit],
       )),
     ],
 

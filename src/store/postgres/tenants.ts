@@ -92,8 +92,12 @@ export function tenantVerbs({ pool, writes }: Connection): Omit<TenantVerbs, "er
       }),
     findTenantByLoginEmail: async (email) => (await byLoginEmail.execute({ email }))[0] ?? null,
 
-    async listTenants({ offset, limit }) {
-      const alive = isNull(t.tenant.deletedAt);
+    async listTenants({ offset, limit, search = "" }) {
+      const words = sql`lower(${t.tenant.id} || ' ' || ${t.tenant.name} || ' ' || ${t.tenant.email})`;
+      const alive = and(
+        isNull(t.tenant.deletedAt),
+        search === "" ? undefined : sql`position(lower(${search}::text) in ${words}) > 0`,
+      );
       const [tenants, [counted]] = await Promise.all([
         db.select(tenantColumns).from(t.tenant).where(alive).orderBy(desc(t.tenant.key)).limit(limit).offset(offset),
         db.select({ total: count() }).from(t.tenant).where(alive),

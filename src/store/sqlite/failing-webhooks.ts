@@ -5,7 +5,13 @@ import { afterFailures } from "../../domain/failing-webhook.ts";
 import { refusalOfWrite } from "../../domain/standing.ts";
 import type { RegisteredWebhook } from "../../domain/tenant-state.ts";
 import { newStanding, type Webhook, type WebhookStanding } from "../../domain/webhook.ts";
-import type { EnabledWebhook, FailingWebhookVerbs, KnownFailing, NotedFailures } from "../failing-webhooks.ts";
+import type {
+  EnabledWebhook,
+  FailingWebhook,
+  FailingWebhookVerbs,
+  KnownFailing,
+  NotedFailures,
+} from "../failing-webhooks.ts";
 import { toStandingColumns } from "../webhook-rows.ts";
 import type { Connection } from "./connection.ts";
 import type { HeldTenant } from "./held-tenants.ts";
@@ -20,6 +26,14 @@ export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connect
      where failing_since is not null and removed_at is null and disabled_at is null`,
   );
 
+  const selectListed = client.prepare<FailingWebhook, [number]>(
+    `select tenant.id as "tenantId", tenant.name as "tenantName", webhook.id as "webhookId", webhook.url, webhook.name,
+       webhook.failing_since as "failingSince", webhook.disabled_at as "disabledAt"
+     from webhook join tenant on tenant.key = webhook.tenant_key
+     where webhook.failing_since is not null and webhook.removed_at is null and tenant.deleted_at is null
+     order by webhook.failing_since limit ?`,
+  );
+
   function write(held: HeldTenant, webhook: RegisteredWebhook, standing: WebhookStanding): Webhook {
     const row = { ...toStandingColumns(standing), ...(webhook.disabled && { drained: false }) };
     db.update(t.webhook).set(row).where(eq(t.webhook.key, webhook.key)).run();
@@ -30,6 +44,8 @@ export function failingWebhookVerbs({ client, db, writer, hold, audit }: Connect
 
   return {
     failingWebhooks: async () => selectFailing.all(),
+
+    listFailingWebhooks: async (limit) => selectListed.all(limit),
 
     noteFailures: ({ tenantKey, webhookKey }, failures, policy) =>
       writer.submit<NotedFailures | null>((tx) => {

@@ -122,8 +122,12 @@ export function tenantVerbs({
       }),
     findTenantByLoginEmail: async (email) => byLoginEmail.get({ email }) ?? null,
 
-    async listTenants({ offset, limit }) {
-      const alive = isNull(t.tenant.deletedAt);
+    async listTenants({ offset, limit, search = "" }) {
+      const words = sql`lower(${t.tenant.id} || ' ' || ${t.tenant.name} || ' ' || ${t.tenant.email})`;
+      const alive = and(
+        isNull(t.tenant.deletedAt),
+        search === "" ? undefined : sql`instr(${words}, lower(${search})) > 0`,
+      );
       const tenants = db
         .select(tenantColumns)
         .from(t.tenant)

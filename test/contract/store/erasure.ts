@@ -18,7 +18,7 @@ const b = "https://b.example/hook";
 
 /** Tables without rows of a tenant that never had to do with payments. */
 const ofNoTenant =
-  /^(lane|vault_check|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
+  /^(lane|vault_check|written_by|ended_session|billing_account|card_verification|saved_card|plan_period|invoice(_day)?|charge|sandbox_\w+)$/;
 
 /** What a deletion leaves, and what it still takes: `TenantVerbs` of `src/store/store.ts` as tests. */
 export function erasureContract(backend: StoreBackend): void {

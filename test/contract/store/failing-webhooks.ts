@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Tenant } from "../../../src/domain/tenant.ts";
-import type { WebhookRef } from "../../../src/domain/webhook.ts";
+import type { Webhook, WebhookRef } from "../../../src/domain/webhook.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { bytes, createWorld, type World } from "../../support/store-factory.ts";
 
@@ -82,6 +82,27 @@ export function failingWebhooksContract(backend: StoreBackend): void {
         expect(await fail(tenant, { at: 121 * hour })).toMatchObject({ disabled, webhook: { disabled } });
         expect(await webhookOf(tenant)).toMatchObject({ disabled });
         expect(await world.store.failingWebhooks()).toEqual([]);
+      });
+
+      test("is listed with its account, disabled or not, those first that have failed for longest", async () => {
+        const [tenant, other] = [await world.tenant({ urls: [a, b] }), await world.tenant({ urls: [a] })];
+        await fail(tenant, { since: 70 });
+        await fail(other, { since: 5 });
+        await disable(tenant, b);
+        const about = async ({ id: tenantId, name: tenantName, key }: Tenant, url: string) => {
+          const { id: webhookId, name } = (await world.store.webhooks(key)).find((one) => one.url === url) as Webhook;
+          return { tenantId, tenantName, webhookId, url, name };
+        };
+        const listed = await world.store.listFailingWebhooks(10);
+        expect(listed).toEqual([
+          { ...(await about(tenant, b)), failingSince: 0, disabledAt: world.clock.now() },
+          { ...(await about(other, a)), failingSince: 5, disabledAt: null },
+          { ...(await about(tenant, a)), failingSince: 70, disabledAt: null },
+        ]);
+        expect(await world.store.listFailingWebhooks(1)).toEqual(listed.slice(0, 1));
+        await world.store.deleteTenant(other.key, world.clock.now());
+        await world.setUrls(tenant, b);
+        expect((await world.store.listFailingWebhooks(10)).map(({ url }) => url)).toEqual([b]);
       });
 
       test("that is well has nothing to be noted of a success", async () => {

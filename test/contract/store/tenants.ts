@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Tenant } from "../../../src/domain/tenant.ts";
 import type { StoreBackend } from "../../support/store-backend.ts";
 import { createWorld, newWebhooks, refusalOf, type World } from "../../support/store-factory.ts";
 
@@ -38,6 +39,19 @@ export function tenantsContract(backend: StoreBackend): void {
         const { tenants, total } = await world.store.listTenants({ offset: 0, limit: 10 });
         expect({ ids: tenants.map(({ id }) => id), total }).toEqual({ ids: [third.id, first.id], total: 2 });
         expect((await world.store.listTenants({ offset: 1, limit: 1 })).tenants).toEqual([first]);
+      });
+
+      test.each([
+        ["id", (tenant: Tenant) => tenant.id.slice(3, 9)],
+        ["name", () => "s SHOP"],
+        ["e-mail address", () => "me@X"],
+      ])("are found by a part of their %s, in any case", async (_, searchFor) => {
+        await world.tenant();
+        const tenant = await world.tenant({ name: "Ada's shop", email: "Me@x.io" });
+        const found = await world.store.listTenants({ offset: 0, limit: 10, search: searchFor(tenant) });
+        expect(found).toEqual({ tenants: [tenant], total: 1 });
+        const nothing = await world.store.listTenants({ offset: 0, limit: 10, search: "%_" });
+        expect(nothing).toEqual({ tenants: [], total: 0 });
       });
 
       test("a new tier sets the limits and the login e-mail, and leaves the webhooks", async () => {
